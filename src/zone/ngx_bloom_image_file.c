@@ -195,8 +195,15 @@ ngx_bloom_image_file_except(ngx_bloom_image_file_t *file,
     end = p + image->exceptions_size;
 
     while (set != NULL && bloom_exception_read(&p, end, &exception) == 1) {
-        if (bloom_exceptions_put(set, &exception) == -1) {
+        switch (bloom_exceptions_put(set, &exception)) {
+
+        case -1:
             return NGX_DECLINED;
+
+        case 0:
+            file->error = "is invalid: a removed key occurs twice; build it "
+                          "again";
+            return NGX_ERROR;
         }
     }
 
