@@ -56,7 +56,7 @@ int image_read_origin(image_read_t *read);
 /*
  * Reads and checks the exceptions, before the first chunk or after the last
  * one.  *data gets image.exceptions_size bytes that the caller frees, or NULL
- * if there are none.
+ * for an image without exceptions.
  */
 int image_read_exceptions(image_read_t *read, uint8_t **data);
 

@@ -33,8 +33,8 @@ typedef struct {
     removed_key_t  *keys;                /* a hash table */
     size_t          size;                /* slots: a power of two, or 0 */
     size_t          used;
-    uint64_t        cleared;             /* position of the last clear; 0: there
-                                            is none */
+    uint64_t        cleared;             /* position of the last clear; 0: the
+                                            journal has no clear */
 } journal_removed_t;
 
 

@@ -338,7 +338,7 @@ cells_free(const bloom_exceptions_t *set, uint32_t chain, uint64_t n)
 
 
 /* Takes a cell out of the list, or one that has never been used.  Returns its
- * number + 1, or 0 if there is none. */
+ * number + 1, or 0 if all cells are in use. */
 static uint32_t
 cell_take(const bloom_exceptions_t *set)
 {
@@ -497,7 +497,7 @@ cells_read(const bloom_exceptions_t *set, uint32_t chain,
 /* ---- changes ---- */
 
 
-/* Finds a free slot near a key's home.  Returns 0 if there is none. */
+/* Finds a free slot near a key's home.  Returns 0 if all are in use. */
 static int
 find_free(const bloom_exceptions_t *set, bloom_hash_t hash, place_t *place)
 {

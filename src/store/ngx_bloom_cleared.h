@@ -33,7 +33,7 @@
 
 /*
  * Records that a clear is about to happen, and creates a segment for its record
- * if there is none.  The caller holds the lock control->keeper until it has
+ * unless one is prepared.  The caller holds the lock control->keeper until it has
  * called ngx_bloom_cleared_settle() or ngx_bloom_cleared_void().  Returns
  * NGX_OK, or NGX_ERROR with errno.
  */
@@ -78,7 +78,7 @@ ngx_bloom_cleared_unsettled(ngx_bloom_state_t *state)
 }
 
 /* Returns the position up to which pending keys were dropped by a clear that is
- * not settled; 0 if there is none. */
+ * not settled; 0 if all are settled. */
 uint64_t ngx_bloom_cleared_pending(ngx_bloom_state_t *state);
 
 /*

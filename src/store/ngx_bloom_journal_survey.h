@@ -21,7 +21,7 @@
  * an addition.  Segments before control->begin, and those without a published
  * record, do not count; before a start has recovered the end of the journal,
  * segments without a record may count.  Returns NGX_OK with the segment's base
- * in *base; NGX_DONE if there is none; or NGX_ERROR with errno.
+ * in *base; NGX_DONE if all have version 1; or NGX_ERROR with errno.
  */
 ngx_int_t ngx_bloom_journal_first_v2(ngx_bloom_state_t *state, uint64_t *base);
 
@@ -29,8 +29,8 @@ ngx_int_t ngx_bloom_journal_first_v2(ngx_bloom_state_t *state, uint64_t *base);
  * Finds the last record that clears the zone; it is the first one of its
  * segment.  Records before control->begin, and those that are not published, do
  * not count.  May be called before a start has recovered the end of the
- * journal.  Returns NGX_OK with the segment's base in *base; NGX_DONE if there
- * is none; or NGX_ERROR with errno.
+ * journal.  Returns NGX_OK with the segment's base in *base; NGX_DONE if no
+ * record clears the zone; or NGX_ERROR with errno.
  */
 ngx_int_t ngx_bloom_journal_cleared(ngx_bloom_state_t *state, uint64_t *base);
 

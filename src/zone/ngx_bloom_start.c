@@ -205,7 +205,7 @@ ngx_bloom_start_check_guards(ngx_bloom_zone_t *zone)
 
 
 /* Makes a set of the exceptions of an image, whose checksums are right.  Returns
- * its memory, or NULL if there are none or memory is short. */
+ * its memory, or NULL if the image has no exceptions or memory is short. */
 static void *
 ngx_bloom_start_exceptions(const bloom_image_t *image, const u_char *data,
     bloom_exceptions_t *set)

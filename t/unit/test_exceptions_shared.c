@@ -43,7 +43,7 @@ key_of(unsigned number, uint8_t key[160])
 }
 
 
-/* Returns the number of a key, or UINT_MAX if it is none. */
+/* Returns the number of a key, or UINT_MAX if it is not valid. */
 static unsigned
 number_of(const bloom_key_t *key)
 {
