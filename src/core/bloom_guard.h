@@ -27,8 +27,8 @@
 
 /*
  * Reads the next line of a piece of a file, *pos .. end, and adds 1 to *line.
- * Pieces end with a line.  Returns 1 with the key of the line, which is empty if
- * the line has none; or 0 at the end of the piece.
+ * Pieces end with a line.  Returns 1 with the key of the line, which is empty
+ * if the line has no key; or 0 at the end of the piece.
  */
 int bloom_guard_next(bloom_key_t *key, const uint8_t **pos, const uint8_t *end,
     uint64_t *line);

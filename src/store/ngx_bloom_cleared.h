@@ -33,8 +33,8 @@
 
 /*
  * Records that a clear is about to happen, and creates a segment for its record
- * unless one is prepared.  The caller holds the lock control->keeper until it has
- * called ngx_bloom_cleared_settle() or ngx_bloom_cleared_void().  Returns
+ * unless one is prepared.  The caller holds the lock control->keeper until it
+ * has called ngx_bloom_cleared_settle() or ngx_bloom_cleared_void().  Returns
  * NGX_OK, or NGX_ERROR with errno.
  */
 ngx_int_t ngx_bloom_cleared_intend(ngx_bloom_state_t *state);

@@ -98,8 +98,9 @@ typedef struct ngx_bloom_load_s {
  *                         empty filter; position where it was made
  *
  * Messages call the image `about`, or by its file's name if that is NULL.  With
- * `force`, the number of keys may change by any part.  Returns NGX_OK, or NGX_ERROR with load->error.  The caller calls
- * ngx_bloom_load_end() in either case.
+ * `force`, the number of keys may change by any part.  Returns NGX_OK, or
+ * NGX_ERROR with load->error.  The caller calls ngx_bloom_load_end() in either
+ * case.
  */
 ngx_int_t ngx_bloom_load_begin(ngx_bloom_load_t *load,
     ngx_bloom_zone_t *zone, ngx_bloom_image_file_t *file,

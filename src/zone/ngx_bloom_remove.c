@@ -471,7 +471,8 @@ ngx_bloom_removed_list(ngx_bloom_zone_t *zone, uint64_t cursor, ngx_uint_t n,
     for ( ;; ) {
 
         rc = bloom_exceptions_next_within(&bits.exceptions, &cursor,
-                                          NGX_BLOOM_REMOVE_LINES, &exception, buf);
+                                          NGX_BLOOM_REMOVE_LINES, &exception,
+                                          buf);
 
         if (rc != 1) {
             removed->cursor = (rc == 0) ? 0 : cursor;

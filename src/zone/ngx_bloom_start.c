@@ -128,8 +128,8 @@ ngx_bloom_start_check_child(void *data, ngx_bloom_answer_t *answer)
 
 
 /*
- * Checks the image of file= against the zone's guards, unless a start would load
- * an upload or a checkpoint in its place.  The filter is mapped, not read: it
+ * Checks the image of file= against the zone's guards, unless a start would
+ * load an upload or a checkpoint in its place.  The filter is mapped, not read: it
  * may be larger than the memory that is left.
  */
 static ngx_int_t
@@ -204,8 +204,9 @@ ngx_bloom_start_check_guards(ngx_bloom_zone_t *zone)
 }
 
 
-/* Makes a set of the exceptions of an image, whose checksums are right.  Returns
- * its memory, or NULL if the image has no exceptions or memory is short. */
+/* Makes a set of the exceptions of an image, whose checksums are right.
+ * Returns its memory, or NULL if the image has no exceptions or memory is
+ * short. */
 static void *
 ngx_bloom_start_exceptions(const bloom_image_t *image, const u_char *data,
     bloom_exceptions_t *set)

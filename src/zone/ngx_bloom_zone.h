@@ -384,8 +384,8 @@ uint64_t ngx_bloom_zone_serving(ngx_bloom_zone_t *zone,
 /* What ngx_bloom_zone_set() has found out about the keys of a record. */
 typedef struct {
     uint64_t                 keys;       /* valid keys */
-    uint64_t                 added;      /* of these, absent keys: they changed a
-                                            bit, or are exceptions */
+    uint64_t                 added;      /* of these, absent keys: they changed
+                                            a bit, or are exceptions */
     uint64_t                 excepted;   /* of these, exceptions */
 } ngx_bloom_zone_tally_t;
 
