@@ -487,7 +487,7 @@ described_metrics() {
 
 state_files() {
     {
-        grep -ohE '"(control(\.tmp)?|lock|dropped|lost|(instance|journal|upload|checkpoint|segment|damaged|compact)\.[^" ]+)"' \
+        grep -ohE '"(control(\.tmp)?|lock|dropped|clearing|lost|(instance|journal|upload|checkpoint|segment|damaged|compact)\.[^" ]+)"' \
              src/{store,zone}/ngx_bloom_*.c
         grep -hA1 'ngx_bloom_state_files_temporary(' src/{store,zone,http/api}/ngx_*.c \
         | sed -nE 's/.*"([a-z]+)", "([a-z]+)".*/\1.*.*.\2/p'
@@ -560,7 +560,7 @@ control_page() {
             sed -n '/contents of the file "control"/,/^} ngx_bloom_control_t;/p' \
                 $header \
             | sed -nE 's/^ {12}[a-z_0-9]+ +([a-z_]+)(\[.*)?;.*/\1/p
-                       s/^ {12}\} ([a-z_]+)\[.*/\1/p
+                       s/^ {12}\} ([a-z_]+)(\[.*)?;.*/\1/p
                        s/^ {4}(\}|u_char) +([a-z_]+)\[.*/\2/p'
             sed -n '/^typedef/h; //!H; /^} ngx_bloom_pending_t;/{x;p}' $header \
             | sed -nE 's/^ {4}[a-z_0-9]+ +([a-z_]+);.*/pending.\1/p'
