@@ -88,7 +88,8 @@ my $ledger = Chaos::Ledger->new("$dir/ledger");
 my $history = Chaos::History->new(Chaos::Ledger->new("$dir/ledger"));
 my $removals = max(2000, int $option{keys} / 50);
 my $disk = BloomTest::Disk->new($t, 'state');
-my $witness = $user && $option{witness} ? BloomTest::Witness->new($t, 'state') : undef;
+my $witness = $user && $option{witness}
+              ? BloomTest::Witness->new($t, 'state') : undef;
 my $memory = BloomTest::Memory->new;
 my $clock = BloomTest::Clock->new($t);
 my (@clients, @history, $problem);
@@ -96,8 +97,8 @@ my (@clients, @history, $problem);
 my $events = Chaos::Events->new(
     t => $t, ledger => $ledger, history => $history, disk => $disk,
     keys => $option{keys}, removals => $removals,
-    workers => $option{workers}, break => $option{break}, user => $user, witness => $witness, clock => $clock,
-    memory => $memory,
+    workers => $option{workers}, break => $option{break},
+    user => $user, witness => $witness, clock => $clock, memory => $memory,
     skip => { map { $_ => 1 } @skip },
     command => \&command, note => sub { $history[-1] .= "($_[0])" });
 

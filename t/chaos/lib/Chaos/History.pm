@@ -41,7 +41,7 @@ use Carp qw(croak);
 sub new {
     my ($class, $ledger) = @_;
 
-    return bless { ledger => $ledger, keys => {}, open => {}, reads => [],
+    return bless { ledger => $ledger, keys => {}, open => {}, begun => {}, reads => [],
                    files => {}, answers => 0, unknown => 0 }, $class;
 }
 
@@ -89,6 +89,9 @@ sub line {
     if ($what eq 'begin') {
         my ($id, $time, $wall, $zone, $value, @keys) = @words;
         my $operation = { value => $value, begin => $time, wall => $wall };
+        my ($client) = split /\./, $id;
+
+        $self->{begun}{$client} = $time;
 
         $self->{open}{$id} = { operation => $operation, zone => $zone,
                                keys => \@keys };
@@ -124,7 +127,7 @@ sub on_all_keys {
 sub judge {
     my ($self, $before) = @_;
 
-    my (@wrong, @later);
+    my (%answers, @wrong, @later);
     my $oldest = $before;
 
     $self->{ledger}->read;
@@ -140,20 +143,26 @@ sub judge {
             my ($key, $answer) = @$_;
 
             $self->{answers}++;
-            $self->{unknown}++, next if $answer eq 'unknown';
-            next if $self->allows($read->{zone}, $key, $answer,
-                                  @$read{qw(from to)});
+            $self->{unknown}++ if $answer eq 'unknown';
+            push @{ $answers{$read->{zone}}{$key} },
+                { from => $read->{from}, to => $read->{to},
+                  answer => $answer } if $answer ne 'unknown';
+        }
+    }
 
-            push @wrong, ($answer eq 'absent' ? 'lost' : 'returned')
-                         . ": zone $read->{zone}, key $key: answered $answer"
-                         . sprintf(' between %.6f and %.6f',
-                                   @$read{qw(from to)})
-                         . ' after ' . $self->_told($read->{zone}, $key);
+    for my $zone (sort keys %answers) {
+        for my $key (sort keys %{ $answers{$zone} }) {
+            push @wrong, map {
+                ($_->{answer} eq 'absent' ? 'lost' : 'returned')
+                . ": zone $zone, key $key: answered $_->{answer}"
+                . sprintf(' between %.6f and %.6f', @$_{qw(from to)})
+                . ' after ' . $self->_told($zone, $key)
+            } $self->_not_allowed($zone, $key, @{ $answers{$zone}{$key} });
         }
     }
 
     $self->{reads} = \@later;
-    $self->_forget_before($oldest - 60) if !@wrong;
+    $self->_forget_before($oldest) if !@wrong;
 
     return @wrong;
 }
@@ -162,19 +171,82 @@ sub judge {
 sub allows {
     my ($self, $zone, $key, $answer, $from, $to) = @_;
 
-    return 1 if $answer eq 'unknown';
+    return $answer eq 'unknown' || !$self->_not_allowed(
+        $zone, $key, { answer => $answer, from => $from, to => $to });
+}
 
-    for ($self->_last_ones($zone, $key, $from)) {
-        next if $_->{begin} > $to;
-        return 1 if $_->{value} eq $answer || $_->{value} eq 'any';
 
-        # a newer image may have dropped an addition
+# Returns the answers about a key that are not allowed.
 
-        return 1 if $answer eq 'absent'
-                    && $_->{wall} < $self->{ledger}{horizon};
+sub _not_allowed {
+    my ($self, $zone, $key, @answers) = @_;
+
+    my @wrong;
+
+    $self->_last_ones($zone, $key, sub {
+        my ($read, @operations) = @_;
+        my $answer = $read->{answer};
+
+        for (@operations) {
+            return if $_->{value} eq $answer || $_->{value} eq 'any';
+
+            # a newer image may have dropped an addition
+
+            return if $answer eq 'absent'
+                      && $_->{wall} < $self->{ledger}{horizon};
+        }
+
+        push @wrong, $read
+            unless $answer eq 'present'
+                   && $self->{ledger}->doubt(@$read{qw(from to)});
+    }, sort { $a->{from} <=> $b->{from} } @answers);
+
+    return @wrong;
+}
+
+
+# Calls a function for each answer, in the order of the times at which they were
+# requested, with the operations that may have been the last one.
+
+sub _last_ones {
+    my ($self, $zone, $key, $visit, @answers) = @_;
+
+    my @operations = sort { $a->{begin} <=> $b->{begin} }
+                          $self->_operations($zone, $key);
+    my @done = sort { $a->{end} <=> $b->{end} } grep {
+        defined $_->{end}
+        && ($_->{how} eq 'acknowledged' || $_->{how} eq 'pending')
+    } @operations;
+    my ($overtaken, @may) = (-1);    # what ended earlier is overtaken
+
+    for my $answer (@answers) {
+        while (@done && $done[0]{end} < $answer->{from}) {
+            my $begin = (shift @done)->{begin};
+            $overtaken = $begin if $begin > $overtaken;
+        }
+
+        push @may, shift @operations
+            while @operations && $operations[0]{begin} <= $answer->{to};
+        @may = grep { $self->_lasts($zone, $_) >= $overtaken } @may;
+
+        $visit->($answer, grep { $_->{begin} <= $answer->{to} } @may);
     }
+}
 
-    return $answer eq 'present' && $self->{ledger}->doubt($from, $to);
+
+# Returns the time up to which an operation may take effect.
+
+sub _lasts {
+    my ($self, $zone, $operation) = @_;
+
+    my $end = $operation->{end};
+
+    return 'inf' if !defined $end;
+    return -2 if $operation->{how} eq 'nothing';
+    return $end if $operation->{how} ne 'pending';
+
+    return $operation->{settled} //= $self->{ledger}->settled($zone, $end)
+           // return 'inf';
 }
 
 
@@ -191,51 +263,31 @@ sub _operations {
 }
 
 
-# Returns the operations that may have been the last one on a key at a time, or
-# after it.
-
-sub _last_ones {
-    my ($self, $zone, $key, $time) = @_;
-
-    my @operations = $self->_operations($zone, $key);
-    my $overtaken = -1;       # what ended earlier is overtaken
-
-    for (@operations) {
-        $overtaken = $_->{begin}
-            if $_->{begin} > $overtaken && defined $_->{end}
-               && $_->{end} < $time
-               && ($_->{how} eq 'acknowledged' || $_->{how} eq 'pending');
-    }
-
-    return grep {
-        my $end = $_->{end};
-
-        if (defined $end && $_->{how} eq 'pending') {
-            $end = $_->{settled} //= $self->{ledger}->settled($zone, $end);
-        }
-
-        !(defined $_->{end} && $_->{how} eq 'nothing')
-            && (!defined $end || $end >= $overtaken);
-    } @operations;
-}
-
-
-# Forgets operations that no answer after this time can be due to.
+# Forgets operations that no answer can be due to that was requested after this
+# time.  A client may not have written such an answer yet.  It writes the
+# beginning of its operations before it requests answers.
 
 sub _forget_before {
     my ($self, $time) = @_;
+
+    for (values %{ $self->{begun} }) {
+        $time = $_ if $_ < $time;
+    }
 
     for my $zone (keys %{ $self->{keys} }) {
         my $keys = $self->{keys}{$zone};
 
         for my $key (grep { $_ ne '' } keys %$keys) {
-            my %may = map { $_ => 1 } $self->_last_ones($zone, $key, $time);
+            my %may;
+
+            $self->_last_ones($zone, $key, sub { $may{$_} = 1 for @_ },
+                              { from => $time, to => 'inf' });
             my @left = grep { $may{$_} } @{ $keys->{$key} };
 
-            # an operation that overtakes nothing any more stays, because it is
-            # the last one
+            # one stays, since without any the key would be one that nobody has
+            # added
 
-            $keys->{$key} = \@left if @left && @left < @{ $keys->{$key} };
+            $keys->{$key} = \@left if @left;
         }
     }
 }

@@ -198,9 +198,10 @@ sub settled {
     my ($self, $zone, $time) = @_;
 
     $self->read;
-    my ($first) = grep { $_ > $time } @{ $self->{settled}{$zone} || [] };
+    my $times = $self->{settled}{$zone} || [];
 
-    return $first;
+    return if !@$times || $times->[-1] <= $time;
+    return (grep { $_ > $time } @$times)[0];
 }
 
 
