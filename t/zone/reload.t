@@ -56,12 +56,15 @@ subtest 'the image is unchanged' => sub {
     cmp_ok($size, '>', 800_000,
            'the image is large enough to be seen in the number of bytes read');
 
+    # What processes that have ended read counts for the master, too.  A reload
+    # that reads the image reads all of it.
+
     my $mark = $t->log_mark;
     my $before = bytes_read($t->master);
     $t->reload;
     my $read = bytes_read($t->master) - $before;
 
-    cmp_ok($read, '<', $size / 8, 'an unchanged image is not read again');
+    cmp_ok($read, '<', $size / 2, 'an unchanged image is not read again');
     unlike($t->log_since($mark), qr/bloom zone/,
            'the log says nothing about an unchanged image');
     serves('one', 'an unchanged image continues to serve');
@@ -80,7 +83,7 @@ subtest 'the image is unchanged' => sub {
 
     $before = bytes_read($t->master);
     $t->reload;
-    cmp_ok(bytes_read($t->master) - $before, '<', $size / 8,
+    cmp_ok(bytes_read($t->master) - $before, '<', $size / 2,
            'the same image in another file is read only once');
 
     unlike($t->log_since($mark), qr/bloom zone/,
