@@ -492,6 +492,10 @@ sub _answered {
 
     my $how = 'worker ' . ($response->header('X-Worker') // '');
 
+    # a clear drops the client's keys, which then gets told to forget them
+
+    my $cleared = $self->{ledger}->cleared(@$request{qw(start end)});
+
     if ($known eq '') {
         $self->{count}{unknown}++;
 
@@ -500,9 +504,10 @@ sub _answered {
 
     } elsif ($request->{removed}) {
         $self->_returned($zone, $request->{key}, $how)
-            if $known && !$self->{ledger}->doubt(@$request{qw(start end)});
+            if $known && !$cleared
+               && !$self->{ledger}->doubt(@$request{qw(start end)});
 
-    } elsif ($known eq '0') {
+    } elsif ($known eq '0' && !$cleared) {
         $self->_lost($zone, $request->{key}, $request->{number}, $how);
     }
 }
