@@ -12,6 +12,7 @@ package Chaos::Client;
 #   calm | lively               stops or resumes bloom_add, which nothing can
 #                               refuse, and bloom_remove
 #   forget ZONE                 acknowledged keys may be lost from now on
+#   restore ZONE                adds all removed keys again
 #   pause | resume              stops or resumes all requests
 #   quit                        exits
 #
@@ -746,6 +747,21 @@ sub _forget {
     $self->{unsettled}{$zone} = {};
     $self->{intervals}{$zone} = [];
     $self->{checked}{$zone} = $self->{next}{$zone};
+}
+
+
+# Adds all removed keys of a zone again.
+
+sub _restore {
+    my ($self, $zone) = @_;
+
+    my @numbers = keys %{ $self->{removed}{$zone} } or return;
+
+    $self->{removed}{$zone} = {};
+
+    my $request = $self->_batch($zone, 'keys', '', @numbers);
+    $self->_exchange($request);
+    $self->_added($zone, $request);
 }
 
 

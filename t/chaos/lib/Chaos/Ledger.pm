@@ -29,7 +29,8 @@ use Carp qw(croak);
 
 use BloomTest::Process qw(now);
 
-my @kinds = qw(kill quit full crowded doubt cleared);    # of events that take a while
+# the kinds of events that take a while
+my @kinds = qw(kill quit full crowded doubt cleared);
 
 
 sub new {

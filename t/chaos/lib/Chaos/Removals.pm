@@ -91,6 +91,19 @@ sub crowd {
 }
 
 
+# Notes that earlier removals may be forgotten, because a clock was wrong.
+
+sub forget_removals {
+    my ($self) = @_;
+
+    my $from = now();
+
+    $self->{command}->('restore shield');
+    $self->{history}->on_all_keys('shield', 'any', $from, now());
+    $_->{sure} = 0 for values %{ $self->{base} };
+}
+
+
 # Clears a zone: what was added and removed is forgotten, or only what was
 # removed.  Clients forget their own keys afterwards; keys that they share are
 # absent, unless they were added meanwhile.
