@@ -12,6 +12,7 @@ package Chaos::Client;
 #   calm | lively               stops or resumes bloom_add, which nothing can
 #                               refuse, and bloom_remove
 #   forget ZONE                 acknowledged keys may be lost from now on
+#   restore ZONE                adds all removed keys again
 #   pause | resume              stops or resumes all requests
 #   quit                        exits
 #
@@ -492,6 +493,10 @@ sub _answered {
 
     my $how = 'worker ' . ($response->header('X-Worker') // '');
 
+    # a clear drops the client's keys, which then gets told to forget them
+
+    my $cleared = $self->{ledger}->cleared(@$request{qw(start end)});
+
     if ($known eq '') {
         $self->{count}{unknown}++;
 
@@ -500,9 +505,10 @@ sub _answered {
 
     } elsif ($request->{removed}) {
         $self->_returned($zone, $request->{key}, $how)
-            if $known && !$self->{ledger}->doubt(@$request{qw(start end)});
+            if $known && !$cleared
+               && !$self->{ledger}->doubt(@$request{qw(start end)});
 
-    } elsif ($known eq '0') {
+    } elsif ($known eq '0' && !$cleared) {
         $self->_lost($zone, $request->{key}, $request->{number}, $how);
     }
 }
@@ -741,6 +747,21 @@ sub _forget {
     $self->{unsettled}{$zone} = {};
     $self->{intervals}{$zone} = [];
     $self->{checked}{$zone} = $self->{next}{$zone};
+}
+
+
+# Adds all removed keys of a zone again.
+
+sub _restore {
+    my ($self, $zone) = @_;
+
+    my @numbers = keys %{ $self->{removed}{$zone} } or return;
+
+    $self->{removed}{$zone} = {};
+
+    my $request = $self->_batch($zone, 'keys', '', @numbers);
+    $self->_exchange($request);
+    $self->_added($zone, $request);
 }
 
 

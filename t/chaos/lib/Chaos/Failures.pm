@@ -417,6 +417,11 @@ sub clock {
 sub _set_clock {
     my ($self, $offset) = @_;
 
+    # a load forgets removals whose times are ahead of the clock, and those of
+    # images with a later time
+
+    $self->_in_doubt if $offset;
+
     # before it can count, and no longer than it may
 
     $self->{ledger}->write(clock => $offset) if $offset < $self->{offset};
@@ -424,6 +429,7 @@ sub _set_clock {
     $self->{clock}->ahead($offset);
     $self->{ledger}->write(clock => $offset);
     $self->{offset} = $offset;
+    $self->forget_removals if !$offset;
 }
 
 

@@ -41,8 +41,8 @@ use Carp qw(croak);
 sub new {
     my ($class, $ledger) = @_;
 
-    return bless { ledger => $ledger, keys => {}, open => {}, begun => {}, reads => [],
-                   files => {}, answers => 0, unknown => 0 }, $class;
+    return bless { ledger => $ledger, keys => {}, open => {}, begun => {},
+                   reads => [], files => {}, answers => 0, unknown => 0 }, $class;
 }
 
 

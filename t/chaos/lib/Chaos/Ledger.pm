@@ -10,6 +10,7 @@ package Chaos::Ledger;
 #   kill N TIME PIDS      the driver will kill these processes (*: all)
 #   quit N TIME PIDS      the driver will ask these processes to exit
 #   full N TIME           the disk will refuse
+#   cleared N TIME        a zone will be cleared
 #   crowded N TIME        there will be no room for further removed keys
 #   doubt N TIME          removed keys may be present: zones will have two
 #                         instances, or files that cannot be read
@@ -28,7 +29,8 @@ use Carp qw(croak);
 
 use BloomTest::Process qw(now);
 
-my @kinds = qw(kill quit full crowded doubt);    # of events that take a while
+# the kinds of events that take a while
+my @kinds = qw(kill quit full crowded doubt cleared);
 
 
 sub new {
@@ -175,11 +177,12 @@ sub verdict {
 
 # Each returns whether it was so at some time between these: the disk could
 # refuse additions and removals; there was no room for a removed key; removals
-# were in doubt; processes were being killed.
+# were in doubt; a zone was cleared; processes were being killed.
 
 sub full { return $_[0]->_during('full', @_[1, 2]) }
 sub crowded { return $_[0]->_during('crowded', @_[1, 2]) }
 sub doubt { return $_[0]->_during('doubt', @_[1, 2]) }
+sub cleared { return $_[0]->_during('cleared', @_[1, 2]) }
 sub killed { return $_[0]->_during('kill', @_[1, 2]) }
 
 

@@ -91,6 +91,69 @@ sub crowd {
 }
 
 
+# Notes that earlier removals may be forgotten, because a clock was wrong.
+
+sub forget_removals {
+    my ($self) = @_;
+
+    my $from = now();
+
+    $self->{command}->('restore shield');
+    $self->{history}->on_all_keys('shield', 'any', $from, now());
+    $_->{sure} = 0 for values %{ $self->{base} };
+}
+
+
+# Clears a zone: what was added and removed is forgotten, or only what was
+# removed.  Clients forget their own keys afterwards; keys that they share are
+# absent, unless they were added meanwhile.
+
+sub clear {
+    my ($self) = @_;
+
+    my $t = $self->{t};
+    my $zone = rand() < 0.5 ? 'shield' : 'empty';
+    my $removed = rand() < 0.4;
+    my @marks = map { "mark$self->{count}{events}-$_" } 1, 2;
+
+    $self->{note}->($removed ? "$zone removed" : $zone);
+
+    for (['keys', @marks], ['remove', $marks[1]]) {
+        my ($what, @keys) = @$_;
+        api($t, POST => "zones/$zone/$what", body => join "\n", @keys)
+            ->status == 200 or die "no $what before a clear\n";
+    }
+
+    # until the clients have forgotten their keys
+
+    my $number = $self->{ledger}->begin('cleared');
+    my $from = now();
+    my $response = api($t, POST => "zones/$zone/clear"
+                                   . ($removed ? '?only=removed' : ''));
+    my $to = now();
+
+    $response->status == 200 or die "a clear of $zone: $response\n";
+
+    # an image has no shared keys, and a removed key may have had its bits set
+
+    $self->{history}->on_all_keys($zone, $removed ? 'any' : 'absent',
+                                  $from, $to);
+    $self->{command}->("forget $zone");
+    $self->{ledger}->end($number);
+
+    my $answers = join ' ', @{ api($t, POST => "zones/$zone/test",
+                                   body => join "\n", @marks)
+                               ->json->{answers} };
+
+    $answers eq ($removed ? 'present present' : 'absent absent')
+        or die "lost: zone $zone, after a clear keys are $answers\n";
+    return if $zone ne 'shield';
+
+    $self->{base} = {};
+    $self->{forgot}{shield} = 1 if !$removed;
+}
+
+
 # ---- what the driver knows of the keys that all images have ----
 
 # Notes when an image was complete: between two times.  Without `as_of` that is
