@@ -356,7 +356,8 @@ ngx_bloom_replay_judge(ngx_bloom_replay_t *replay,
 
         if (record->type == BLOOM_RECORD_REMOVE) {
             if (ngx_bloom_replay_remove(replay, &exception,
-                                        time > replay->truth)
+                                        replay->truth == 0
+                                        || time > replay->truth)
                 != NGX_OK)
             {
                 return NGX_ERROR;

@@ -506,7 +506,7 @@ sub _answered {
     } elsif ($request->{removed}) {
         $self->_returned($zone, $request->{key}, $how)
             if $known && !$cleared
-               && !$self->{ledger}->doubt(@$request{qw(start end)});
+               && !$self->{ledger}->doubt($zone, @$request{qw(start end)});
 
     } elsif ($known eq '0' && !$cleared) {
         $self->_lost($zone, $request->{key}, $request->{number}, $how);
@@ -666,7 +666,7 @@ sub _verify_some {
             return 1;
 
         } elsif ($count{$wrong}
-                 && !$self->{ledger}->doubt(@request{qw(start end)}))
+                 && !$self->{ledger}->doubt($zone, @request{qw(start end)}))
         {
             my @results = @{ $response->json->{answers} };
             $self->_returned($zone, $keys[$_], 'verified')
@@ -711,7 +711,7 @@ sub _image {
     $self->_lost($zone, $_, undef, 'not in an image of the zone')
         for grep { $absent{$_} } @keys, $zone eq 'shield' ? 'base700' : ();
 
-    if (!$self->{ledger}->doubt(@request{qw(start end)})) {
+    if (!$self->{ledger}->doubt($zone, @request{qw(start end)})) {
         $self->_returned($zone, $_, 'in an image of the zone')
             for grep { !$absent{$_} } @removed;
     }

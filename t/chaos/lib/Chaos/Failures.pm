@@ -421,6 +421,7 @@ sub _set_clock {
     # images with a later time
 
     $self->_in_doubt if $offset;
+    $self->{ahead} //= $self->{ledger}->begin('ahead') if $offset > 0;
 
     # before it can count, and no longer than it may
 

@@ -20,8 +20,8 @@ package Chaos::History;
 #                  ends when the driver has seen that no key is pending
 #   nothing        the operation was refused and had no effect
 #
-# The answer "unknown" is always allowed.  While removals are in doubt, "present"
-# is, too: one of two instances may not have followed the other yet, or records
+# The answer "unknown" is always allowed.  While removals are in doubt,
+# "present" is, too: one of two instances may not have followed the other yet, or records
 # of the journal cannot be read.
 #
 # Clients write lines, each at once, and the driver reads them:
@@ -42,7 +42,8 @@ sub new {
     my ($class, $ledger) = @_;
 
     return bless { ledger => $ledger, keys => {}, open => {}, begun => {},
-                   reads => [], files => {}, answers => 0, unknown => 0 }, $class;
+                   reads => [], files => {}, answers => 0, unknown => 0,
+                 }, $class;
 }
 
 
@@ -198,7 +199,7 @@ sub _not_allowed {
 
         push @wrong, $read
             unless $answer eq 'present'
-                   && $self->{ledger}->doubt(@$read{qw(from to)});
+                   && $self->{ledger}->doubt($zone, @$read{qw(from to)});
     }, sort { $a->{from} <=> $b->{from} } @answers);
 
     return @wrong;

@@ -14,6 +14,8 @@ package Chaos::Ledger;
 #   crowded N TIME        there will be no room for further removed keys
 #   doubt N TIME          removed keys may be present: zones will have two
 #                         instances, or files that cannot be read
+#   ahead N TIME          removals of zone shield may be forgotten from now on:
+#                         images and records may have times in the future
 #   end N TIME            event N is over
 #   settled ZONE TIME     at that time no key was pending
 #   image N               from now on an image with the keys of number N may
@@ -30,7 +32,7 @@ use Carp qw(croak);
 use BloomTest::Process qw(now);
 
 # the kinds of events that take a while
-my @kinds = qw(kill quit full crowded doubt cleared);
+my @kinds = qw(kill quit full crowded doubt ahead cleared);
 
 
 sub new {
@@ -181,9 +183,16 @@ sub verdict {
 
 sub full { return $_[0]->_during('full', @_[1, 2]) }
 sub crowded { return $_[0]->_during('crowded', @_[1, 2]) }
-sub doubt { return $_[0]->_during('doubt', @_[1, 2]) }
 sub cleared { return $_[0]->_during('cleared', @_[1, 2]) }
 sub killed { return $_[0]->_during('kill', @_[1, 2]) }
+
+
+sub doubt {
+    my ($self, $zone, $from, $to) = @_;
+
+    return $self->_during('doubt', $from, $to)
+           || $zone eq 'shield' && $self->_during('ahead', $from, $to);
+}
 
 
 sub _during {

@@ -193,7 +193,7 @@ sub base_must_be {
 
     my $what = $self->{base}{$key} or return 'present';
     return 'present' if $what->{added};
-    return unless $image && $image->{sure} && $what->{sure};
+    return unless $image && $image->{sure} && $what->{sure} && !$self->{ahead};
 
     my ($from, $to) = @{ $image->{truth} };
 
