@@ -100,8 +100,18 @@ subtest 'GET keys asks all zones and considers all rules in turns' => sub {
        'GET keys has each rule once');
     is(scalar @{ $answer->{summary} }, ZONES * RULES / 2,
        'the summary has each rule that fires');
-    my $turns = ZONES * RULES * 3 / 32;
-    cmp_ok(turns($mark), '>=', $turns,
+    my $turns = turns($mark);
+
+    # a busy machine takes turns from a request, so the fewest of some count
+
+    for (1 .. 4) {
+        $mark = $t->log_mark;
+        $t->get('/bloom/keys?key=http://a.evil.example/b/c?d');
+        my $again = turns($mark);
+        $turns = $again if $again < $turns;
+    }
+
+    cmp_ok($turns, '>=', ZONES * RULES * 3 / 32,
            'GET keys lets other requests have their turn')
         if $debug;
 
