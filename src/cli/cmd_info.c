@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "bloom_exceptions_image.h"
 #include "bloom_scheme.h"
 #include "cli.h"
 #include "command.h"

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "bloom_exceptions_image.h"
 #include "cli.h"
 #include "image_read.h"
 #include "regular_file.h"

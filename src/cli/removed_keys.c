@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "bloom_exceptions_image.h"
 #include "cli.h"
 #include "removed_keys.h"
 

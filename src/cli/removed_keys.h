@@ -9,6 +9,7 @@
 #define REMOVED_KEYS_H
 
 #include "bloom_exceptions.h"
+#include "bloom_exceptions_image.h"
 #include "bloom_image.h"
 
 

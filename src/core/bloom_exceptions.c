@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file implements the set, and reads and writes exceptions of images.
+ * This file implements the set.
  *
  * A slot, that is, a hash with its number of a first cell, is in one of three
  * states:
@@ -60,9 +60,6 @@
 
 #define LINE           64
 
-#define ENTRY_HEADER   9                 /* kinds and time */
-#define LENGTH_MAX     3                 /* LEB128 of the longest key */
-
 
 struct bloom_exceptions_line_s {
     struct {
@@ -119,6 +116,13 @@ bloom_exceptions_cells(size_t len)
 
 
 uint64_t
+bloom_exceptions_cells_most(uint64_t n, uint64_t bytes)
+{
+    return (bytes + n * (FIRST_BYTES + CELL_BYTES - 1)) / CELL_BYTES;
+}
+
+
+uint64_t
 bloom_exceptions_free(const bloom_exceptions_t *set)
 {
     uint64_t  used;
@@ -140,8 +144,6 @@ lines_for(uint64_t n)
 }
 
 
-/* Returns the cells that n keys of `bytes` bytes in all take at most, however
- * long each of them is. */
 static uint32_t
 cells_for(uint64_t n, uint64_t bytes)
 {
@@ -151,7 +153,7 @@ cells_for(uint64_t n, uint64_t bytes)
         return CELLS_MAX;
     }
 
-    cells = (bytes + n * (FIRST_BYTES + CELL_BYTES - 1)) / CELL_BYTES;
+    cells = bloom_exceptions_cells_most(n, bytes);
 
     return cells < CELLS_MAX ? (uint32_t) cells : CELLS_MAX;
 }
@@ -200,8 +202,9 @@ bloom_exceptions_init(bloom_exceptions_t *set,
 /* ---- lookups ---- */
 
 
-static bloom_hash_t
-hash_of(const bloom_exceptions_t *set, const void *data, size_t len)
+bloom_hash_t
+bloom_exceptions_hash(const bloom_exceptions_t *set, const void *data,
+    size_t len)
 {
     bloom_hash_t  hash;
 
@@ -275,7 +278,7 @@ bloom_exceptions_find(const bloom_exceptions_t *set, const void *data,
     place_t       place;
     bloom_hash_t  hash;
 
-    hash = hash_of(set, data, len);
+    hash = bloom_exceptions_hash(set, data, len);
 
     if (!find(set, hash, &place)) {
         return 0;
@@ -290,6 +293,13 @@ bloom_exceptions_find(const bloom_exceptions_t *set, const void *data,
     }
 
     return first >> CELL_BITS;
+}
+
+
+void
+bloom_exceptions_prefetch(const bloom_exceptions_t *set, bloom_hash_t hash)
+{
+    __builtin_prefetch(&set->lines[home_of(set, hash)]);
 }
 
 
@@ -609,7 +619,7 @@ bloom_exceptions_put(bloom_exceptions_t *set,
         return -1;
     }
 
-    hash = hash_of(set, exception->key.data, exception->key.len);
+    hash = bloom_exceptions_hash(set, exception->key.data, exception->key.len);
 
     if (find(set, hash, &place)) {
         add(&set->head->puts, 1);
@@ -665,7 +675,7 @@ bloom_exceptions_drop(bloom_exceptions_t *set, const void *data, size_t len,
         return 0;
     }
 
-    hash = hash_of(set, data, len);
+    hash = bloom_exceptions_hash(set, data, len);
 
     if (!find(set, hash, &place)) {
         return 0;
@@ -763,7 +773,7 @@ bloom_exceptions_next_within(const bloom_exceptions_t *set, uint64_t *cursor,
             continue;
         }
 
-        copied = hash_of(set, buf, exception->key.len);
+        copied = bloom_exceptions_hash(set, buf, exception->key.len);
 
         if (copied.h1 == hash.h1 && copied.h2 == hash.h2) {
             exception->kinds = first >> CELL_BITS;
@@ -772,127 +782,4 @@ bloom_exceptions_next_within(const bloom_exceptions_t *set, uint64_t *cursor,
     }
 
     return *cursor < (uint64_t) set->nlines * SLOTS ? -1 : 0;
-}
-
-
-/* ---- exceptions in an image ---- */
-
-
-/* Writes the LEB128 form of a length, and returns its bytes. */
-static size_t
-write_length(size_t len, uint8_t length[LENGTH_MAX])
-{
-    size_t  n;
-
-    for (n = 0; len > 0x7f; len >>= 7) {
-        length[n++] = (uint8_t) (len | 0x80);
-    }
-
-    length[n++] = (uint8_t) len;
-
-    return n;
-}
-
-
-size_t
-bloom_exception_size(const bloom_exception_t *exception)
-{
-    uint8_t  length[LENGTH_MAX];
-
-    return ENTRY_HEADER + write_length(exception->key.len, length)
-           + exception->key.len;
-}
-
-
-uint8_t *
-bloom_exception_write(const bloom_exception_t *exception, uint8_t *p)
-{
-    *p = (uint8_t) exception->kinds;
-    bloom_put64(p + 1, exception->time);
-
-    p += ENTRY_HEADER;
-    p += write_length(exception->key.len, p);
-
-    memcpy(p, exception->key.data, exception->key.len);
-
-    return p + exception->key.len;
-}
-
-
-int
-bloom_exception_read(const uint8_t **p, const uint8_t *end,
-    bloom_exception_t *exception)
-{
-    size_t          len;
-    unsigned        shift;
-    const uint8_t  *q;
-
-    q = *p;
-
-    if (q == end) {
-        return 0;
-    }
-
-    if (end - q < ENTRY_HEADER || *q == 0 || *q > BLOOM_EXCEPTION_KINDS) {
-        return -1;
-    }
-
-    exception->kinds = *q;
-    exception->time = bloom_get64(q + 1);
-    exception->position = 0;
-
-    q += ENTRY_HEADER;
-
-    for (len = 0, shift = 0; /* void */ ; shift += 7) {
-
-        if (q == end || shift == 7 * LENGTH_MAX) {
-            return -1;
-        }
-
-        len |= (size_t) (*q & 0x7f) << shift;
-
-        if ((*q++ & 0x80) == 0) {
-            break;
-        }
-    }
-
-    /* a last byte of zero is an empty key or a needlessly long length */
-
-    if (q[-1] == 0 || len > BLOOM_EXCEPTION_KEY_MAX
-        || len > (size_t) (end - q))
-    {
-        return -1;
-    }
-
-    exception->key.data = q;
-    exception->key.len = len;
-
-    *p = q + len;
-
-    return 1;
-}
-
-
-const char *
-bloom_exceptions_check(const uint8_t *data, size_t size, uint64_t n)
-{
-    int                rc;
-    uint64_t           count;
-    const uint8_t     *p;
-    bloom_exception_t  exception;
-
-    p = data;
-    count = 0;
-
-    while ((rc = bloom_exception_read(&p, data + size, &exception)) == 1) {
-        count++;
-    }
-
-    if (rc == -1) {
-        return "is invalid: one of its removed keys is not valid; build it "
-               "again";
-    }
-
-    return count == n ? NULL : "is invalid: it has more or fewer removed keys "
-                               "than its header says; build it again";
 }

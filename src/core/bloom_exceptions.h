@@ -136,6 +136,16 @@ bloom_exceptions_has(const bloom_exceptions_t *set, const void *data,
            ? 0 : bloom_exceptions_find(set, data, len);
 }
 
+/* Returns the hash of a key, for the function below.  The set must not be one
+ * that is always empty. */
+bloom_hash_t bloom_exceptions_hash(const bloom_exceptions_t *set,
+    const void *data, size_t len);
+
+/* Requests the home line of a key, whose hash is given, from memory, so that a
+ * later call for the key need not wait for it. */
+void bloom_exceptions_prefetch(const bloom_exceptions_t *set,
+    bloom_hash_t hash);
+
 /*
  * Puts a key of 1 to BLOOM_EXCEPTION_KEY_MAX bytes into the set.  A key that is
  * in the set already gets the kinds in addition, and the time and the position
@@ -145,8 +155,10 @@ bloom_exceptions_has(const bloom_exceptions_t *set, const void *data,
 int bloom_exceptions_put(bloom_exceptions_t *set,
     const bloom_exception_t *exception);
 
-/* Returns how many cells a key of `len` bytes takes, and how many are free. */
+/* Returns how many cells a key of `len` bytes takes, how many n keys of `bytes`
+ * bytes in all take at most, and how many are free. */
 uint64_t bloom_exceptions_cells(size_t len);
+uint64_t bloom_exceptions_cells_most(uint64_t n, uint64_t bytes);
 uint64_t bloom_exceptions_free(const bloom_exceptions_t *set);
 
 /*
@@ -179,30 +191,6 @@ bloom_exceptions_next(const bloom_exceptions_t *set, uint64_t *cursor,
     return bloom_exceptions_next_within(set, cursor, UINT64_MAX, exception,
                                         buf);
 }
-
-
-/* ---- exceptions in an image: docs/image-format.md ---- */
-
-/* Returns the bytes that an exception takes in an image. */
-size_t bloom_exception_size(const bloom_exception_t *exception);
-
-/* Writes an exception; returns the end of what it has written. */
-uint8_t *bloom_exception_write(const bloom_exception_t *exception, uint8_t *p);
-
-/*
- * Reads the exception at *p, before `end`, and moves *p behind it.  The key
- * points into these bytes.  Returns 1; 0 if *p is `end`; -1 if the bytes are
- * not a valid exception.
- */
-int bloom_exception_read(const uint8_t **p, const uint8_t *end,
-    bloom_exception_t *exception);
-
-/*
- * Checks that `size` bytes are exactly n exceptions.  Returns NULL, or the
- * reason why they are not, a phrase to follow the file's name.
- */
-const char *bloom_exceptions_check(const uint8_t *data, size_t size,
-    uint64_t n);
 
 
 #pragma GCC visibility pop

@@ -6,6 +6,7 @@
  */
 
 #include "ngx_bloom_image_file.h"
+#include "bloom_exceptions_image.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_state_files.h"
 

@@ -270,6 +270,15 @@ ngx_bloom_remove_fit(ngx_bloom_add_batch_t *batch, ngx_bloom_zone_bits_t *bits)
     record.keys = batch->buf + BLOOM_RECORD_HEADER;
     record.end = batch->buf + batch->maker.len;
 
+    /* usually there is room even if all keys are new */
+
+    if (bits->form == BLOOM_FORM_RAW && batch->maker.count <= left
+        && bloom_exceptions_cells_most(batch->maker.count, batch->maker.len)
+           <= free)
+    {
+        return 0;
+    }
+
     for (fit = 0, end = record.keys; bloom_record_key(&record, &key); fit++) {
 
         if (ngx_bloom_zone_canonical(bits->form, &key) == NULL
@@ -302,6 +311,10 @@ static void
 ngx_bloom_remove_put(ngx_bloom_add_batch_t *batch, ngx_bloom_zone_bits_t *bits,
     uint64_t time, uint64_t position)
 {
+    ngx_int_t          rc;
+    ngx_uint_t         i, n, in_bits;
+    bloom_key_t        key[NGX_BLOOM_ZONE_GROUP];
+    bloom_hash_t       hash[NGX_BLOOM_ZONE_GROUP];
     bloom_record_t     record;
     bloom_exception_t  exception;
 
@@ -312,31 +325,54 @@ ngx_bloom_remove_put(ngx_bloom_add_batch_t *batch, ngx_bloom_zone_bits_t *bits,
     exception.time = time;
     exception.position = position;
 
-    while (bloom_record_key(&record, &exception.key)) {
+    do {
+        n = ngx_bloom_zone_keys(&record, key, NGX_BLOOM_ZONE_GROUP);
+        ngx_bloom_zone_prefetch(bits, key, n);
 
-        if (ngx_bloom_zone_canonical(bits->form, &exception.key) != NULL) {
-            continue;
+        for (i = 0; i < n; i++) {
+            hash[i] = bloom_hash(bits->hasher, key[i].data, key[i].len);
         }
 
-        if (ngx_bloom_zone_has(bits, &exception.key)) {
-            batch->removed++;
-
-        } else {
-            batch->absent++;
+        for (i = 0; i < n; i++) {
+            bloom_layout_prefetch(bits->geometry, bits->words, hash[i]);
         }
 
-        if (bloom_exceptions_put(&bits->exceptions, &exception) == -1) {
+        for (i = 0; i < n; i++) {
 
-            /* a process has died while it put a key, and its room is lost */
+            if (ngx_bloom_zone_canonical(bits->form, &key[i]) != NULL) {
+                continue;
+            }
 
-            ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
-                          "bloom zone \"%V\" has no room for a removed key, "
-                          "which stays present until the next load; reload "
-                          "the zone", &batch->zone->name);
+            exception.key = key[i];
+
+            in_bits = bloom_layout_test(bits->geometry, bits->words,
+                                        bloom_hash(bits->hasher, key[i].data,
+                                                   key[i].len));
+            rc = bloom_exceptions_put(&bits->exceptions, &exception);
+
+            /* an exception was absent, whatever its bits are */
+
+            if (in_bits && rc != 0) {
+                batch->removed++;
+
+            } else {
+                batch->absent++;
+            }
+
+            if (rc == -1) {
+
+                /* a process has died while it put a key, and its room is
+                 * lost */
+
+                ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
+                              "bloom zone \"%V\" has no room for a removed "
+                              "key, which stays present until the next load; "
+                              "reload the zone", &batch->zone->name);
+            }
+
+            ngx_bloom_fault("put");
         }
-
-        ngx_bloom_fault("put");
-    }
+    } while (n == NGX_BLOOM_ZONE_GROUP);
 }
 
 

@@ -6,6 +6,7 @@
  */
 
 #include "ngx_bloom_save.h"
+#include "bloom_exceptions_image.h"
 #include "ngx_bloom_as_of.h"
 #include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_cleared.h"

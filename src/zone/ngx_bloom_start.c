@@ -6,6 +6,7 @@
  */
 
 #include "ngx_bloom_start.h"
+#include "bloom_exceptions_image.h"
 #include "ngx_bloom_base.h"
 #include "ngx_bloom_guard.h"
 #include "ngx_bloom_io.h"

@@ -14,9 +14,6 @@
 /* The highest number of small-size slots in nginx's slab allocator. */
 #define NGX_BLOOM_ZONE_SLOTS          64
 
-/* How many keys' cache lines are requested before the first is written. */
-#define NGX_BLOOM_ZONE_PREFETCH       32
-
 
 /* bloom_form_accept() or bloom_form_canonical(). */
 typedef const char *(*ngx_bloom_zone_convert_pt)(uint32_t form,
@@ -145,12 +142,12 @@ ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
 {
     int                  changed;
     uint64_t             bits_set;
-    ngx_uint_t           i, n, most, some;
-    bloom_key_t          key;
-    bloom_hash_t         hash[NGX_BLOOM_ZONE_PREFETCH];
+    ngx_uint_t           i, n, read, most, some;
+    bloom_key_t          key[NGX_BLOOM_ZONE_GROUP];
+    bloom_hash_t         hash[NGX_BLOOM_ZONE_GROUP];
     bloom_record_t       record;
     bloom_exceptions_t  *exceptions;
-    u_char               excepted[NGX_BLOOM_ZONE_PREFETCH];
+    u_char               excepted[NGX_BLOOM_ZONE_GROUP];
 
     record.keys = keys;
     record.end = end;
@@ -165,24 +162,28 @@ ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
     /* a converted key stays in the static buffer only until the next one */
 
     most = (bits->form != BLOOM_FORM_RAW && bloom_hasher_refers(bits->hasher))
-           ? 1 : NGX_BLOOM_ZONE_PREFETCH;
+           ? 1 : NGX_BLOOM_ZONE_GROUP;
 
     do {
-        n = 0;
+        read = ngx_bloom_zone_keys(&record, key, most);
 
-        while (n < most && bloom_record_key(&record, &key)) {
+        if (some) {
+            ngx_bloom_zone_prefetch(bits, key, read);
+        }
 
-            if (ngx_bloom_zone_canonical(bits->form, &key) != NULL) {
+        for (i = 0, n = 0; i < read; i++) {
+
+            if (ngx_bloom_zone_canonical(bits->form, &key[i]) != NULL) {
                 continue;
             }
 
             if (some) {
-                excepted[n] = (bloom_exceptions_has(exceptions, key.data,
-                                                    key.len)
+                excepted[n] = (bloom_exceptions_has(exceptions, key[i].data,
+                                                    key[i].len)
                                != 0);
             }
 
-            hash[n++] = bloom_hash(bits->hasher, key.data, key.len);
+            hash[n++] = bloom_hash(bits->hasher, key[i].data, key[i].len);
         }
 
         /* request all lines with nothing in between, so that most overlap */
@@ -201,9 +202,44 @@ ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
         }
 
         tally->keys += n;
-    } while (n == most);
+    } while (read == most);
 
     (void) __atomic_fetch_add(bits->bits_set, bits_set, __ATOMIC_RELAXED);
+}
+
+
+ngx_uint_t
+ngx_bloom_zone_keys(bloom_record_t *record, bloom_key_t *keys, ngx_uint_t most)
+{
+    ngx_uint_t  n;
+
+    for (n = 0; n < most && bloom_record_key(record, &keys[n]); n++) {
+        /* void */
+    }
+
+    return n;
+}
+
+
+void
+ngx_bloom_zone_prefetch(const ngx_bloom_zone_bits_t *bits,
+    const bloom_key_t *keys, ngx_uint_t n)
+{
+    ngx_uint_t    i;
+    bloom_hash_t  hash[NGX_BLOOM_ZONE_GROUP];
+
+    if (bits->exceptions.head == NULL) {
+        return;
+    }
+
+    for (i = 0; i < n; i++) {
+        hash[i] = bloom_exceptions_hash(&bits->exceptions, keys[i].data,
+                                        keys[i].len);
+    }
+
+    for (i = 0; i < n; i++) {
+        bloom_exceptions_prefetch(&bits->exceptions, hash[i]);
+    }
 }
 
 
@@ -243,18 +279,24 @@ static void
 ngx_bloom_zone_drop(ngx_bloom_zone_bits_t *bits, bloom_record_t *record,
     unsigned kinds, uint64_t before)
 {
-    bloom_key_t  key;
+    ngx_uint_t   i, n;
+    bloom_key_t  key[NGX_BLOOM_ZONE_GROUP];
 
     if (bloom_exceptions_count(&bits->exceptions) == 0) {
         return;
     }
 
-    while (bloom_record_key(record, &key)) {
-        if (ngx_bloom_zone_canonical(bits->form, &key) == NULL) {
-            (void) bloom_exceptions_drop(&bits->exceptions, key.data, key.len,
-                                         kinds, before);
+    do {
+        n = ngx_bloom_zone_keys(record, key, NGX_BLOOM_ZONE_GROUP);
+        ngx_bloom_zone_prefetch(bits, key, n);
+
+        for (i = 0; i < n; i++) {
+            if (ngx_bloom_zone_canonical(bits->form, &key[i]) == NULL) {
+                (void) bloom_exceptions_drop(&bits->exceptions, key[i].data,
+                                             key[i].len, kinds, before);
+            }
         }
-    }
+    } while (n == NGX_BLOOM_ZONE_GROUP);
 }
 
 

@@ -381,6 +381,22 @@ void ngx_bloom_zone_bits(ngx_bloom_zone_t *zone, ngx_uint_t bank,
 uint64_t ngx_bloom_zone_serving(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits);
 
+/* How many keys' cache lines are requested before the first is used. */
+#define NGX_BLOOM_ZONE_GROUP  32
+
+/* Reads the next keys of a record, `most` at most.  Returns how many; fewer than
+ * `most` if they are the last. */
+ngx_uint_t ngx_bloom_zone_keys(bloom_record_t *record, bloom_key_t *keys,
+    ngx_uint_t most);
+
+/*
+ * Requests from memory what a search for n keys, NGX_BLOOM_ZONE_GROUP at most,
+ * reads of the exceptions.  If a key is not in the image's key form, the wrong
+ * memory is requested, which does no harm.
+ */
+void ngx_bloom_zone_prefetch(const ngx_bloom_zone_bits_t *bits,
+    const bloom_key_t *keys, ngx_uint_t n);
+
 /* What ngx_bloom_zone_set() has found out about the keys of a record. */
 typedef struct {
     uint64_t                 keys;       /* valid keys */

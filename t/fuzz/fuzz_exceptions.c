@@ -12,6 +12,7 @@
 #include "fuzz.h"
 
 #include "bloom_exceptions.h"
+#include "bloom_exceptions_image.h"
 
 
 /* Puts all exceptions into a set, and looks for the last one. */

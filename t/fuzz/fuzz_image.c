@@ -18,6 +18,7 @@
 #include "bloom_census.h"
 #include "bloom_crc.h"
 #include "bloom_exceptions.h"
+#include "bloom_exceptions_image.h"
 #include "bloom_image_reader.h"
 
 /* Offsets from docs/image-format.md. */

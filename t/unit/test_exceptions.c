@@ -8,6 +8,7 @@
 #include "unit.h"
 
 #include "bloom_exceptions.h"
+#include "bloom_exceptions_image.h"
 
 #define KEYS        3000                 /* of the model */
 #define OPERATIONS  1000000

@@ -9,6 +9,7 @@
 #include "image_files.h"
 
 #include "bloom_exceptions.h"
+#include "bloom_exceptions_image.h"
 
 #define MAX       ((uint64_t) 1 << 28)
 #define TABLE_AT  (8192 + 3 * 64)        /* of the exceptions of `removed` */

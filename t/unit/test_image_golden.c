@@ -12,6 +12,7 @@
 #include "unit.h"
 
 #include "bloom_exceptions.h"
+#include "bloom_exceptions_image.h"
 #include "bloom_image_reader.h"
 
 #define VECTORS   "t/golden/*.txt"
