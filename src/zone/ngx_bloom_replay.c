@@ -27,10 +27,13 @@
 /*
  * The kinds of keys in `covered`.  A lifted key is an exception of the image
  * that an addition has lifted, although the image may cover the addition: if a
- * removal follows, the key becomes an exception again.
+ * removal follows, the key becomes an exception again.  A key that waits is to
+ * become an exception, and the bank has no room for it yet: records that follow
+ * may give room, by adding this key or others again.
  */
 #define NGX_BLOOM_REPLAY_IS_COVERED  BLOOM_EXCEPTION_REMOVED
 #define NGX_BLOOM_REPLAY_IS_LIFTED   BLOOM_EXCEPTION_LEARNED
+#define NGX_BLOOM_REPLAY_WAITS       BLOOM_EXCEPTION_BUILT
 
 
 static ngx_int_t ngx_bloom_replay_open(ngx_bloom_replay_t *replay);
@@ -388,6 +391,10 @@ ngx_bloom_replay_judge(ngx_bloom_replay_t *replay,
             continue;
         }
 
+        (void) bloom_exceptions_drop(&replay->covered, exception.key.data,
+                                     exception.key.len, NGX_BLOOM_REPLAY_WAITS,
+                                     UINT64_MAX);
+
         if (bloom_exceptions_drop(&replay->bits.exceptions, exception.key.data,
                                   exception.key.len, kinds, position)
             && time <= replay->truth
@@ -505,18 +512,24 @@ ngx_bloom_replay_grow(ngx_bloom_replay_t *replay, uint64_t bytes)
 }
 
 
-/* Makes a key an exception of the bank.  Returns NGX_OK, or NGX_ERROR if there
- * is no room. */
+/* Makes a key an exception of the bank, or lets it wait.  Returns NGX_OK, or
+ * NGX_ERROR if there is no room. */
 static ngx_int_t
 ngx_bloom_replay_put(ngx_bloom_replay_t *replay,
     const bloom_exception_t *exception)
 {
-    if (bloom_exceptions_put(&replay->bits.exceptions, exception) == -1) {
-        replay->full = 1;
-        return NGX_ERROR;
+    if (bloom_exceptions_put(&replay->bits.exceptions, exception) != -1) {
+        return NGX_OK;
     }
 
-    return NGX_OK;
+    if (replay->judging) {
+        return ngx_bloom_replay_cover(replay, exception,
+                                      NGX_BLOOM_REPLAY_WAITS);
+    }
+
+    replay->full = 1;
+
+    return NGX_ERROR;
 }
 
 
@@ -542,11 +555,13 @@ ngx_bloom_replay_set(ngx_bloom_replay_t *replay, const bloom_record_t *record)
 }
 
 
-/* Makes the covered keys that are present exceptions, when all records that
- * were judged have been set.  Returns NGX_OK or NGX_ERROR. */
+/* Makes the keys that wait exceptions, and the covered keys that are present,
+ * when all records that were judged have been set.  Returns NGX_OK or
+ * NGX_ERROR. */
 static ngx_int_t
 ngx_bloom_replay_settle(ngx_bloom_replay_t *replay)
 {
+    unsigned           kinds;
     uint64_t           cursor;
     bloom_exception_t  exception;
 
@@ -557,8 +572,12 @@ ngx_bloom_replay_settle(ngx_bloom_replay_t *replay)
     while (replay->memory != NULL
            && bloom_exceptions_next(&replay->covered, &cursor, &exception, buf))
     {
-        if ((exception.kinds & NGX_BLOOM_REPLAY_IS_COVERED)
-            && ngx_bloom_zone_has(&replay->bits, &exception.key)
+        kinds = exception.kinds;
+        exception.kinds = BLOOM_EXCEPTION_REMOVED;
+
+        if (((kinds & NGX_BLOOM_REPLAY_WAITS)
+             || ((kinds & NGX_BLOOM_REPLAY_IS_COVERED)
+                 && ngx_bloom_zone_has(&replay->bits, &exception.key)))
             && ngx_bloom_replay_put(replay, &exception) != NGX_OK)
         {
             return NGX_ERROR;

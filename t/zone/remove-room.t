@@ -1,0 +1,83 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
+
+# A load of an image has room for the keys that the journal has removed in the
+# end, even if there were more of them at times.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Zones;
+
+use constant ROOM => 100;
+
+my $t = BloomTest->new;
+my $now = time;
+my @ids = keys_of('id', 10);
+
+$t->build_image('old.bloom', \@ids, '-p', '1e-9', '-n', '1k',
+                '--as-of', $now - 7200);
+configure($t, ['zone=ids file=old.bloom removals=' . ROOM], api => 1);
+$t->run;
+
+sub change {
+    my ($what, @keys) = @_;
+    my $response = api($t, POST => "zones/ids/$what", body => join "\n", @keys);
+    $response->status == 200 or die "$what: $response";
+}
+
+sub load {
+    my ($image) = @_;
+    return api($t, PUT => 'zones/ids/image', body => $t->read_file($image));
+}
+
+sub removed { zone_state($t, 'ids')->{removals}{count} }
+
+my @gone = map { "gone$_" } 1 .. 80;
+my @back = map { "back$_" } 1 .. 80;
+
+# all of these removals are older than the new image, which has none of the keys
+
+change('remove', @gone);
+is(removed(), 80, 'keys are removed');
+
+$t->build_image('new.bloom', \@ids, '-p', '1e-9', '-n', '1k', '--as-of',
+                time + 2);
+is(load('new.bloom')->status, 200, 'a new image is loaded');
+is(removed(), 0, 'it covers the removals');
+
+select undef, undef, undef, 2.1;
+change('remove', @back);
+change('keys', @back[1 .. 79]);
+is(removed(), 1, 'keys are removed and added again');
+
+# for the old image, 160 keys were removed at a time, and 81 in the end
+
+is(load('old.bloom')->status, 200,
+   'the old image is loaded again, and there is room');
+is(removed(), 81, 'the keys are removed that were in the end');
+is(ask_until_known($t, 'ids', @gone[0, 79], @back[0, 1, 79], 'id1'), '000111',
+   'each answers by the last change');
+
+change('remove', @back[1 .. 19]);
+is(removed(), ROOM, 'there is room for further ones');
+is(api($t, POST => 'zones/ids/remove', body => $back[20])->status, 507,
+   'and no more than there was');
+
+is(load('old.bloom')->status, 200, 'a full zone can be loaded');
+is(ask_until_known($t, 'ids', @gone[0, 79], @back[0, 19, 20], 'id1'), '000011',
+   'and its keys stay as they were');
+
+# 100 keys since the new image, and 80 before
+
+is(load('new.bloom')->status, 200, 'the new image is loaded again');
+change('remove', map { "more$_" } 1 .. ROOM - removed());
+
+my $response = load('old.bloom');
+is($response->status, 507, 'an image that lacks too many removals is refused');
+is($response->json->{error}{code}, 'no_room', 'for want of room');
+is(removed(), ROOM, 'and the zone keeps its removed keys');
+
+done_testing;
