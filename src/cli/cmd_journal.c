@@ -164,6 +164,7 @@ take_record(journal_t *journal, piece_t *piece, uint64_t position,
     piece->last_time = record->time;
     piece->records++;
     piece->keys[record->type] += record->count;
+    piece->restorations += (record->type == BLOOM_RECORD_RESTORE);
     piece->cleared |= (record->type == BLOOM_RECORD_CLEAR);
 
     journal->sequence = record->sequence + 1;
@@ -226,6 +227,7 @@ read_records(journal_t *journal, piece_t *piece)
     piece->torn = bloom_record_tail(piece->data + at, n);
 
     journal->all.records += piece->records;
+    journal->all.restorations += piece->restorations;
     journal->all.cleared |= piece->cleared;
 
     for (type = 0; type < BLOOM_RECORD_TYPES; type++) {
@@ -326,8 +328,7 @@ verify(journal_t *journal, piece_t *piece)
 static uint64_t
 count_keys(const piece_t *piece)
 {
-    return piece->keys[BLOOM_RECORD_ADD] + piece->keys[BLOOM_RECORD_REMOVE]
-           + piece->keys[BLOOM_RECORD_RESTORE];
+    return piece->keys[BLOOM_RECORD_ADD] + piece->keys[BLOOM_RECORD_REMOVE];
 }
 
 
@@ -344,7 +345,9 @@ print_counts(const piece_t *piece)
     printf("%" PRIu64 " record%s, %" PRIu64 " key%s", piece->records,
            CLI_S(piece->records), keys, CLI_S(keys));
 
-    if (piece->keys[BLOOM_RECORD_ADD] == keys && !piece->cleared) {
+    if (piece->keys[BLOOM_RECORD_ADD] == keys && piece->restorations == 0
+        && !piece->cleared)
+    {
         return;
     }
 
@@ -356,10 +359,14 @@ print_counts(const piece_t *piece)
     }
 
     if (piece->keys[BLOOM_RECORD_ADD] != keys) {
-        printf("%s%" PRIu64 " added, %" PRIu64 " removed, %" PRIu64
-               " restored", before, piece->keys[BLOOM_RECORD_ADD],
-               piece->keys[BLOOM_RECORD_REMOVE],
-               piece->keys[BLOOM_RECORD_RESTORE]);
+        printf("%s%" PRIu64 " added, %" PRIu64 " removed", before,
+               piece->keys[BLOOM_RECORD_ADD], piece->keys[BLOOM_RECORD_REMOVE]);
+        before = ", ";
+    }
+
+    if (piece->restorations != 0) {
+        printf("%sall restored %" PRIu64 " time%s", before, piece->restorations,
+               CLI_S(piece->restorations));
     }
 
     putchar(')');
@@ -397,7 +404,7 @@ print_json(const journal_t *journal, const piece_t *piece)
         json_count(&json, "keys", count_keys(piece));
         json_count(&json, "added", piece->keys[BLOOM_RECORD_ADD]);
         json_count(&json, "removed", piece->keys[BLOOM_RECORD_REMOVE]);
-        json_count(&json, "restored", piece->keys[BLOOM_RECORD_RESTORE]);
+        json_count(&json, "restorations", piece->restorations);
         json_bool(&json, "cleared", piece->cleared);
 
         if (piece->records != 0) {
@@ -704,11 +711,11 @@ static const command_member_t  members[] = {
     { "records", "the number of records" },
     { "keys",
       "the number of keys in the records of the segment, the sum of the next "
-      "three members" },
+      "two members" },
     { "added", "the number of keys in additions" },
     { "removed", "the number of keys in removals" },
-    { "restored",
-      "the number of keys in restorations, which are not removed any more" },
+    { "restorations",
+      "the number of records that restore all keys removed before them" },
     { "cleared",
       "whether the first record clears the zone: nothing before the segment "
       "counts" },
@@ -740,8 +747,9 @@ const command_t  cmd_journal = {
         "position in the journal, how many bytes are used, and how many "
         "records and keys it has, with the sequence numbers and times of the "
         "first and the last record. If records of the segment do anything "
-        "but add keys, the command prints how many keys were added, removed "
-        "and restored, and whether the zone was cleared.\n\n"
+        "but add keys, the command prints how many keys were added and "
+        "removed, how often all removed keys were restored, and whether the "
+        "zone was cleared.\n\n"
         "A directory means all segments in it, in order of position; other "
         "files there are ignored. If a segment is missing or a record is "
         "damaged, the command reports that and continues with the next "
