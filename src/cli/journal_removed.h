@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The keys of a journal that were removed, by which a second reading of the
- * journal tells what is still added or removed.  Only keys that a record has
- * removed take memory.
+ * These functions collect the keys that a journal removes.  A second reading of
+ * the journal then tells which keys are still added, and which are still
+ * removed.  Only keys that a record removes take memory.
  */
 
 #ifndef JOURNAL_REMOVED_H

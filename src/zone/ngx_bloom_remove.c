@@ -367,7 +367,7 @@ ngx_bloom_remove_put(ngx_bloom_add_batch_t *batch, ngx_bloom_zone_bits_t *bits,
                 ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
                               "bloom zone \"%V\" has no room for a removed "
                               "key, which stays present until the next load; "
-                              "reload the zone", &batch->zone->name);
+                              "load an image", &batch->zone->name);
             }
 
             ngx_bloom_fault("put");
@@ -473,7 +473,7 @@ ngx_bloom_remove_log(ngx_bloom_zone_t *zone, ngx_bloom_add_batch_t *batch)
     ngx_log_error(NGX_LOG_ERR, ngx_cycle->log,
                   batch != NULL ? batch->err : 0,
                   "bloom_remove could not remove a key from bloom zone "
-                  "\"%V\", which stays as it is: %s", &zone->name,
+                  "\"%V\", so the key stays as it was: %s", &zone->name,
                   batch != NULL && batch->error != NULL
                   ? batch->error : "the journal was busy");
 }

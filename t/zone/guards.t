@@ -325,7 +325,7 @@ subtest 'files of keys that cannot be used' => sub {
         ['directory', qr/is not a regular file; put a file/],
         ['fifo', qr/is not a regular file/],
         ['device', qr/is not a regular file/],
-        ['huge.txt', qr/has more than 16 MiB; leave samples in it/],
+        ['huge.txt', qr/has more than 16 MiB; keep only samples in it/],
         ['empty.txt', qr/has no key; write one into it, or remove the param/],
         ['comments.txt', qr/has no key/],
         ['long.txt', qr/"x{64}\.\.\." is longer than 65535 bytes; correct line 2 of/],
