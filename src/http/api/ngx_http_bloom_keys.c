@@ -595,7 +595,8 @@ ngx_http_bloom_keys_batch(ngx_http_bloom_keys_t *keys)
 
     case NGX_DONE:
         ngx_http_bloom_keys_error(keys, NGX_HTTP_BLOOM_E_NO_ROOM,
-                                  "the other keys are not removed");
+                                  "the keys that are neither removed "
+                                  "nor absent were refused");
         return NGX_ERROR;
 
     case NGX_ERROR:
