@@ -124,8 +124,8 @@ static ngx_http_bloom_api_route_t  ngx_http_bloom_api_routes[] = {
                                 "number of keys" },
 
     { NGX_HTTP_BLOOM_POST, 1, ngx_string("/reload"), NGX_HTTP_BLOOM_WRITE, 0,
-      ngx_http_bloom_task_post_reload, "loads the image in file= again; ?force=true "
-                                       "lets max_change pass" },
+      ngx_http_bloom_task_post_reload, "loads the image in file= again; "
+                                       "?force=true lets max_change pass" },
 
     { NGX_HTTP_BLOOM_POST, 1, ngx_string("/checkpoint"),
       NGX_HTTP_BLOOM_WRITE, 0,
