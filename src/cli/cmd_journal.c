@@ -50,6 +50,8 @@ typedef struct {
 
     /* in a directory, what the segments before say: */
     uint64_t          sequence;          /* of the next record; 0: unknown */
+    uint64_t          torn;              /* of a tail before the first record;
+                                            0: none or unknown */
     const piece_t    *before;            /* the last segment; NULL: none */
 
     piece_t           all;               /* the sum of records and keys */
@@ -153,6 +155,12 @@ take_record(journal_t *journal, piece_t *piece, uint64_t position,
 {
     if (journal->sequence != 0) {
         piece->missing += record->sequence - journal->sequence;
+
+    } else if (journal->torn != 0 && record->sequence > journal->torn) {
+
+        /* a record that was never acknowledged gives its number to the next */
+
+        piece->missing += record->sequence - journal->torn;
     }
 
     if (piece->records == 0) {
@@ -225,6 +233,12 @@ read_records(journal_t *journal, piece_t *piece)
     }
 
     piece->torn = bloom_record_tail(piece->data + at, n);
+
+    if (journal->sequence == 0 && journal->torn == 0) {
+        journal->torn = bloom_record_torn(&piece->segment,
+                                          piece->segment.base + at,
+                                          piece->data + at, n);
+    }
 
     journal->all.records += piece->records;
     journal->all.restorations += piece->restorations;
@@ -303,6 +317,7 @@ verify(journal_t *journal, piece_t *piece)
     {
         /* the sequence of another journal says nothing about this one */
         journal->sequence = 0;
+        journal->torn = 0;
     }
 
     read_records(journal, piece);
@@ -508,6 +523,7 @@ walk(journal_t *journal, const piece_t *pieces, size_t n, int linked)
 
         if (i == 0 || !linked) {
             journal->sequence = 0;
+            journal->torn = 0;
             journal->before = NULL;
         }
 

@@ -470,6 +470,17 @@ bloom_record_find(bloom_record_t *record, const bloom_segment_t *segment,
 }
 
 
+uint64_t
+bloom_record_torn(const bloom_segment_t *segment, uint64_t position,
+    const uint8_t *buf, size_t len)
+{
+    bloom_record_t  record;
+
+    return read_header(&record, segment, position, buf, len) == 0
+           ? record.sequence : 0;
+}
+
+
 size_t
 bloom_record_tail(const uint8_t *buf, size_t len)
 {

@@ -233,6 +233,13 @@ size_t bloom_record_find(bloom_record_t *record,
     const bloom_segment_t *segment, uint64_t position, uint64_t sequence,
     const uint8_t *buf, size_t len);
 
+/*
+ * Reads the sequence number of a torn tail at `position`, as bloom_record_find()
+ * takes them.  Returns the number, or 0 if no header is valid there.
+ */
+uint64_t bloom_record_torn(const bloom_segment_t *segment, uint64_t position,
+    const uint8_t *buf, size_t len);
+
 /* Returns the length of `buf` without the zeros at its end. */
 size_t bloom_record_tail(const uint8_t *buf, size_t len);
 

@@ -89,7 +89,8 @@ ngx_bloom_guard_header(ngx_bloom_guard_t *guard, ngx_bloom_zone_t *zone,
                                   "\"max_change\" allows %s; check the list "
                                   "that it was built from, or, if the change "
                                   "is right, load or upload it with "
-                                  "\"?force=true\"",
+                                  "\"?force=true\" or, to start with it, "
+                                  "raise \"max_change\"",
                                   image->items, ngx_bloom_plural(image->items),
                                   is, image->items < last->keys ? "fewer"
                                                                 : "more",

@@ -125,9 +125,12 @@ ngx_bloom_remove_batch(ngx_bloom_add_batch_t *batch)
 
     if (left != 0) {
         batch->err = 0;
-        batch->error = "the zone has no room for more removed keys; load an "
-                       "image without these keys, built with a later --as-of, "
-                       "or raise \"removals\" of bloom_zone";
+        batch->error = (batch->zone->removals == 0)
+                       ? "the zone has no room for removed keys; raise "
+                         "\"removals=0\" of bloom_zone"
+                       : "the zone has no room for more removed keys; load an "
+                         "image without the removed keys, built with a later "
+                         "--as-of, or raise \"removals\" of bloom_zone";
         return NGX_DONE;
     }
 
@@ -200,6 +203,11 @@ ngx_bloom_remove_journaled(ngx_bloom_add_batch_t *batch, ngx_uint_t *left)
 
     if (rc == NGX_AGAIN) {
         ngx_bloom_wake();
+
+        if (__atomic_load_n(&state->control->failed, __ATOMIC_ACQUIRE) != 0) {
+            return ngx_bloom_add_refuse(batch);
+        }
+
         return ngx_bloom_add_wait(batch, "the journal is full, and the helper "
                                   "process has made no room for ten seconds; "
                                   "see the error log");

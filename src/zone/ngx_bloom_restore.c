@@ -40,7 +40,7 @@ ngx_bloom_restore_step(ngx_bloom_restore_t *restore)
     zone = restore->zone;
 
     if (zone->sh->generation == 0) {
-        restore->error = "the zone is not loaded";
+        restore->error = "the zone is not loaded; load an image";
         return NGX_ERROR;
     }
 

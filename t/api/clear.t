@@ -274,6 +274,15 @@ subtest 'a clear is refused' => sub {
              'for learned keys');
     is_error(clear('ids', query => '?only='), 400, qr/must be "removed"/,
              'for another part');
+
+    # who sends "only=removed" in the body must not lose the added keys
+
+    add($t, 'ids', ['kept']);
+    is_error(clear('ids', body => 'only=removed'), 400, qr/no body.*\?only=/,
+             'with a body');
+    is_error(clear('ids', chunks => ['only=removed']), 400, qr/no body/,
+             'with a body in chunks');
+    is(ask($t, 'ids', 'kept'), '1', 'an added key is still there');
     is_error(clear('ids', headers => { Origin => 'http://other.example' }),
              403, qr/another site/, 'for a page of another site');
 };

@@ -514,6 +514,28 @@ sub directory {
          'a torn tail between segments is no damage');
 }
 
+# The first record of a journal is broken.  If it was never acknowledged, the
+# record after it has the same sequence.
+
+for my $acknowledged (0, 1) {
+    my $broken = BloomTest::Journal->new;
+    $broken->append(['one']);
+    my $next = $broken->next_segment(sequence => 1);
+    $next->append(['two'], sequence => 1 + $acknowledged);
+
+    my $path = directory("broken-$acknowledged", b => $next->segment,
+                         a => flipped($broken->segment, $broken->{used} - 8));
+    if ($acknowledged) {
+        like(journal(1, qr/1 record before it or in it is missing; load/,
+                     $path), qr/: damaged, 2 segments, 1 record/,
+             'a broken first record that was acknowledged is damage');
+    }
+    else {
+        like(journal(0, undef, $path), qr/: ok, 2 segments, 1 record/,
+             'a broken first record that was not acknowledged is a torn tail');
+    }
+}
+
 {
     my $path = directory('hole', a => $first->segment, b => $third->segment);
     my $complaint = qr{/b:\ is\ damaged:\ the\ segment\ from\ position

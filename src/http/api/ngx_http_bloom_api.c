@@ -39,7 +39,7 @@ typedef struct {
     ngx_uint_t                  zone;    /* the path begins "zones/NAME" */
     ngx_str_t                   path;    /* the rest of it */
     ngx_http_bloom_api_need_e   needs;
-    ngx_uint_t                  body;    /* the handler reads the body */
+    ngx_uint_t                  body;    /* the handler sees to the body */
     ngx_int_t                 (*handler)(ngx_http_request_t *r,
                                          ngx_bloom_zone_t *zone);
     char                       *does;    /* for the index */
@@ -132,7 +132,7 @@ static ngx_http_bloom_api_route_t  ngx_http_bloom_api_routes[] = {
       ngx_http_bloom_task_post_checkpoint,
       "saves the filter, so that the next start has less to replay" },
 
-    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/clear"), NGX_HTTP_BLOOM_WRITE, 0,
+    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/clear"), NGX_HTTP_BLOOM_WRITE, 1,
       ngx_http_bloom_task_post_clear,
       "drops added keys, removed keys and uploads; ?only=removed restores the "
       "removed keys" },
