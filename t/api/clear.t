@@ -272,6 +272,11 @@ subtest 'a clear is refused' => sub {
              'for an unknown zone');
     is_error(clear('ids', query => '?only=learned'), 400, qr/no learned keys/,
              'for learned keys');
+    is_error(clear('ids', query => '?olny=removed'), 400,
+             qr/unknown argument "olny", and nothing was changed; it may have "only"/,
+             'a misspelled argument is refused');
+    is_error(clear('ids', query => '?only=removed&only=all'), 400,
+             qr/more than one "only"/, 'an argument that is given twice');
     is_error(clear('ids', query => '?only='), 400, qr/must be "removed"/,
              'for another part');
 

@@ -154,6 +154,12 @@ subtest 'DELETE removes one key' => sub {
 
     is_error(api($t, DELETE => "zones/seen/keys$_"), 400, qr/\?key=K/,
              "DELETE keys$_ is refused") for '', '?', '?key=', '?keys=a';
+    is_error(api($t, DELETE => 'zones/seen/keys?key=a&key=b'), 400,
+             qr/more than one "key", and nothing was changed/,
+             'DELETE of two keys is refused');
+    is_error(api($t, DELETE => 'zones/seen/keys?key=a&durabel=true'), 400,
+             qr/unknown argument "durabel".*"key" and "durable"/,
+             'DELETE with a misspelled argument is refused');
     is_error(api($t, DELETE => 'zones/seen/keys?key=a&durable=maybe'), 400,
              qr/"durable"/, 'DELETE with a wrong durable= is refused');
 

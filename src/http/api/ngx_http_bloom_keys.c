@@ -201,6 +201,8 @@ ngx_http_bloom_keys_delete(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     ngx_http_bloom_keys_t  *keys;
     ngx_http_bloom_error_t  error;
 
+    static const char  *const args[] = { "key", "durable", NULL };
+
     if (r->headers_in.content_length_n > 0 || r->headers_in.chunked) {
         return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_BAD_BODY,
                                               "a DELETE request must have no "
@@ -211,6 +213,10 @@ ngx_http_bloom_keys_delete(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     }
 
     rc = ngx_http_bloom_lookup_key(r, &key, &error);
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_bloom_query_only(r, args, &error);
+    }
 
     if (rc != NGX_OK) {
         return rc == NGX_DECLINED

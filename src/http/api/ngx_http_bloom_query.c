@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file reads flags of queries.
+ * This file checks queries and reads their flags.
  */
 
 #include "ngx_http_bloom_query.h"
@@ -42,4 +42,54 @@ ngx_http_bloom_query_flag(ngx_http_request_t *r, const char *name,
                          "\"false\"", name);
 
     return NGX_DECLINED;
+}
+
+
+ngx_int_t
+ngx_http_bloom_query_only(ngx_http_request_t *r, const char *const *names,
+    ngx_http_bloom_error_t *error)
+{
+    u_char      *p, *end, *next;
+    ngx_str_t    name;
+    ngx_uint_t   i, seen;
+
+    seen = 0;
+    end = r->args.data + r->args.len;
+
+    for (p = r->args.data; p < end; p = next + 1) {
+
+        next = ngx_strlchr(p, end, '&');
+        next = (next == NULL) ? end : next;
+
+        name.data = p;
+        p = ngx_strlchr(p, next, '=');
+        name.len = (p == NULL ? next : p) - name.data;
+
+        if (name.len == 0) {
+            continue;
+        }
+
+        for (i = 0; names[i] != NULL; i++) {
+            if (ngx_http_bloom_query_is(&name, names[i])) {
+                break;
+            }
+        }
+
+        if (names[i] == NULL || (seen & (1 << i))) {
+            ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_QUERY,
+                                 "the query has %s \"%V\", and nothing was "
+                                 "changed; it may have \"%s\"%s%s%s once",
+                                 names[i] == NULL
+                                 ? "an unknown argument" : "more than one",
+                                 &name, names[0],
+                                 names[1] != NULL ? " and \"" : "",
+                                 names[1] != NULL ? names[1] : "",
+                                 names[1] != NULL ? "\"" : "");
+            return NGX_DECLINED;
+        }
+
+        seen |= 1 << i;
+    }
+
+    return NGX_OK;
 }

@@ -25,6 +25,15 @@ ngx_int_t ngx_http_bloom_query_flag(ngx_http_request_t *r, const char *name,
     ngx_uint_t *flag, ngx_http_bloom_error_t *error);
 
 
+/*
+ * Checks that the query has no arguments but `names`, one or two and NULL, and
+ * none of them twice: an argument that is ignored may be a misspelled one that
+ * limits what the request does.  Returns NGX_OK; or NGX_DECLINED with an error.
+ */
+ngx_int_t ngx_http_bloom_query_only(ngx_http_request_t *r,
+    const char *const *names, ngx_http_bloom_error_t *error);
+
+
 #pragma GCC visibility pop
 
 #endif /* _NGX_HTTP_BLOOM_QUERY_H_INCLUDED_ */

@@ -46,9 +46,12 @@ ngx_http_bloom_task_post_checkpoint(ngx_http_request_t *r,
 ngx_int_t
 ngx_http_bloom_task_post_clear(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
-    ngx_int_t         rc;
-    ngx_str_t         only;
-    ngx_bloom_task_e  kind;
+    ngx_int_t               rc;
+    ngx_str_t               only;
+    ngx_bloom_task_e        kind;
+    ngx_http_bloom_error_t  error;
+
+    static const char  *const args[] = { "only", NULL };
 
     /* what is meant to limit the clear may be in the body */
 
@@ -64,6 +67,10 @@ ngx_http_bloom_task_post_clear(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     if (rc != NGX_OK) {
         return rc;
+    }
+
+    if (ngx_http_bloom_query_only(r, args, &error) != NGX_OK) {
+        return ngx_http_bloom_response_error(r, &error);
     }
 
     kind = NGX_BLOOM_TASK_CLEAR;
