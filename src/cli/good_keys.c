@@ -690,8 +690,8 @@ refuse(const search_t *search, const char *output)
 
 
 /* Makes exceptions of all candidates. */
-static void
-make_exceptions(search_t *search)
+static int
+make_exceptions(search_t *search, const char *output)
 {
     size_t             i;
     struct timespec    now;
@@ -709,8 +709,17 @@ make_exceptions(search_t *search)
 
     for (i = 0; i < search->found.n; i++) {
         exception.key = key_set_text(&search->found, &search->found.key[i]);
-        (void) bloom_exceptions_put(&search->good->exceptions.set, &exception);
+
+        if (bloom_exceptions_put(&search->good->exceptions.set, &exception)
+            != 1)
+        {
+            cli_error("%s: not written: there is no room for all exceptions; "
+                      "repeat the command, or use a lower -p", output);
+            return CLI_ERROR;
+        }
     }
+
+    return CLI_OK;
 }
 
 
@@ -753,7 +762,10 @@ judge(search_t *search, const char *output, char **lists, int n)
         return CLI_ERROR;
     }
 
-    make_exceptions(search);
+    if (make_exceptions(search, output) != CLI_OK) {
+        return CLI_ERROR;
+    }
+
     warn_large(search);
 
     return CLI_OK;
