@@ -26,8 +26,8 @@
 
 /* Marks of a hash in the index. */
 #define MARK_STORED  2                   /* the keystore has it */
-#define MARK_OTHER   4                   /* a list has it, of a key that is not
-                                            a candidate */
+#define MARK_SEEN    4                   /* a list that was read again has a key
+                                            with it */
 
 /* Exceptions that take less are never called large. */
 #define BYTES_SMALL  4096
@@ -458,10 +458,11 @@ seek_key(void *data, keyform_t *keyform, const bloom_key_t *key, unsigned file,
         return NULL;
     }
 
+    hash_index_mark(&search->index, &hash, 1, MARK_SEEN);
+
     found = key_set_find(&search->found, &canonical);
 
     if (found == NULL) {
-        hash_index_mark(&search->index, &hash, 1, MARK_OTHER);
         return NULL;
     }
 
@@ -528,7 +529,8 @@ read_lists(search_t *search, char **lists, int n, int *all)
 }
 
 
-/* Returns 1 if a list has a candidate, or may have it. */
+/* Returns 1 if a list has a candidate, or may have it: unless all lists were
+ * read again, and have another key with its hash. */
 static int
 is_conflict(const search_t *search, size_t i, int all)
 {
@@ -540,7 +542,7 @@ is_conflict(const search_t *search, size_t i, int all)
         return 0;
     }
 
-    return search->place[i].line != 0 || !all || (marks & MARK_OTHER) == 0;
+    return search->place[i].line != 0 || !all || (marks & MARK_SEEN) == 0;
 }
 
 
