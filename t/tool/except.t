@@ -229,6 +229,19 @@ for (['raw'], ['lower', '--layout', 'classic'], ['host'], ['url'],
              'the other conflicts are counted');
     }
 
+    # keys in the temporary file are not overlooked
+
+    {
+        my @many = map { "many$_" } 1 .. 1_200_000;
+        my $out = tool(0, undef, 'build', '--json', '-o', "$dir/spilled", '-p',
+                       '1e-6', '--memory', '16m', '--except-wins', '--except',
+                       file('good', lines_of(@many[0 .. 999], 'ok')),
+                       file('list', lines_of(@many)));
+
+        cmp_ok(json($out)->{temporary_bytes}, '>', 8e6, 'most hashes spill');
+        is(json($out)->{conflicts}, 1000, 'all conflicts are found');
+    }
+
     # lists that cannot be read again
 
     tool(2, qr/good: line 1: "bad" must not be found, but a list has "bad"\n/,
@@ -306,21 +319,31 @@ for (['raw'], ['lower', '--layout', 'classic'], ['host'], ['url'],
 
     refused("$twin\n$key\n", "$twin\n", qr/, line 1, has /, @rate);
 
+    # a listed key that --without leaves out
+
+    ($image, $json) = build("$key\n$twin\n", "$twin\n", @rate, '--without',
+                            file('without', "$twin\n"));
+    is(join(' ', excepted($image)), $twin,
+       'a key that --without leaves out becomes an exception');
+
     # in doubt it is a conflict
 
     tool(2, qr/but a list has/, 'build', '-o', "$dir/refused", @rate,
          '--except', file('good', "$twin\n"), { stdin => "$key\n" });
 
-    # a list that has changed since it was read
+    # a list that has changed since it was read; another list, which has not, has
+    # a key with the hash
 
-    for my $change (['appended to', sub { open my $fh, '>>', $_[0] or die;
+    for my $change (['overwritten', sub { file('changing', "other\n") }],
+                    ['appended to', sub { open my $fh, '>>', $_[0] or die;
                                           print $fh "more\n"; close $fh }],
                     ['replaced', sub { file('new', "$key\nother\n");
                                        rename "$dir/new", $_[0] or die }],
                     ['removed', sub { unlink $_[0] or die }])
     {
         my ($how, $do) = @$change;
-        my $list = file('changing', "$key\nother\n");
+        my $list = file('changing', $how eq 'overwritten' ? "$twin\nother\n"
+                                                         : "$key\nother\n");
         my $fifo = "$dir/fifo";
 
         unlink $fifo;
@@ -328,7 +351,10 @@ for (['raw'], ['lower', '--layout', 'classic'], ['host'], ['url'],
 
         open my $err, '>', "$dir/err" or die "$dir/err: $!";
         my $pid = spawn([tool_path(), 'build', '-o', "$dir/refused", @rate,
-                         '--except', $fifo, $list], stderr => $err);
+                         '--except', $fifo, $list,
+                         file('constant', $how eq 'overwritten' ? "$key\n"
+                                                                : "x\n")],
+                        stderr => $err);
 
         # the build opens the pipe when the filter is finished
 
