@@ -366,10 +366,11 @@ report(const merge_t *merge)
 
     if (merge->others) {
         printf(", %" PRIu64 " exception%s (%" PRIu64 " excepted, %" PRIu64
-               " removed, %" PRIu64 " learned), %" PRIu64 " no longer as "
+               " removed, %" PRIu64 " learned), %" PRIu64 " no longer %s as "
                "another image has %s", image->exceptions,
                CLI_S(image->exceptions), kinds.excepted, kinds.removed,
                kinds.learned, merge->lifted,
+               merge->lifted == 1 ? "an exception" : "exceptions",
                merge->lifted == 1 ? "it" : "them");
 
     } else if (image->exceptions + merge->lifted != 0) {

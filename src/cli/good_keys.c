@@ -65,6 +65,7 @@ typedef struct {
 } search_t;
 
 
+/* Takes one file more; `to` is the first member. */
 static int
 take_file(const option_t *option, const char *text, void *to)
 {
@@ -81,7 +82,7 @@ take_file(const option_t *option, const char *text, void *to)
 
 
 const option_t  good_keys_options[] = {
-    { 0, "except", "FILE", 0, take_file,
+    { 0, "except", "FILE", offsetof(good_keys_t, names), take_file,
       "keys that must not be found, in the spelling that requests have; the "
       "file is read as with --from lines, and may be large. Each key is looked "
       "up in the finished filter as nginx does it; what is found although no "
