@@ -59,12 +59,13 @@ static const option_t  options[] = {
       "removed: a removed key\n"
       "learned: a false positive that a backend reported" },
     { '0', "null", NULL, offsetof(info_t, null), options_take_flag,
-      "with --removed or --exceptions: end each key with a zero byte instead of a line end; "
-      "build, add and test read that of --removed with -0; if a key contains a zero byte, "
-      "print an error and no keys" },
+      "with --removed or --exceptions: end each key with a zero byte instead "
+      "of a line end; build, add and test read that of --removed with -0; if a "
+      "key contains a zero byte, print an error and no keys" },
     { 0, "json", NULL, offsetof(info_t, json), options_take_flag,
       "print JSON; with several images, an object per line; with --removed "
-      "or --exceptions, an object for each key, which build and add read with --from json" },
+      "or --exceptions, an object for each key, which build and add read with "
+      "--from json" },
     { 0 }
 };
 

@@ -6,8 +6,8 @@
  *
  * When the filter is finished, each good key is looked up as nginx does it.  An
  * expression that the filter takes for present although no list has it becomes
- * an exception of the image.  An expression that a list has is a conflict, which
- * refuses the image, or becomes an exception with --except-wins.
+ * an exception of the image.  An expression that a list has is a conflict,
+ * which refuses the image, or becomes an exception with --except-wins.
  *
  *     good keys --> expressions that are    hash not in    exceptions
  *                   present: candidates --> the store? --> of the image

@@ -4,8 +4,8 @@
  * A left_out_t has the keys that --without leaves out of an image.
  *
  * Keys are compared byte by byte as canonical keys, so a key is left out in
- * whatever spelling a list has it.  While threads look keys up, the set does not
- * change, except for the marks of keys that were found.
+ * whatever spelling a list has it.  While threads look keys up, the set does
+ * not change, except for the marks of keys that were found.
  */
 
 #ifndef LEFT_OUT_H
