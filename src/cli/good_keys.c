@@ -195,10 +195,10 @@ test_key(void *data, keyform_t *keyform, const bloom_key_t *key, unsigned file,
     uint64_t line)
 {
     unsigned              i, n;
-    good_search_t             *search = data;
     const char           *why;
     bloom_form_t          form;
     bloom_hash_t          hash[BLOOM_FORM_EXPRESSIONS];
+    good_search_t        *search = data;
     const bloom_image_t  *image;
 
     image = search->image;
@@ -397,9 +397,9 @@ good_keys_find(good_keys_t *good, const collect_options_t *from,
     const bloom_image_t *image, const uint64_t *words, const char *output,
     char **lists, int n)
 {
-    int        rc;
-    size_t     i;
-    good_search_t   search;
+    int            rc;
+    size_t         i;
+    good_search_t  search;
 
     if (good->n == 0) {
         return CLI_OK;
