@@ -50,6 +50,8 @@ typedef struct {
 
     /* in a directory, what the segments before say: */
     uint64_t          sequence;          /* of the next record; 0: unknown */
+    uint64_t          torn;              /* of a tail before the first record;
+                                            0: none or unknown */
     const piece_t    *before;            /* the last segment; NULL: none */
 
     piece_t           all;               /* the sum of records and keys */
@@ -153,6 +155,12 @@ take_record(journal_t *journal, piece_t *piece, uint64_t position,
 {
     if (journal->sequence != 0) {
         piece->missing += record->sequence - journal->sequence;
+
+    } else if (journal->torn != 0 && record->sequence > journal->torn) {
+
+        /* a record that was never acknowledged gives its number to the next */
+
+        piece->missing += record->sequence - journal->torn;
     }
 
     if (piece->records == 0) {
@@ -164,6 +172,7 @@ take_record(journal_t *journal, piece_t *piece, uint64_t position,
     piece->last_time = record->time;
     piece->records++;
     piece->keys[record->type] += record->count;
+    piece->restorations += (record->type == BLOOM_RECORD_RESTORE);
     piece->cleared |= (record->type == BLOOM_RECORD_CLEAR);
 
     journal->sequence = record->sequence + 1;
@@ -225,7 +234,14 @@ read_records(journal_t *journal, piece_t *piece)
 
     piece->torn = bloom_record_tail(piece->data + at, n);
 
+    if (journal->sequence == 0 && journal->torn == 0) {
+        journal->torn = bloom_record_torn(&piece->segment,
+                                          piece->segment.base + at,
+                                          piece->data + at, n);
+    }
+
     journal->all.records += piece->records;
+    journal->all.restorations += piece->restorations;
     journal->all.cleared |= piece->cleared;
 
     for (type = 0; type < BLOOM_RECORD_TYPES; type++) {
@@ -301,6 +317,7 @@ verify(journal_t *journal, piece_t *piece)
     {
         /* the sequence of another journal says nothing about this one */
         journal->sequence = 0;
+        journal->torn = 0;
     }
 
     read_records(journal, piece);
@@ -326,8 +343,7 @@ verify(journal_t *journal, piece_t *piece)
 static uint64_t
 count_keys(const piece_t *piece)
 {
-    return piece->keys[BLOOM_RECORD_ADD] + piece->keys[BLOOM_RECORD_REMOVE]
-           + piece->keys[BLOOM_RECORD_RESTORE];
+    return piece->keys[BLOOM_RECORD_ADD] + piece->keys[BLOOM_RECORD_REMOVE];
 }
 
 
@@ -344,7 +360,9 @@ print_counts(const piece_t *piece)
     printf("%" PRIu64 " record%s, %" PRIu64 " key%s", piece->records,
            CLI_S(piece->records), keys, CLI_S(keys));
 
-    if (piece->keys[BLOOM_RECORD_ADD] == keys && !piece->cleared) {
+    if (piece->keys[BLOOM_RECORD_ADD] == keys && piece->restorations == 0
+        && !piece->cleared)
+    {
         return;
     }
 
@@ -356,10 +374,14 @@ print_counts(const piece_t *piece)
     }
 
     if (piece->keys[BLOOM_RECORD_ADD] != keys) {
-        printf("%s%" PRIu64 " added, %" PRIu64 " removed, %" PRIu64
-               " restored", before, piece->keys[BLOOM_RECORD_ADD],
-               piece->keys[BLOOM_RECORD_REMOVE],
-               piece->keys[BLOOM_RECORD_RESTORE]);
+        printf("%s%" PRIu64 " added, %" PRIu64 " removed", before,
+               piece->keys[BLOOM_RECORD_ADD], piece->keys[BLOOM_RECORD_REMOVE]);
+        before = ", ";
+    }
+
+    if (piece->restorations != 0) {
+        printf("%sall restored %" PRIu64 " time%s", before, piece->restorations,
+               CLI_S(piece->restorations));
     }
 
     putchar(')');
@@ -397,7 +419,7 @@ print_json(const journal_t *journal, const piece_t *piece)
         json_count(&json, "keys", count_keys(piece));
         json_count(&json, "added", piece->keys[BLOOM_RECORD_ADD]);
         json_count(&json, "removed", piece->keys[BLOOM_RECORD_REMOVE]);
-        json_count(&json, "restored", piece->keys[BLOOM_RECORD_RESTORE]);
+        json_count(&json, "restorations", piece->restorations);
         json_bool(&json, "cleared", piece->cleared);
 
         if (piece->records != 0) {
@@ -501,6 +523,7 @@ walk(journal_t *journal, const piece_t *pieces, size_t n, int linked)
 
         if (i == 0 || !linked) {
             journal->sequence = 0;
+            journal->torn = 0;
             journal->before = NULL;
         }
 
@@ -704,11 +727,11 @@ static const command_member_t  members[] = {
     { "records", "the number of records" },
     { "keys",
       "the number of keys in the records of the segment, the sum of the next "
-      "three members" },
+      "two members" },
     { "added", "the number of keys in additions" },
     { "removed", "the number of keys in removals" },
-    { "restored",
-      "the number of keys in restorations, which are not removed any more" },
+    { "restorations",
+      "the number of records that restore all keys removed before them" },
     { "cleared",
       "whether the first record clears the zone: nothing before the segment "
       "counts" },
@@ -740,8 +763,9 @@ const command_t  cmd_journal = {
         "position in the journal, how many bytes are used, and how many "
         "records and keys it has, with the sequence numbers and times of the "
         "first and the last record. If records of the segment do anything "
-        "but add keys, the command prints how many keys were added, removed "
-        "and restored, and whether the zone was cleared.\n\n"
+        "but add keys, the command prints how many keys were added and "
+        "removed, how often all removed keys were restored, and whether the "
+        "zone was cleared.\n\n"
         "A directory means all segments in it, in order of position; other "
         "files there are ignored. If a segment is missing or a record is "
         "damaged, the command reports that and continues with the next "

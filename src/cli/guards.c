@@ -75,9 +75,9 @@ const option_t  guards_options[] = {
 
 const option_t  guards_key_options[] = {
     { 0, "must-have", "FILE", offsetof(guards_t, must_have), options_take_text,
-      "refuse an image that lacks a key of FILE; a key a line, lines that "
-      "begin with # or ! are comments, and so is the rest of a line after \" "
-      "#\"" },
+      "refuse an image that lacks a key of FILE, which has one key on each "
+      "line; lines that begin with # or ! are comments, and so is the rest of "
+      "a line after \" #\"" },
     { 0, "must-not-have", "FILE", offsetof(guards_t, must_not_have),
       options_take_text,
       "refuse an image in which a lookup of a key of FILE finds the key" },

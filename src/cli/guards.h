@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Guards check a new image before it replaces another.  A query that ends
- * halfway makes an image that is whole and lacks most keys; only its number of
- * keys shows that.  A list that was mixed up shows by keys that it has always
- * had, or must never have.  nginx has the same guards: src/core/bloom_guard.h.
+ * Guards check a new image before it replaces another.  If a query ended
+ * halfway, the image is whole and lacks most keys: its number of keys shows
+ * that.  If a list was taken for another, single keys show it: those that the
+ * right list always has, or never has.  nginx has the same guards:
+ * src/core/bloom_guard.h.
  */
 
 #ifndef GUARDS_H

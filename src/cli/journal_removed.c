@@ -10,6 +10,7 @@
 
 #include "bloom_siphash.h"
 #include "cli.h"
+#include "bloom_exceptions.h"
 #include "journal_removed.h"
 
 
@@ -111,6 +112,7 @@ void
 journal_removed_note(journal_removed_t *removed, bloom_record_t record,
     uint64_t position)
 {
+    size_t          i;
     uint32_t        index;
     bloom_key_t     key;
     removed_key_t  *slot;
@@ -118,6 +120,16 @@ journal_removed_note(journal_removed_t *removed, bloom_record_t record,
     if (record.type == BLOOM_RECORD_CLEAR) {
         journal_removed_free(removed);
         removed->cleared = position;
+        return;
+    }
+
+    if (record.type == BLOOM_RECORD_RESTORE) {
+        for (i = 0; (record.kinds & BLOOM_EXCEPTION_REMOVED)
+                    && i < removed->size; i++)
+        {
+            removed->keys[i].restored = 1;
+        }
+
         return;
     }
 
@@ -136,8 +148,7 @@ journal_removed_note(journal_removed_t *removed, bloom_record_t record,
         slot = known(removed, &key);
 
         if (slot != NULL) {
-            slot->restored |= (record.type == BLOOM_RECORD_RESTORE);
-            slot->added |= (record.type == BLOOM_RECORD_ADD);
+            slot->added = 1;
         }
     }
 }

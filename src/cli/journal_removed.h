@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The keys of a journal that were removed, by which a second reading of the
- * journal tells what is still added or removed.  Only keys that a record has
- * removed take memory.
+ * These functions collect the keys that a journal removes.  A second reading of
+ * the journal then tells which keys are still added, and which are still
+ * removed.  Only keys that a record removes take memory.
  */
 
 #ifndef JOURNAL_REMOVED_H
@@ -46,8 +46,7 @@ void journal_removed_note(journal_removed_t *removed, bloom_record_t record,
 /*
  * Returns 1 if a key of a record counts in the second reading: an addition that
  * was not removed or cleared later, or a removal that is the last word about
- * its key.  Keys of restorations never count.  `index` is the key's number in
- * the record, from 0.
+ * its key.  `index` is the key's number in the record, from 0.
  */
 int journal_removed_counts(const journal_removed_t *removed,
     const bloom_record_t *record, uint64_t position, uint32_t index,

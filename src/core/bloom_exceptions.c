@@ -656,6 +656,11 @@ bloom_exceptions_put(bloom_exceptions_t *set,
     store(&line->hash[place.slot].h2, hash.h2);
     __atomic_store_n(&line->hash[place.slot].h1, hash.h1, __ATOMIC_SEQ_CST);
 
+    /* whoever has read `puts` just now, and has not found the key, must see
+     * that it has changed */
+
+    add(&set->head->puts, 1);
+
     return 1;
 }
 

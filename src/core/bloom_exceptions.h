@@ -63,7 +63,7 @@ typedef struct {
     uint8_t   secret[BLOOM_HASH_KEY_LEN];
     uint64_t  count;                     /* keys in the set; atomic */
     uint64_t  puts;                      /* atomic; grows before a key appears
-                                            in the set */
+                                            in the set, and after it */
     uint64_t  cells_used;                /* atomic */
     uint64_t  free;                      /* atomic; the first cell of a list of
                                             cells that have been freed: its

@@ -12,6 +12,7 @@
 #include "bloom_record.h"
 #include "bloom_bytes.h"
 #include "bloom_crc.h"
+#include "bloom_exceptions.h"
 
 
 static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'M', 'J', 'N', 'L', 0x0a };
@@ -43,7 +44,7 @@ static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'M', 'J', 'N', 'L', 0x0a };
 #define RECORD_ALIGN     8
 #define KEY_HEADER_MAX   3               /* LEB128 of BLOOM_RECORD_KEY_MAX */
 #define KEY_MIN          2               /* a key of one byte */
-#define CLEAR_BODY       8               /* zeros in place of keys */
+#define KEYLESS_BODY     8               /* bytes in place of keys */
 
 
 void
@@ -155,6 +156,7 @@ bloom_record_begin(bloom_record_maker_t *maker, uint8_t *buf, size_t room)
     maker->len = BLOOM_RECORD_HEADER;
     maker->type = BLOOM_RECORD_ADD;
     maker->count = 0;
+    maker->kinds = 0;
 }
 
 
@@ -221,8 +223,8 @@ bloom_record_size(const bloom_record_maker_t *maker)
 {
     size_t  len;
 
-    len = maker->type == BLOOM_RECORD_CLEAR ? BLOOM_RECORD_HEADER + CLEAR_BODY
-                                            : maker->len;
+    len = bloom_record_keyless(maker->type)
+          ? BLOOM_RECORD_HEADER + KEYLESS_BODY : maker->len;
 
     return (len + RECORD_ALIGN - 1) & ~(size_t) (RECORD_ALIGN - 1);
 }
@@ -239,6 +241,10 @@ bloom_record_seal(bloom_record_maker_t *maker, const bloom_segment_t *segment,
     size = bloom_record_size(maker);
 
     memset(h + maker->len, 0, size - maker->len);
+
+    if (maker->type == BLOOM_RECORD_RESTORE) {
+        h[BLOOM_RECORD_HEADER] = (uint8_t) maker->kinds;
+    }
 
     bloom_put32(h + AT_RECORD_SIZE, (uint32_t) size);
     bloom_put64(h + AT_RECORD_SEQ, sequence);
@@ -261,10 +267,11 @@ has_shape(const bloom_record_t *record, const bloom_segment_t *segment,
         return 1;
     }
 
-    if (record->type == BLOOM_RECORD_CLEAR) {
+    if (bloom_record_keyless(record->type)) {
         return record->count == 0
-               && record->size == BLOOM_RECORD_HEADER + CLEAR_BODY
-               && position == segment->base + BLOOM_SEGMENT_HEADER;
+               && record->size == BLOOM_RECORD_HEADER + KEYLESS_BODY
+               && (record->type != BLOOM_RECORD_CLEAR
+                   || position == segment->base + BLOOM_SEGMENT_HEADER);
     }
 
     return record->count != 0
@@ -304,6 +311,26 @@ read_header(bloom_record_t *record, const bloom_segment_t *segment,
 }
 
 
+/* Checks what a record without keys has in their place.  Returns 0, or -1 if it
+ * is not valid. */
+static int
+read_body(bloom_record_t *record, const uint8_t *body)
+{
+    record->end = record->keys;
+
+    if (record->type == BLOOM_RECORD_CLEAR) {
+        return bloom_record_tail(body, KEYLESS_BODY) == 0 ? 0 : -1;
+    }
+
+    record->kinds = body[0];
+
+    return record->kinds != 0
+           && (record->kinds
+               & ~(BLOOM_EXCEPTION_REMOVED | BLOOM_EXCEPTION_LEARNED)) == 0
+           && bloom_record_tail(body + 1, KEYLESS_BODY - 1) == 0 ? 0 : -1;
+}
+
+
 /*
  * Checks the keys of a record.  Returns 0 with record->end, or -1 if they do
  * not match the header.  A violation of the format by the writer is also found
@@ -328,6 +355,10 @@ read_keys(bloom_record_t *record, const uint8_t *buf)
         return 0;
     }
 
+    if (bloom_record_keyless(record->type)) {
+        return read_body(record, buf + BLOOM_RECORD_HEADER);
+    }
+
     for (count = 0; count < record->count; count++) {
         if (bloom_record_key(record, &key) == 0) {
             return -1;
@@ -337,8 +368,7 @@ read_keys(bloom_record_t *record, const uint8_t *buf)
     record->end = record->keys;
     record->keys = buf + BLOOM_RECORD_HEADER;
 
-    if (end - record->end >= (record->type == BLOOM_RECORD_CLEAR
-                              ? CLEAR_BODY + 1 : RECORD_ALIGN)
+    if (end - record->end >= RECORD_ALIGN
         || bloom_record_tail(record->end, (size_t) (end - record->end)) != 0)
     {
         return -1;
@@ -437,6 +467,17 @@ bloom_record_find(bloom_record_t *record, const bloom_segment_t *segment,
     }
 
     return len;
+}
+
+
+uint64_t
+bloom_record_torn(const bloom_segment_t *segment, uint64_t position,
+    const uint8_t *buf, size_t len)
+{
+    bloom_record_t  record;
+
+    return read_header(&record, segment, position, buf, len) == 0
+           ? record.sequence : 0;
 }
 
 

@@ -67,7 +67,9 @@
 /* The types of records.  Never renumbered. */
 #define BLOOM_RECORD_ADD         0       /* keys were added */
 #define BLOOM_RECORD_REMOVE      1       /* keys were removed */
-#define BLOOM_RECORD_RESTORE     2       /* keys are no longer removed */
+#define BLOOM_RECORD_RESTORE     2       /* all keys that were removed before it
+                                            are removed no longer; it has no
+                                            keys */
 #define BLOOM_RECORD_CLEAR       3       /* all that is before it was dropped;
                                             it has no keys */
 #define BLOOM_RECORD_TYPES       4       /* types from here on are of newer
@@ -78,6 +80,14 @@ static inline uint32_t
 bloom_record_version(uint32_t type)
 {
     return type == BLOOM_RECORD_ADD ? 1 : 2;
+}
+
+
+/* Returns 1 if records of the type have no keys, else 0. */
+static inline int
+bloom_record_keyless(uint32_t type)
+{
+    return type == BLOOM_RECORD_RESTORE || type == BLOOM_RECORD_CLEAR;
 }
 
 
@@ -102,9 +112,13 @@ typedef struct {
     uint64_t        sequence;
     uint64_t        time;                /* ms since 1970-01-01 UTC */
     uint32_t        type;                /* BLOOM_RECORD_... */
-    uint32_t        count;               /* keys; at least 1, but 0 if the type
-                                            is BLOOM_RECORD_CLEAR, and any
-                                            number if it is not known */
+    uint32_t        count;               /* keys: at least 1, but 0 if the type
+                                            has no keys, and any number if it is
+                                            not known */
+    uint32_t        kinds;               /* of BLOOM_RECORD_RESTORE: which
+                                            exceptions end, the sum of
+                                            BLOOM_EXCEPTION_REMOVED and
+                                            BLOOM_EXCEPTION_LEARNED */
     uint32_t        size;                /* bytes, with header and padding */
     const uint8_t  *keys;                /* next key of bloom_record_key() */
     const uint8_t  *end;                 /* end of the last key */
@@ -148,10 +162,12 @@ typedef struct {
     uint32_t   type;                     /* BLOOM_RECORD_...; the caller may set
                                             it after bloom_record_begin() */
     uint32_t   count;
+    uint32_t   kinds;                    /* of BLOOM_RECORD_RESTORE, as in
+                                            bloom_record_t; set by the caller */
 } bloom_record_maker_t;
 
 /* Begins a record of additions in `buf`; `room` is at least
- * BLOOM_RECORD_HEADER, and 8 bytes more for BLOOM_RECORD_CLEAR. */
+ * BLOOM_RECORD_HEADER, and 8 bytes more for a type without keys. */
 void bloom_record_begin(bloom_record_maker_t *maker, uint8_t *buf,
     size_t room);
 
@@ -164,7 +180,7 @@ size_t bloom_record_size(const bloom_record_maker_t *maker);
 
 /*
  * Pads a record and fills in its header for a position in a segment.  The
- * record has at least one key, or none if its type is BLOOM_RECORD_CLEAR.
+ * record has at least one key, or none if its type has none.
  * Returns bloom_record_size().  A record may be sealed again for another
  * position.
  *
@@ -215,6 +231,13 @@ int bloom_record_key(bloom_record_t *record, bloom_key_t *key);
  */
 size_t bloom_record_find(bloom_record_t *record,
     const bloom_segment_t *segment, uint64_t position, uint64_t sequence,
+    const uint8_t *buf, size_t len);
+
+/*
+ * Reads the sequence number of a torn tail at `position`, as bloom_record_find()
+ * takes them.  Returns the number, or 0 if no header is valid there.
+ */
+uint64_t bloom_record_torn(const bloom_segment_t *segment, uint64_t position,
     const uint8_t *buf, size_t len);
 
 /* Returns the length of `buf` without the zeros at its end. */

@@ -344,7 +344,9 @@ ngx_bloom_compact_step(ngx_bloom_compact_t *compact)
 static ngx_uint_t
 ngx_bloom_compact_joins(ngx_bloom_compact_t *compact, bloom_record_t *record)
 {
-    if (record->type != compact->maker.type) {
+    if (record->type != compact->maker.type
+        || record->type == BLOOM_RECORD_RESTORE)
+    {
         return 0;
     }
 
@@ -372,6 +374,7 @@ ngx_bloom_compact_pack(ngx_bloom_compact_t *compact, bloom_record_t *record)
     }
 
     compact->maker.type = record->type;
+    compact->maker.kinds = record->kinds;
 
     while (bloom_record_key(record, &key) == 1) {
 
@@ -392,11 +395,15 @@ ngx_bloom_compact_pack(ngx_bloom_compact_t *compact, bloom_record_t *record)
         compact->time = record->time;
     }
 
+    if (record->type == BLOOM_RECORD_RESTORE) {
+        compact->time = record->time;
+    }
+
     return NGX_OK;
 }
 
 
-/* Completes the record being composed, if it has keys.  Returns NGX_OK, or
+/* Completes the record being composed, if it says anything.  Returns NGX_OK, or
  * NGX_DONE if the run ends. */
 static ngx_int_t
 ngx_bloom_compact_flush(ngx_bloom_compact_t *compact)
@@ -404,7 +411,9 @@ ngx_bloom_compact_flush(ngx_bloom_compact_t *compact)
     size_t    size;
     uint64_t  offset;
 
-    if (compact->maker.count == 0) {
+    if (compact->maker.count == 0
+        && compact->maker.type != BLOOM_RECORD_RESTORE)
+    {
         return NGX_OK;
     }
 

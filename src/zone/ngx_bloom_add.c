@@ -189,7 +189,7 @@ ngx_bloom_add_batch_init(ngx_bloom_add_batch_t *batch, ngx_bloom_zone_t *zone,
     }
 
     if (zone->sh->generation == 0) {
-        batch->error = "the zone is not loaded";
+        batch->error = "the zone is not loaded; load an image";
         return NGX_ERROR;
     }
 

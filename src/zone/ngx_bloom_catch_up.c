@@ -241,6 +241,7 @@ static ngx_int_t
 ngx_bloom_catch_up_record(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
     bloom_record_t *record, uint64_t truth, uint64_t position)
 {
+    uint64_t                cursor, before, keys;
     ngx_int_t               rc;
     ngx_bloom_zone_tally_t  tally;
 
@@ -255,8 +256,21 @@ ngx_bloom_catch_up_record(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
                                             BLOOM_EXCEPTION_KINDS, position);
 
     case BLOOM_RECORD_RESTORE:
-        return ngx_bloom_zone_lift_before(zone, bits, record,
-                                          BLOOM_EXCEPTION_REMOVED, position);
+
+        if (record->time <= truth) {
+            return NGX_OK;
+        }
+
+        cursor = 0;
+        keys = 0;
+
+        do {
+            before = cursor;
+            rc = ngx_bloom_zone_restore(zone, bits, record->kinds, position,
+                                        &cursor, &keys);
+        } while (rc == NGX_AGAIN && cursor != before);
+
+        return rc == NGX_OK ? NGX_OK : NGX_ERROR;
 
     case BLOOM_RECORD_REMOVE:
 

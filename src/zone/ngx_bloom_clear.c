@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file switches to a filter from which everything was dropped, and
- * journals that.
+ * This file switches to a filter without anything that was added or removed,
+ * and journals the clear.
  */
 
 #include "ngx_bloom_clear.h"

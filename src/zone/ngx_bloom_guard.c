@@ -89,7 +89,8 @@ ngx_bloom_guard_header(ngx_bloom_guard_t *guard, ngx_bloom_zone_t *zone,
                                   "\"max_change\" allows %s; check the list "
                                   "that it was built from, or, if the change "
                                   "is right, load or upload it with "
-                                  "\"?force=true\"",
+                                  "\"?force=true\" or, to start with it, "
+                                  "raise \"max_change\"",
                                   image->items, ngx_bloom_plural(image->items),
                                   is, image->items < last->keys ? "fewer"
                                                                 : "more",
@@ -159,13 +160,14 @@ ngx_bloom_guard_open(ngx_bloom_guard_t *guard, ngx_str_t *name, uint32_t form)
     if (!ngx_is_file(&fi)) {
         (void) ngx_close_file(fd);
         return ngx_bloom_guard_useless(guard, name, 0, "is not a regular file; "
-                                       "put a file with a key a line there");
+                                       "put a file there that has one key on "
+                                       "each line");
     }
 
     if (ngx_file_size(&fi) > NGX_BLOOM_GUARD_FILE_MAX) {
         (void) ngx_close_file(fd);
         return ngx_bloom_guard_useless(guard, name, 0, "has more than 16 MiB; "
-                                       "leave samples in it");
+                                       "keep only samples in it");
     }
 
     room = bloom_form_room(form, BLOOM_GUARD_LINE_MAX);

@@ -38,9 +38,9 @@
 #define NGX_BLOOM_LOAD_NO_AS_OF                                              \
     "has no as_of, which max_age needs; build it with --as-of"
 #define NGX_BLOOM_LOAD_TOO_OLD                                               \
-    "is too old: keys that it lacks were removed from the journal, because a " \
-    "newer image has them; build it again, with an --as-of more than an hour "\
-    "after the last of these keys was added"
+    "is too old: keys that it may lack were dropped from the journal, because" \
+    " a newer image has them; build it again, with an --as-of more than an "   \
+    "hour after the last of these keys was added"
 
 
 /* What a load does next. */
@@ -171,7 +171,8 @@ void ngx_bloom_load_end(ngx_bloom_load_t *load);
 ngx_int_t ngx_bloom_load_form(ngx_bloom_zone_t *zone,
     const bloom_image_t *image, char error[BLOOM_IMAGE_ERROR_LEN]);
 
-/* Returns 1 if records that the image lacks were removed from the journal. */
+/* Returns 1 if records that the image may lack were dropped from the
+ * journal. */
 ngx_uint_t ngx_bloom_load_too_old(ngx_bloom_load_t *load);
 
 /* Logs that keys were lost if a filter that is complete up to `complete` lacks

@@ -21,6 +21,7 @@ static void ngx_bloom_pending_next(ngx_bloom_zone_t *zone, uint64_t *pos,
 static uint64_t ngx_bloom_pending_begin(ngx_bloom_zone_t *zone);
 static void ngx_bloom_pending_set(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits, uint64_t pos, uint64_t end);
+static void ngx_bloom_pending_unlock(ngx_bloom_zone_t *zone);
 static void ngx_bloom_pending_take(ngx_bloom_zone_t *zone);
 static void ngx_bloom_pending_lose(ngx_bloom_zone_t *zone, ngx_uint_t locked);
 static void ngx_bloom_pending_log_lost(ngx_bloom_zone_t *zone);
@@ -382,6 +383,13 @@ ngx_bloom_pending_hold(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits)
         return NGX_ERROR;
     }
 
+    if (ngx_bloom_lock(&zone->sh->exceptions, 10 * NGX_BLOOM_TASK_WAIT)
+        != NGX_OK)
+    {
+        ngx_bloom_pending_unlock(zone);
+        return NGX_ERROR;
+    }
+
     if (bits != NULL) {
         ngx_bloom_pending_set(zone, bits, end, pending->end);
     }
@@ -392,6 +400,14 @@ ngx_bloom_pending_hold(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits)
 
 void
 ngx_bloom_pending_release(ngx_bloom_zone_t *zone)
+{
+    ngx_bloom_unlock(&zone->sh->exceptions);
+    ngx_bloom_pending_unlock(zone);
+}
+
+
+static void
+ngx_bloom_pending_unlock(ngx_bloom_zone_t *zone)
 {
     ngx_bloom_unlock(&zone->pending->mutex);
 

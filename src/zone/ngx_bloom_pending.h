@@ -47,10 +47,11 @@ ngx_int_t ngx_bloom_pending_apply(ngx_bloom_zone_t *zone,
 /*
  * Sets the bits of all pending keys before a switch; with `bits` NULL, sets no
  * bits, because the switch drops the keys.  The caller holds sh->helper and
- * `append`.  Returns NGX_OK, or NGX_ERROR if another process
- * holds the lock of the pending keys.  On NGX_OK the caller holds this lock, so
- * that no further key becomes pending, and must call
- * ngx_bloom_pending_release() soon: workers wait for the lock only briefly.
+ * `append`.  Returns NGX_OK, or NGX_ERROR if another process holds the lock of
+ * the pending keys or that of the exceptions.  On NGX_OK the caller holds both,
+ * so that no further key becomes pending and no process puts an exception into
+ * a bank that serves no longer.  It must call ngx_bloom_pending_release() soon:
+ * workers wait for the locks only briefly.
  */
 ngx_int_t ngx_bloom_pending_hold(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits);

@@ -63,7 +63,13 @@ ngx_bloom_reload_differs(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
 
     /* the zone gets a journal whose base is not what serves */
 
-    return old->state == NULL && zone->has_upload;
+    if (old->state == NULL && zone->has_upload) {
+        return 1;
+    }
+
+    /* the size of the memory may be equal, and the room for keys is not */
+
+    return zone->removals != old->removals;
 }
 
 

@@ -21,8 +21,9 @@
 
 
 /*
- * Returns 1 if the zone needs new memory because its kind differs from that of
- * `old`, the zone of the previous configuration: a filter cannot be converted.
+ * Returns 1 if the zone needs new memory although the size is equal: its kind
+ * differs from that of `old`, the zone of the previous configuration, and a
+ * filter cannot be converted, or the room for removed keys differs.
  */
 ngx_uint_t ngx_bloom_reload_differs(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_t *old);

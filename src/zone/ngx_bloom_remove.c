@@ -125,9 +125,12 @@ ngx_bloom_remove_batch(ngx_bloom_add_batch_t *batch)
 
     if (left != 0) {
         batch->err = 0;
-        batch->error = "the zone has no room for more removed keys; load an "
-                       "image without these keys, built with a later --as-of, "
-                       "or raise \"removals\" of bloom_zone";
+        batch->error = (batch->zone->removals == 0)
+                       ? "the zone has no room for removed keys; raise "
+                         "\"removals=0\" of bloom_zone"
+                       : "the zone has no room for more removed keys; load an "
+                         "image without the removed keys, built with a later "
+                         "--as-of, or raise \"removals\" of bloom_zone";
         return NGX_DONE;
     }
 
@@ -200,6 +203,11 @@ ngx_bloom_remove_journaled(ngx_bloom_add_batch_t *batch, ngx_uint_t *left)
 
     if (rc == NGX_AGAIN) {
         ngx_bloom_wake();
+
+        if (__atomic_load_n(&state->control->failed, __ATOMIC_ACQUIRE) != 0) {
+            return ngx_bloom_add_refuse(batch);
+        }
+
         return ngx_bloom_add_wait(batch, "the journal is full, and the helper "
                                   "process has made no room for ten seconds; "
                                   "see the error log");
@@ -367,7 +375,7 @@ ngx_bloom_remove_put(ngx_bloom_add_batch_t *batch, ngx_bloom_zone_bits_t *bits,
                 ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
                               "bloom zone \"%V\" has no room for a removed "
                               "key, which stays present until the next load; "
-                              "reload the zone", &batch->zone->name);
+                              "load an image", &batch->zone->name);
             }
 
             ngx_bloom_fault("put");
@@ -473,7 +481,7 @@ ngx_bloom_remove_log(ngx_bloom_zone_t *zone, ngx_bloom_add_batch_t *batch)
     ngx_log_error(NGX_LOG_ERR, ngx_cycle->log,
                   batch != NULL ? batch->err : 0,
                   "bloom_remove could not remove a key from bloom zone "
-                  "\"%V\", which stays as it is: %s", &zone->name,
+                  "\"%V\", so the key stays as it was: %s", &zone->name,
                   batch != NULL && batch->error != NULL
                   ? batch->error : "the journal was busy");
 }

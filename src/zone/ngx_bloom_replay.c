@@ -45,6 +45,10 @@ static ngx_int_t ngx_bloom_replay_judge(ngx_bloom_replay_t *replay,
     const bloom_record_t *record);
 static ngx_int_t ngx_bloom_replay_remove(ngx_bloom_replay_t *replay,
     bloom_exception_t *exception, ngx_uint_t newer);
+static void ngx_bloom_replay_restore(ngx_bloom_replay_t *replay,
+    unsigned kinds, ngx_uint_t newer);
+static void ngx_bloom_replay_drop_all(bloom_exceptions_t *set,
+    unsigned kinds);
 static ngx_int_t ngx_bloom_replay_cover(ngx_bloom_replay_t *replay,
     const bloom_exception_t *exception, unsigned kind);
 static ngx_int_t ngx_bloom_replay_grow(ngx_bloom_replay_t *replay,
@@ -322,7 +326,6 @@ ngx_bloom_replay_judge(ngx_bloom_replay_t *replay,
     const bloom_record_t *record)
 {
     uint64_t           time, newest, position;
-    unsigned           kinds;
     bloom_record_t     keys;
     bloom_exception_t  exception;
 
@@ -336,8 +339,14 @@ ngx_bloom_replay_judge(ngx_bloom_replay_t *replay,
         return NGX_OK;
     }
 
-    /* if the time is not credible, a clock was wrong: in doubt, a removal is
-     * forgotten */
+    /* if a time is not credible, a clock was wrong: in doubt, a removal is
+     * forgotten, and a restoration is not */
+
+    if (record->type == BLOOM_RECORD_RESTORE) {
+        ngx_bloom_replay_restore(replay, record->kinds,
+                                 record->time > replay->truth);
+        return NGX_OK;
+    }
 
     time = record->time;
 
@@ -369,13 +378,7 @@ ngx_bloom_replay_judge(ngx_bloom_replay_t *replay,
             continue;
         }
 
-        if (record->type == BLOOM_RECORD_ADD) {
-            kinds = BLOOM_EXCEPTION_KINDS;
-
-        } else if (record->type == BLOOM_RECORD_RESTORE) {
-            kinds = BLOOM_EXCEPTION_REMOVED;
-
-        } else {
+        if (record->type != BLOOM_RECORD_ADD) {
             continue;
         }
 
@@ -385,9 +388,7 @@ ngx_bloom_replay_judge(ngx_bloom_replay_t *replay,
 
         /* an image that covers an addition knows better what came after it */
 
-        if (record->type == BLOOM_RECORD_ADD
-            && ngx_max(record->time, newest) < replay->cut)
-        {
+        if (ngx_max(record->time, newest) < replay->cut) {
             continue;
         }
 
@@ -396,7 +397,8 @@ ngx_bloom_replay_judge(ngx_bloom_replay_t *replay,
                                      UINT64_MAX);
 
         if (bloom_exceptions_drop(&replay->bits.exceptions, exception.key.data,
-                                  exception.key.len, kinds, position)
+                                  exception.key.len, BLOOM_EXCEPTION_KINDS,
+                                  position)
             && time <= replay->truth
             && ngx_bloom_replay_cover(replay, &exception,
                                       NGX_BLOOM_REPLAY_IS_LIFTED)
@@ -436,6 +438,41 @@ ngx_bloom_replay_remove(ngx_bloom_replay_t *replay,
 
     return ngx_bloom_replay_cover(replay, exception,
                                   NGX_BLOOM_REPLAY_IS_COVERED);
+}
+
+
+/* Restores all keys that the journal has removed so far and, if the restoration
+ * is newer than the image, those of the image. */
+static void
+ngx_bloom_replay_restore(ngx_bloom_replay_t *replay, unsigned kinds,
+    ngx_uint_t newer)
+{
+    if (kinds & BLOOM_EXCEPTION_REMOVED) {
+        ngx_bloom_replay_drop_all(&replay->covered, NGX_BLOOM_REPLAY_IS_COVERED
+                                                    | NGX_BLOOM_REPLAY_WAITS);
+    }
+
+    if (newer) {
+        ngx_bloom_replay_drop_all(&replay->bits.exceptions, kinds);
+    }
+}
+
+
+/* Takes kinds from all keys of a set. */
+static void
+ngx_bloom_replay_drop_all(bloom_exceptions_t *set, unsigned kinds)
+{
+    uint64_t           cursor;
+    bloom_exception_t  exception;
+
+    static u_char      buf[BLOOM_EXCEPTION_KEY_MAX];
+
+    cursor = 0;
+
+    while (bloom_exceptions_next(set, &cursor, &exception, buf)) {
+        (void) bloom_exceptions_drop(set, exception.key.data,
+                                     exception.key.len, kinds, UINT64_MAX);
+    }
 }
 
 

@@ -11,14 +11,14 @@
  *     set       set the bits of additions
  *
  * The order of the records decides about a key.  A removal that is newer than
- * the image makes the key an exception.  About an older removal the image is
- * the truth: if it has the key, the key was added again; if it does not, an
- * addition before the removal must not bring the key back, although the image
- * may not cover it: such a key is *covered*, and becomes an exception if the
- * bits that were set since say that it is present.
+ * the image makes the key an exception.  If a removal is older, the image
+ * decides.  If the image has the key, the key was added again.  If the image
+ * lacks it, an addition from before the removal must not bring it back, even if
+ * the image does not cover that addition.  Such a key is *covered*: it becomes
+ * an exception if the bits that the second replay sets make it present.
  *
- * Records that were appended after the judging are judged after their bits have
- * been set: all of them are newer than the image.
+ * Records that are appended after the judging are newer than the image.  They
+ * are judged when their bits have been set.
  */
 
 #ifndef _NGX_BLOOM_REPLAY_H_INCLUDED_

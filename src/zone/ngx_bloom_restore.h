@@ -19,7 +19,9 @@
 /* The state of restoring. */
 typedef struct {
     ngx_bloom_zone_t  *zone;
-    uint64_t           cursor;           /* of bloom_exceptions_next() */
+    uint64_t           position;         /* after the record in the journal;
+                                            0: it is not appended yet */
+    uint64_t           cursor;           /* of ngx_bloom_zone_restore() */
     uint64_t           keys;             /* restored so far */
     ngx_msec_t         waits;            /* since when it waits for another
                                             process; 0: it does not */
@@ -35,9 +37,9 @@ void ngx_bloom_restore_begin(ngx_bloom_restore_t *restore,
     ngx_bloom_zone_t *zone);
 
 /*
- * Restores some keys: appends a record to the journal, and drops them from the
- * exceptions of the generation that serves.  Returns NGX_AGAIN if there is more
- * to do; NGX_OK if all keys are restored; NGX_ERROR with restore->error.
+ * Appends the record to the journal, then drops some of the removed keys from
+ * the exceptions of the generation that serves.  Returns NGX_AGAIN if there is
+ * more to do; NGX_OK if all keys are restored; NGX_ERROR with restore->error.
  */
 ngx_int_t ngx_bloom_restore_step(ngx_bloom_restore_t *restore);
 

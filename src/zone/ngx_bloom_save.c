@@ -89,7 +89,8 @@ ngx_bloom_save_prepare(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone)
     ngx_bloom_state_name(save->tmp, "journal");
 
     if (zone->sh->generation == 0) {
-        save->error = "cannot be used for a copy: the zone is not loaded";
+        save->error = "cannot be used for a copy: the zone is not loaded; "
+                      "load an image";
         return NGX_ERROR;
     }
 

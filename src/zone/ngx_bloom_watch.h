@@ -18,18 +18,18 @@
 
 /*
  * Asks for a load of the zone's file if the file is not as it was last seen, or
- * if what serves has another key form than the zone wants now.  Returns NGX_OK
- * if it asked, NGX_DECLINED if there is no need, or NGX_BUSY if it has to be
- * called again.
+ * if the image that serves has another key form than the zone wants now.
+ * Returns NGX_OK if it asked, NGX_DECLINED if a load is not needed, or NGX_BUSY
+ * if it has to be called again.
  */
 ngx_int_t ngx_bloom_watch_file(ngx_bloom_zone_t *zone);
 
-/* Does the same if the zone watches its file, and looked at it, at *looked, ms,
- * long enough ago. */
+/* Calls ngx_bloom_watch_file() if the zone watches its file and last looked at
+ * it, at *looked, ms, long enough ago; updates *looked. */
 void ngx_bloom_watch(ngx_bloom_zone_t *zone, ngx_msec_t *looked);
 
-/* Finds out which file has a name.  Returns 1, or 0 with errno if there is
- * none. */
+/* Stores in *id which file has the name.  Returns 1; or 0 with errno if no file
+ * has it. */
 ngx_uint_t ngx_bloom_watch_id(u_char *name, ngx_bloom_image_id_t *id);
 
 

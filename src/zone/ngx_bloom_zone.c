@@ -14,6 +14,9 @@
 /* The highest number of small-size slots in nginx's slab allocator. */
 #define NGX_BLOOM_ZONE_SLOTS          64
 
+/* How many slots of the exceptions are searched while their lock is held. */
+#define NGX_BLOOM_ZONE_RESTORE        8192
+
 
 /* bloom_form_accept() or bloom_form_canonical(). */
 typedef const char *(*ngx_bloom_zone_convert_pt)(uint32_t form,
@@ -297,6 +300,40 @@ ngx_bloom_zone_drop(ngx_bloom_zone_bits_t *bits, bloom_record_t *record,
             }
         }
     } while (n == NGX_BLOOM_ZONE_GROUP);
+}
+
+
+ngx_int_t
+ngx_bloom_zone_restore(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
+    unsigned kinds, uint64_t position, uint64_t *cursor, uint64_t *keys)
+{
+    int                rc;
+    uint64_t           end;
+    bloom_exception_t  exception;
+
+    static u_char      buf[BLOOM_EXCEPTION_KEY_MAX];
+
+    if (ngx_bloom_lock(&zone->sh->exceptions, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
+        return NGX_AGAIN;
+    }
+
+    end = *cursor + NGX_BLOOM_ZONE_RESTORE;
+
+    do {
+        rc = bloom_exceptions_next_within(&bits->exceptions, cursor,
+                                          NGX_BLOOM_ZONE_RESTORE, &exception,
+                                          buf);
+
+        if (rc == 1 && (exception.kinds & kinds) != 0) {
+            *keys += bloom_exceptions_drop(&bits->exceptions,
+                                           exception.key.data,
+                                           exception.key.len, kinds, position);
+        }
+    } while (rc == 1 && *cursor < end);
+
+    ngx_bloom_unlock(&zone->sh->exceptions);
+
+    return rc == 0 ? NGX_OK : NGX_AGAIN;
 }
 
 

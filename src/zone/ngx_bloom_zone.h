@@ -427,6 +427,17 @@ ngx_int_t ngx_bloom_zone_lift_before(ngx_bloom_zone_t *zone,
     unsigned kinds, uint64_t position);
 
 /*
+ * Takes kinds from all exceptions whose position is less than `position`, in
+ * the next lines of the set, which take about a millisecond.  *cursor is 0 at
+ * first; adds to *keys how many keys are exceptions no longer.  Returns NGX_OK
+ * after the last line; NGX_AGAIN if there is more to do, or if another process
+ * holds the lock sh->exceptions.
+ */
+ngx_int_t ngx_bloom_zone_restore(ngx_bloom_zone_t *zone,
+    ngx_bloom_zone_bits_t *bits, unsigned kinds, uint64_t position,
+    uint64_t *cursor, uint64_t *keys);
+
+/*
  * Makes the keys of a record exceptions of the generation that serves, whose
  * bits are `bits`.  `position` is where the record ends in the journal.
  * Returns NGX_OK; NGX_DECLINED if there is no room for all of them; NGX_ERROR

@@ -209,6 +209,44 @@ subtest 'removed keys are restored' => sub {
 };
 
 
+# An image that serves may cover removals, so that they are no exceptions.  They
+# are restored all the same: no image that is older than them brings them back.
+
+subtest 'removals that the image covers are restored' => sub {
+    my @ids = keys_of('id', 3);
+    $t->build_image('older.bloom', \@ids, '--as-of', time - 7200);
+
+    my $load = sub {
+        my ($name) = @_;
+        is(api($t, PUT => 'zones/ids/image',
+               body => $t->read_file("$name.bloom"))->status, 200,
+           "the $name image is loaded");
+    };
+
+    clear('ids');
+    $load->('older');
+    api($t, POST => 'zones/ids/remove', body => "id1\nid2")->status == 200
+        or die 'not removed';
+    my $then = time + 2;
+    $t->build_image('newer.bloom', \@ids, '--as-of', $then);
+    $load->('newer');
+    is(ask($t, 'ids', 'id1', 'id2'), '11', 'it has removed keys again');
+
+    wait_until(sub { time > $then });
+    is(clear('ids', query => '?only=removed')->status, 200,
+       'all keys are restored');
+    api($t, POST => 'zones/ids/remove', body => 'id2')->status == 200
+        or die 'not removed';
+    $load->('older');
+    is(ask($t, 'ids', 'id1', 'id2'), '10',
+       'only what was removed since then is absent');
+    $t->kill_all;
+    $t->run;
+    is(ask($t, 'ids', 'id1', 'id2'), '10', 'after a restart, too');
+    clear('ids');
+};
+
+
 subtest 'a clear is conditional' => sub {
     my $etag = api($t, GET => 'zones/ids')->header('ETag');
     add($t, 'ids', ['e1']);
@@ -236,6 +274,15 @@ subtest 'a clear is refused' => sub {
              'for learned keys');
     is_error(clear('ids', query => '?only='), 400, qr/must be "removed"/,
              'for another part');
+
+    # who sends "only=removed" in the body must not lose the added keys
+
+    add($t, 'ids', ['kept']);
+    is_error(clear('ids', body => 'only=removed'), 400, qr/no body.*\?only=/,
+             'with a body');
+    is_error(clear('ids', chunks => ['only=removed']), 400, qr/no body/,
+             'with a body in chunks');
+    is(ask($t, 'ids', 'kept'), '1', 'an added key is still there');
     is_error(clear('ids', headers => { Origin => 'http://other.example' }),
              403, qr/another site/, 'for a page of another site');
 };

@@ -201,7 +201,7 @@ subtest 'keys that cannot be removed stay present, and are counted' => sub {
     is(zone_state($t, 'small')->{counters}{removals_absent}, 2,
        'keys that were absent before are counted');
     like($t->log_since($mark),
-         qr/\[error\] .*bloom_remove could not remove a key from bloom zone "small", which stays as it is: the zone has no room for more removed keys/,
+         qr/\[error\] .*bloom_remove could not remove a key from bloom zone "small", so the key stays as it was: the zone has no room for more removed keys/,
          'the log says which zone has no room');
 
     is($t->get('/to-fixed?o=id2')->status, 200,

@@ -131,4 +131,27 @@ subtest 'synchronising fails' => sub {
        'the removal holds after kill -9 of all processes');
 };
 
+
+# Without bloom_remove, no file for removals is created in advance.  The answer
+# has the disk's reason, and not that the helper has made no room in some time.
+
+subtest 'the first removal needs a file that cannot be created' => sub {
+    configure($t, ['zone=late capacity=1k fpr=1e-9'], api => 1);
+    $t->reload;
+    add($t, 'late', ['l1'], durable => 1);
+    $disk->refuse('ENOSPC', qw(open write grow rename));
+
+    for (1, 2) {
+        is_error(api($t, DELETE => 'zones/late/keys?key=l1'), 503,
+                 qr/the journal has no room: .*No space left/,
+                 'a removal is refused, and the answer says why');
+    }
+    is(ask($t, 'late', 'l1'), '1', 'the key is present');
+
+    $disk->allow;
+    ok(wait_until(sub {
+        return api($t, DELETE => 'zones/late/keys?key=l1')->status == 200;
+    }), 'the removal is possible again');
+};
+
 done_testing;

@@ -126,6 +126,7 @@ sub shows_bytes {
     $second->append_clear(time => 1700000000300);
     $second->append(['two', 'three'], time => 1700000000323);
     $second->append(['two'], type => REMOVE, time => 1700000000456);
+    $second->append_restoration(time => 1700000000500);
 
     shows_bytes('An example of version 2', $second->{data});
 }
@@ -145,7 +146,7 @@ is_deeply(json(journal(0, undef, '--json', $file)), {
     file => $file, result => 'ok', base => 0, size => SIZE,
     version => 1, created => '2023-11-14T22:13:20.000Z', used => $used,
     torn => 0, broken => 0, missing => 0, records => 3, keys => 7, added => 7,
-    removed => 0, restored => 0, cleared => JSON::PP::false,
+    removed => 0, restorations => 0, cleared => JSON::PP::false,
     first_sequence => 1, last_sequence => 3,
     first_time => '2023-11-14T22:13:20.001Z',
     last_time => '2023-11-14T22:13:20.003Z',
@@ -513,6 +514,28 @@ sub directory {
          'a torn tail between segments is no damage');
 }
 
+# The first record of a journal is broken.  If it was never acknowledged, the
+# record after it has the same sequence.
+
+for my $acknowledged (0, 1) {
+    my $broken = BloomTest::Journal->new;
+    $broken->append(['one']);
+    my $next = $broken->next_segment(sequence => 1);
+    $next->append(['two'], sequence => 1 + $acknowledged);
+
+    my $path = directory("broken-$acknowledged", b => $next->segment,
+                         a => flipped($broken->segment, $broken->{used} - 8));
+    if ($acknowledged) {
+        like(journal(1, qr/1 record before it or in it is missing; load/,
+                     $path), qr/: damaged, 2 segments, 1 record/,
+             'a broken first record that was acknowledged is damage');
+    }
+    else {
+        like(journal(0, undef, $path), qr/: ok, 2 segments, 1 record/,
+             'a broken first record that was not acknowledged is a torn tail');
+    }
+}
+
 {
     my $path = directory('hole', a => $first->segment, b => $third->segment);
     my $complaint = qr{/b:\ is\ damaged:\ the\ segment\ from\ position
@@ -584,54 +607,56 @@ sub listed {
     my $first = BloomTest::Journal->new(version => 1);
     $first->append([qw(a b c d e f)]);
     my $second = $first->next_segment;
-    my $removal = $second->append([qw(b c d gone)], type => REMOVE);
-    $second->append(['c'], type => RESTORE);
+    $second->append([qw(b c d gone)], type => REMOVE);
+    $second->append_restoration;
+    my $removal = $second->append(['b'], type => REMOVE);
     $second->append(['d']);
     $second->append(['e', 'e'], type => REMOVE);
     $second->append([qw(f gone)], type => REMOVE);
     my $third = $second->next_segment;
     $third->append(['f']);
-    $third->append(['gone'], type => RESTORE);
+    $third->append_restoration(kinds => 4);
 
     my $path = directory('types', 1 => $first->segment,
                          2 => $second->segment, 3 => $third->segment);
     my @paths = map { "$path/$_" } 1 .. 3;
 
-    is(listed('--keys', $path), 'a c d f',
+    is(listed('--keys', $path), 'a c d d f',
        'journal --keys leaves out keys that were removed later');
-    is(listed('--removed', $path), 'b e',
+    is(listed('--removed', $path), 'b e gone',
        'journal --removed prints the keys whose last record is a removal');
-    is(listed('--keys', @paths), 'a c d f',
+    is(listed('--keys', @paths), 'a c d d f',
        'segments that are named together are parts of one journal');
-    is(listed('--removed', @paths), 'b e',
+    is(listed('--removed', @paths), 'b e gone',
        'journal --removed takes segments together');
     is(listed('--removed', $paths[1]), 'b e f gone',
        'journal --removed of one segment knows that segment only');
-    is(listed('--keys', $paths[0], $path), 'a b c d e f a c d f',
+    is(listed('--keys', $paths[0], $path), 'a b c d e f a c d d f',
        'a directory is a journal of its own');
 
     like(journal(0, undef, $path),
          qr{^\Q$paths[0]\E:\ ok,\ .*\ 1\ record,\ 6\ keys,\ sequence\ .*\n
-            \Q$paths[1]\E:\ ok,\ .*\ 5\ records,\ 10\ keys
-                \ \(1\ added,\ 8\ removed,\ 1\ restored\),\ sequence\ .*\n
-            \Q$paths[2]\E:\ ok,\ .*\ 2\ records,\ 2\ keys
-                \ \(1\ added,\ 0\ removed,\ 1\ restored\),\ sequence\ .*\n
-            \Q$path\E:\ ok,\ 3\ segments,\ 8\ records,\ 18\ keys
-                \ \(8\ added,\ 8\ removed,\ 2\ restored\)\n\z}x,
+            \Q$paths[1]\E:\ ok,\ .*\ 6\ records,\ 10\ keys
+                \ \(1\ added,\ 9\ removed,\ all\ restored\ 1\ time\),
+                   \ sequence\ .*\n
+            \Q$paths[2]\E:\ ok,\ .*\ 2\ records,\ 1\ key
+                \ \(all\ restored\ 1\ time\),\ sequence\ .*\n
+            \Q$path\E:\ ok,\ 3\ segments,\ 9\ records,\ 17\ keys
+                \ \(8\ added,\ 9\ removed,\ all\ restored\ 2\ times\)\n\z}x,
          'journal prints how many keys were added, removed and restored');
 
     my $segment = json(journal(0, undef, '--json', $paths[1]));
-    is_deeply([@$segment{qw(version records keys added removed restored
+    is_deeply([@$segment{qw(version records keys added removed restorations
                             cleared)}],
-              [2, 5, 10, 1, 8, 1, JSON::PP::false],
+              [2, 6, 10, 1, 9, 1, JSON::PP::false],
               'journal --json has the numbers of keys of each type');
 
     my @removed = json_lines(journal(0, undef, '--removed', '--json', $path));
     is_deeply($removed[0], {
-        key => 'b', sequence => 2, time => '2023-11-14T22:13:20.002Z',
+        key => 'b', sequence => 4, time => '2023-11-14T22:13:20.004Z',
         position => $second->{base} + $removal,
     }, 'journal --removed --json says where the key was removed');
-    is(journal(0, undef, '--removed', '-0', $path), "b\0e\0",
+    is(journal(0, undef, '--removed', '-0', $path), "b\0e\0gone\0",
        'journal --removed -0 ends keys with zero bytes');
     journal(2, qr/--keys and --removed cannot be used together/,
             '--keys', '--removed', @paths);
@@ -681,7 +706,7 @@ sub listed {
     is(listed('--removed', $path), 's',
        'journal --removed leaves out keys that were removed before a clear');
     like(journal(0, undef, "$path/2"),
-         qr/ 3 records, 2 keys \(cleared at the beginning, 1 added, 1 removed,/,
+         qr/ 3 records, 2 keys \(cleared at the beginning, 1 added, 1 removed\),/,
          'journal says that a segment begins with a clear');
 
     my $only = BloomTest::Journal->new;
@@ -733,7 +758,7 @@ for my $type (4, 5, 255) {
     $types->append_clear;
     $types->append(['added', 'again']);
     $types->append(['added'], type => REMOVE);
-    $types->append(['again'], type => RESTORE);
+    $types->append_restoration;
     my $newer = BloomTest::Journal->new;
     $newer->append(['newer'], type => 5);
     $newer->append(['behind']);

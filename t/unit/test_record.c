@@ -5,6 +5,7 @@
  * that their bytes are as documented.
  */
 
+#include "bloom_exceptions.h"
 #include "segments.h"
 
 
@@ -391,7 +392,7 @@ static void
 test_records_of_all_types_are_read_back(void **state)
 {
     uint8_t               buf[64];
-    uint32_t              type;
+    uint32_t              type, kinds;
     uint64_t              position;
     journal_t             journal;
     bloom_key_t           one = { (const uint8_t *) "one", 3 };
@@ -409,8 +410,9 @@ test_records_of_all_types_are_read_back(void **state)
         memset(buf, 0xcc, sizeof(buf));
         bloom_record_begin(&maker, buf, sizeof(buf));
         maker.type = type;
+        maker.kinds = (type == BLOOM_RECORD_RESTORE) ? 2 : 0;
 
-        if (type != BLOOM_RECORD_CLEAR) {
+        if (!bloom_record_keyless(type)) {
             assert_int_equal(bloom_record_put(&maker, &one), 0);
         }
 
@@ -430,7 +432,7 @@ test_records_of_all_types_are_read_back(void **state)
         assert_int_equal(bloom_record_version(type),
                          type == BLOOM_RECORD_ADD ? 1 : 2);
 
-        if (type == BLOOM_RECORD_CLEAR) {
+        if (bloom_record_keyless(type)) {
             assert_int_equal(record.count, 0);
 
         } else {
@@ -450,6 +452,26 @@ test_records_of_all_types_are_read_back(void **state)
     assert_int_equal(bloom_record_read(&record, &journal.segment,
                                        position + 40, 1000, buf, 40),
                      BLOOM_RECORD_BROKEN);
+
+    /* a restoration says of which kinds, and nothing else */
+
+    for (kinds = 0; kinds < 256; kinds++) {
+        bloom_record_begin(&maker, buf, sizeof(buf));
+        maker.type = BLOOM_RECORD_RESTORE;
+        maker.kinds = kinds;
+
+        assert_int_equal(bloom_record_seal(&maker, &journal.segment,
+                                           position + 40, 1000, 5),
+                         40);
+        assert_int_equal(bloom_record_read(&record, &journal.segment,
+                                           position + 40, 1000, buf, 40),
+                         kinds == 2 || kinds == 4 || kinds == 6
+                         ? BLOOM_RECORD_OK : BLOOM_RECORD_BROKEN);
+
+        if (kinds == 6) {
+            assert_int_equal(record.kinds, 6);
+        }
+    }
 
     free(journal.data);
 }
@@ -515,7 +537,7 @@ static void
 test_the_bytes_of_version_2_are_as_documented(void **state)
 {
     size_t                i, at;
-    uint8_t               data[256];
+    uint8_t               data[296];
     bloom_segment_t       segment;
     bloom_record_maker_t  maker;
 
@@ -529,14 +551,15 @@ test_the_bytes_of_version_2_are_as_documented(void **state)
     } records[] = {
         { BLOOM_RECORD_CLEAR, 100, { NULL } },
         { BLOOM_RECORD_ADD, 123, { &two, &three, NULL } },
-        { BLOOM_RECORD_REMOVE, 256, { &two, NULL } }
+        { BLOOM_RECORD_REMOVE, 256, { &two, NULL } },
+        { BLOOM_RECORD_RESTORE, 300, { NULL } }
     };
 
     static const uint8_t  expected_header[] = {
         0x02, 0x00, 0x00, 0x00, 0x04, 0x03, 0x02, 0x01
     };
 
-    static const uint8_t  expected[128] = {
+    static const uint8_t  expected[168] = {
         0x28, 0x00, 0x00, 0x00, 0x8e, 0xcf, 0x1d, 0x42,
         0x2b, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
         0x2c, 0x69, 0xe5, 0xcf, 0x8b, 0x01, 0x00, 0x00,
@@ -552,7 +575,12 @@ test_the_bytes_of_version_2_are_as_documented(void **state)
         0x2d, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
         0xc8, 0x69, 0xe5, 0xcf, 0x8b, 0x01, 0x00, 0x00,
         0x01, 0x00, 0x00, 0x01, 0x8a, 0xd5, 0x66, 0xa5,
-        0x03, 0x74, 0x77, 0x6f, 0x00, 0x00, 0x00, 0x00
+        0x03, 0x74, 0x77, 0x6f, 0x00, 0x00, 0x00, 0x00,
+        0x28, 0x00, 0x00, 0x00, 0xc0, 0x2b, 0xfe, 0x85,
+        0x2e, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+        0xf4, 0x69, 0xe5, 0xcf, 0x8b, 0x01, 0x00, 0x00,
+        0x00, 0x00, 0x00, 0x02, 0xc4, 0x48, 0x50, 0x1e,
+        0x02, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00
     };
 
     const bloom_key_t *const  *key;
@@ -576,6 +604,7 @@ test_the_bytes_of_version_2_are_as_documented(void **state)
     for (i = 0; i < array_len(records); i++) {
         bloom_record_begin(&maker, data + at, sizeof(data) - at);
         maker.type = records[i].type;
+        maker.kinds = BLOOM_EXCEPTION_REMOVED;
 
         for (key = records[i].keys; *key != NULL; key++) {
             assert_int_equal(bloom_record_put(&maker, *key), 0);

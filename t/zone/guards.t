@@ -48,7 +48,7 @@ my @bad = (
     ['fifty', $all, qr/lacks the key "id99" of line 5 of "must_have=\Q$dir\E\/must\.txt"; check the list/],
     ['bad', $all, qr/has the key "own" of line 1 of "must_not_have=\Q$dir\E\/must-not\.txt"; take it out/],
     ['fifty', 'min_keys=60', qr/has 50 keys, and "min_keys" demands 60; check/],
-    ['fifty', 'max_change=49%', qr/has 50 keys, 50 % fewer than the 100 of the image that was accepted last, and "max_change" allows 49 %; check .*\?force=true/],
+    ['fifty', 'max_change=49%', qr/has 50 keys, 50 % fewer than the 100 of the image that was accepted last, and "max_change" allows 49 %; check .*\?force=true" or, to start with it, raise "max_change"/],
     ['double', 'max_change=99%', qr/has 200 keys, 100 % more than the 100 of/],
 );
 
@@ -325,7 +325,7 @@ subtest 'files of keys that cannot be used' => sub {
         ['directory', qr/is not a regular file; put a file/],
         ['fifo', qr/is not a regular file/],
         ['device', qr/is not a regular file/],
-        ['huge.txt', qr/has more than 16 MiB; leave samples in it/],
+        ['huge.txt', qr/has more than 16 MiB; keep only samples in it/],
         ['empty.txt', qr/has no key; write one into it, or remove the param/],
         ['comments.txt', qr/has no key/],
         ['long.txt', qr/"x{64}\.\.\." is longer than 65535 bytes; correct line 2 of/],

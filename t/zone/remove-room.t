@@ -9,6 +9,7 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
 use constant ROOM => 100;
@@ -79,5 +80,39 @@ my $response = load('old.bloom');
 is($response->status, 507, 'an image that lacks too many removals is refused');
 is($response->json->{error}{code}, 'no_room', 'for want of room');
 is(removed(), ROOM, 'and the zone keeps its removed keys');
+
+
+# The memory for 5 removed keys and for 3 has the same number of pages.
+
+sub few {
+    my ($removals) = @_;
+
+    configure($t, ["zone=few capacity=1k fpr=1e-9 removals=$removals"],
+              api => 1);
+}
+
+sub limit { zone_state($t, 'few')->{removals}{limit} }
+
+few(5);
+$t->reload;
+is(api($t, POST => 'zones/few/remove', body => join "\n", keys_of('x', 4))
+       ->status, 200, 'a zone with room for 5 removed keys has 4');
+
+few(3);
+like($t->reload_fails, qr/\[emerg\].*"few".*it has room for 3; raise/,
+     'a reload that leaves room for 3 is refused');
+is(limit(), 5, 'and the zone keeps its room');
+
+few(4);
+$t->reload;
+ok(wait_until(sub { limit() == 4 }), 'a reload that leaves room for 4 is not');
+is(zone_state($t, 'few')->{removals}{count}, 4,
+   'and the zone keeps its removed keys');
+
+few(6);
+$t->reload;
+ok(wait_until(sub { limit() == 6 }), 'a reload makes room for 6');
+is(api($t, POST => 'zones/few/remove', body => "x5\nx6")->status, 200,
+   'and they fit');
 
 done_testing;

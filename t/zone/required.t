@@ -139,6 +139,13 @@ for my $what (sort keys %bad) {
         my $by_directive = $t->get('/add/ids?k=directive')->status;
         is($by_directive, 200, 'a request that adds a key is served');
 
+        for my $what ('remove', 'clear?only=removed', 'checkpoint') {
+            my @keys = $what eq 'remove' ? (body => "id1\n") : ();
+            is_error(api($t, POST => "zones/ids/$what", @keys), 503,
+                     qr/the zone is not loaded; load an image/,
+                     "POST $what says what to do");
+        }
+
         is(api($t, POST => 'zones/ids/reload')->status, 422,
            'POST reload is refused while the image is bad');
         is(state_of(), 'not_loaded',

@@ -39,7 +39,7 @@ typedef struct {
     ngx_uint_t                  zone;    /* the path begins "zones/NAME" */
     ngx_str_t                   path;    /* the rest of it */
     ngx_http_bloom_api_need_e   needs;
-    ngx_uint_t                  body;    /* the handler reads the body */
+    ngx_uint_t                  body;    /* the handler sees to the body */
     ngx_int_t                 (*handler)(ngx_http_request_t *r,
                                          ngx_bloom_zone_t *zone);
     char                       *does;    /* for the index */
@@ -124,15 +124,15 @@ static ngx_http_bloom_api_route_t  ngx_http_bloom_api_routes[] = {
                                 "number of keys" },
 
     { NGX_HTTP_BLOOM_POST, 1, ngx_string("/reload"), NGX_HTTP_BLOOM_WRITE, 0,
-      ngx_http_bloom_task_post_reload, "loads the image in file= again; ?force=true "
-                                       "lets max_change pass" },
+      ngx_http_bloom_task_post_reload,
+      "loads the image in file= again; ?force=true ignores max_change" },
 
     { NGX_HTTP_BLOOM_POST, 1, ngx_string("/checkpoint"),
       NGX_HTTP_BLOOM_WRITE, 0,
       ngx_http_bloom_task_post_checkpoint,
       "saves the filter, so that the next start has less to replay" },
 
-    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/clear"), NGX_HTTP_BLOOM_WRITE, 0,
+    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/clear"), NGX_HTTP_BLOOM_WRITE, 1,
       ngx_http_bloom_task_post_clear,
       "drops added keys, removed keys and uploads; ?only=removed restores the "
       "removed keys" },
@@ -143,8 +143,8 @@ static ngx_http_bloom_api_route_t  ngx_http_bloom_api_routes[] = {
 
     { NGX_HTTP_BLOOM_PUT, 1, ngx_string("/image"), NGX_HTTP_BLOOM_WRITE, 1,
       ngx_http_bloom_upload_put, "replaces the zone's image with the image "
-                                 "file in the body; ?force=true lets "
-                                 "max_change pass" },
+                                 "file in the body; ?force=true "
+                                 "ignores max_change" },
 };
 
 #define NGX_HTTP_BLOOM_API_ROUTES                                             \
@@ -430,9 +430,9 @@ ngx_http_bloom_api_call(ngx_http_request_t *r,
     {
         return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_CROSS_SITE,
                                               "a page of another site must not "
-                                              "make changes or get an image; "
-                                              "see the headers "
-                                              "\"Sec-Fetch-Site\" and "
+                                              "make changes, list removed "
+                                              "keys or get an image; see the "
+                                              "headers \"Sec-Fetch-Site\" and "
                                               "\"Origin\" of the request");
     }
 

@@ -248,6 +248,7 @@ ngx_http_bloom_keys_begin(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
     const ngx_http_bloom_keys_kind_t *kind, ngx_int_t *rc)
 {
     ngx_int_t               ready;
+    ngx_str_t               key;
     ngx_uint_t              durable;
     ngx_pool_cleanup_t     *cln;
     ngx_http_bloom_keys_t  *keys;
@@ -257,6 +258,17 @@ ngx_http_bloom_keys_begin(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
 
     if (ngx_http_bloom_query_flag(r, "durable", &durable, &error) != NGX_OK) {
         *rc = ngx_http_bloom_response_refuse_error(r, &error);
+        return NULL;
+    }
+
+    if (r->method == NGX_HTTP_POST
+        && ngx_http_arg(r, (u_char *) "key", sizeof("key") - 1, &key)
+           == NGX_OK)
+    {
+        *rc = ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_BAD_QUERY,
+                                             "a POST request takes keys from "
+                                             "its body, not from \"key=\" in "
+                                             "the query; %s", kind->none);
         return NULL;
     }
 
@@ -595,7 +607,8 @@ ngx_http_bloom_keys_batch(ngx_http_bloom_keys_t *keys)
 
     case NGX_DONE:
         ngx_http_bloom_keys_error(keys, NGX_HTTP_BLOOM_E_NO_ROOM,
-                                  "the other keys are not removed");
+                                  "the keys that are neither removed "
+                                  "nor absent were refused");
         return NGX_ERROR;
 
     case NGX_ERROR:

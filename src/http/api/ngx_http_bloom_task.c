@@ -46,8 +46,25 @@ ngx_http_bloom_task_post_checkpoint(ngx_http_request_t *r,
 ngx_int_t
 ngx_http_bloom_task_post_clear(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
+    ngx_int_t         rc;
     ngx_str_t         only;
     ngx_bloom_task_e  kind;
+
+    /* what is meant to limit the clear may be in the body */
+
+    if (r->headers_in.content_length_n > 0 || r->headers_in.chunked) {
+        return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_BAD_BODY,
+                                              "a clear must have no body, and "
+                                              "nothing was cleared; write "
+                                              "\"clear?only=removed\" to "
+                                              "restore removed keys only");
+    }
+
+    rc = ngx_http_discard_request_body(r);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
 
     kind = NGX_BLOOM_TASK_CLEAR;
 

@@ -127,6 +127,16 @@ sub append_clear {
 }
 
 
+# All keys removed so far are restored, or those that were learned: `kinds`.
+
+sub append_restoration {
+    my ($self, %field) = @_;
+
+    return $self->append([], type => RESTORE, %field, size => RECORD + 8,
+                         body => pack('Cx7', $field{kinds} // 2));
+}
+
+
 sub segment {
     my ($self) = @_;
 

@@ -655,7 +655,7 @@ sub break_root {
 
 
 # Lets the journal forget that keys were removed: the record of each removal
-# becomes one that restores the keys.
+# becomes one that adds the keys.
 
 sub break_removal {
     my ($self) = @_;
@@ -664,7 +664,7 @@ sub break_removal {
 
     $self->_kill(sub {
         $t->kill_all;
-        change_types($_, REMOVE, RESTORE)
+        change_types($_, REMOVE, ADD)
             for glob $t->testdir . '/state/empty/journal.*';
         $t->run;
     }, '*');
