@@ -9,43 +9,7 @@
 #ifndef GOOD_CONFLICTS_H
 #define GOOD_CONFLICTS_H
 
-#include <pthread.h>
-
-#include "good_keys.h"
-#include "hash_index.h"
-#include "key_set.h"
-
-
-/* Where a list has a candidate. */
-typedef struct {
-    uint64_t    line;                    /* 0: it has not been seen */
-    unsigned    file;
-} good_place_t;
-
-/* What the search for good keys has found.  Threads share it. */
-typedef struct {
-    good_keys_t              *good;
-    const collect_options_t  *from;
-    const bloom_image_t      *image;
-    const uint64_t           *words;
-
-    pthread_mutex_t           lock;      /* protects the members below */
-    key_set_t                 found;     /* candidates */
-    char                    **shown;     /* for each: the good key; NULL: it is
-                                            the candidate itself */
-    size_t                    shown_room;
-    uint64_t                  bytes;     /* that all candidates would take */
-    uint64_t                  matched;
-    int                       stop;      /* atomic: a key is invalid, or there
-                                            is no room for more candidates */
-    int                       full;      /* no room */
-
-    hash_index_t              index;     /* of the candidates' hashes */
-
-    char                    **again;     /* the lists that can be read again */
-    unsigned                  nagain;
-    good_place_t             *place;     /* of each candidate */
-} good_search_t;
+#include "good_search.h"
 
 
 /* Keeps the state of the n lists, before they are read. */

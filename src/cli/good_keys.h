@@ -28,44 +28,10 @@
 #ifndef GOOD_KEYS_H
 #define GOOD_KEYS_H
 
-#include <sys/stat.h>
-
-#include "bloom_image.h"
-#include "collect.h"
+#include "good_search.h"
 #include "json.h"
 #include "options.h"
 #include "output.h"
-#include "removed_keys.h"
-
-
-#define GOOD_KEYS_EXAMPLES  20
-
-/* An expression of a good key that a list has. */
-typedef struct {
-    const char    *file;                 /* where the good key is */
-    uint64_t       line;
-    char           key[KEYFORM_SHOWN];   /* the good key, escaped */
-    char           expression[KEYFORM_SHOWN];
-    const char    *list;                 /* a list that has it; NULL: unknown */
-    uint64_t       list_line;
-} good_keys_conflict_t;
-
-/* The options, and the result.  All members are 0 at first. */
-typedef struct {
-    char                 **names;        /* of the files */
-    int                    n;
-    int                    wins;         /* conflicts become exceptions */
-
-    struct stat           *lists;        /* the lists before they were read; a
-                                            mode of 0: not a regular file */
-
-    uint64_t               received;     /* good keys */
-    uint64_t               matched;      /* good keys with a candidate */
-    uint64_t               conflicts;    /* expressions */
-    good_keys_conflict_t  *example;      /* the first conflicts */
-    size_t                 examples;
-    removed_keys_t         exceptions;
-} good_keys_t;
 
 
 /* The options for a group whose values are a good_keys_t. */
