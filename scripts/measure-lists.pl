@@ -9,7 +9,8 @@
 # nginx.  A second reader of the lists (t/reference/Lists.pm) says which URLs
 # each entry blocks; the script requests each of them and counts how many nginx
 # finds.  It also requests URLs beside the entries, which nginx must not find.
-# Then it measures how many listed URLs pass behind a list of allowed hosts.
+# Then it measures how many listed URLs pass behind a list of allowed hosts, and
+# what popular sites as good keys (--except) cost a build.
 #
 #   --only PATTERN  only the lists whose name matches
 #   --files DIR     a directory with the files of the rows "file", which no
@@ -423,6 +424,73 @@ for (grep { ($_->{built}{items} // -1) != ($_->{named}{items} // -1) }
 {
     line("$_->{name}: `--from auto` gives other keys than `--from"
          . " $_->{format}`.");
+}
+
+
+# ---- popular sites as good keys ----
+
+# Returns how many keys of a file an image has, by the tool.
+
+sub found {
+    my ($image, $file) = @_;
+
+    my (undef, $out) = BloomTest::Process::run_command(
+        [$tool, 'test', '-c', '--json', '-f', $file, $image], limit => 600);
+
+    return JSON::PP::decode_json($out)->{present};
+}
+
+
+# Writes the hosts and pages of the popular sites, and returns the file.
+
+sub popular {
+    my ($sites) = located('npm', 'top-sites', '*/top-sites.json');
+    my ($pages) = located('npm', 'ad-block', '*/top500-sitelist.txt');
+    my $to = "$dir/popular.txt";
+
+    open my $in, '<:raw', $sites or die "$sites: $!\n";
+    my $array = JSON::PP->new->utf8->decode(do { local $/; <$in> });
+
+    open my $out, '>:utf8', $to or die "$to: $!\n";
+    print $out map { "$_->{rootDomain}\n" } @$array;
+    open $in, '<', $pages or die "$pages: $!\n";
+    print $out grep { /^http/ } <$in>;
+    close $out or die "$to: $!\n";
+
+    return $to;
+}
+
+
+my %blocks = map { $_ => 1 } 'URLhaus, online', 'Spam404', 'Ethereum phishing',
+                             'disposable mail';
+my @blocking = grep { $blocks{$_->{name}} } $built->();
+
+if (@blocking) {
+    my $popular = popular();
+
+    line('');
+    line('## Popular sites as good keys');
+    line('');
+    table(['list', '`-p`', 'found without', 'found with', 'of these, listed',
+           'exceptions', 'bytes of the exceptions',
+           'bytes of the image without', 'build without', 'build with'],
+          ['---', ('--:') x 9]);
+
+    for my $m (@blocking) {
+        for my $rate ('1e-2', '1e-4') {
+            my @how = ($m->{path}, '-p', $rate, '--seed', 1);
+            my $without = build("$dir/without.bloom", $m->{format}, @how);
+            my $with = build("$dir/with.bloom", $m->{format}, @how,
+                             '--except', $popular, '--except-wins');
+
+            table([$m->{name}, $rate,
+                   thousands(found("$dir/without.bloom", $popular)),
+                   found("$dir/with.bloom", $popular), $with->{conflicts},
+                   $with->{excepted}, thousands($with->{exceptions_bytes}),
+                   thousands($without->{size_bytes}),
+                   "$without->{duration_ms} ms", "$with->{duration_ms} ms"]);
+        }
+    }
 }
 
 

@@ -32,7 +32,9 @@ typedef struct {
     collect_counts_t    counts;
     image_read_t        old;
     uint64_t            added;           /* keys whose bits were not set */
-    uint64_t            removed;         /* number of removed keys before */
+    uint64_t            removed;         /* number of removed keys, and of
+                                            other exceptions, before */
+    int                 others;          /* there were other exceptions */
     double              error;           /* standard error of items */
     int                 written;
 } add_t;
@@ -151,6 +153,7 @@ add_keys(add_t *add, char **names, int n)
     int                 rc, imported;
     output_t            out;
     bloom_image_t      *image;
+    exception_kinds_t   kinds;
     collect_options_t  *from;
 
     from = &add->from;
@@ -165,6 +168,8 @@ add_keys(add_t *add, char **names, int n)
 
     from->words = imported ? add->old.words : NULL;
     add->removed = image->exceptions;
+    kinds = removed_keys_kinds(&add->old.removed);
+    add->others = kinds.excepted + kinds.learned != 0;
 
     if (add->removed != 0) {
         from->removed = &add->old.removed.set;
@@ -226,6 +231,7 @@ report(const add_t *add, double seconds)
     json_t                json;
     uint64_t              added;
     const char           *path;
+    exception_kinds_t     kinds;
     const bloom_image_t  *image;
 
     image = &add->old.image;
@@ -233,8 +239,10 @@ report(const add_t *add, double seconds)
     added = add->added + add->counts.lifted;
 
     if (add->json) {
+        kinds = removed_keys_kinds(&add->old.removed);
+
         json_begin(&json, 0);
-        image_json(&json, path, image, add->error);
+        image_json(&json, path, image, &kinds, add->error);
         json_bool(&json, "written", add->written);
         json_count(&json, "added", added);
         json_count(&json, "lifted", add->counts.lifted);
@@ -253,7 +261,8 @@ report(const add_t *add, double seconds)
            add->counts.received, CLI_S(add->counts.received), added);
 
     if (add->removed != 0) {
-        printf(" (of which %" PRIu64 " had been removed)", add->counts.lifted);
+        printf(" (of which %" PRIu64 " had been %s)", add->counts.lifted,
+               add->others ? "exceptions" : "removed");
     }
 
     printf(", %" PRIu64, image->items);
@@ -321,7 +330,8 @@ static const command_member_t  members[] = {
       "true if a new image was written, false if the old one was kept" },
     { "added", "the number of distinct keys that were absent before" },
     { "lifted",
-      "the number of these keys that had been removed, and are no longer" },
+      "the number of these keys that had been removed or were exceptions, "
+      "and are no longer" },
     { "already_present",
       "the number of other keys, which were present before or came twice" },
     KEY_OPTIONS_MEMBERS,
@@ -338,7 +348,9 @@ const command_t  cmd_add = {
         "\"ngx-bloom build\", and keys are converted to the image's key form. "
         "A new image replaces the old one, whole or not at all. If all keys "
         "are present already, the old image is kept. A removed key that is "
-        "added is no longer removed.\n\n"
+        "added is no longer removed, and an exception of --except is no longer "
+        "an exception. Other good keys of --except may be found in an image "
+        "with more keys; to prevent that, build it again with --except.\n\n"
         "Several additions to the same image wait for each other. If another "
         "program replaces the image meanwhile, nothing is added and the exit "
         "status is 2: try again.\n\n"

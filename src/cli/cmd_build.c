@@ -14,6 +14,7 @@
 
 #include "cli.h"
 #include "command.h"
+#include "good_keys.h"
 #include "guards.h"
 #include "image_json.h"
 #include "image_read.h"
@@ -40,6 +41,7 @@ typedef struct {
     const char         *like;
     uint64_t            as_of;
     collect_options_t   from;
+    good_keys_t         good;
     guards_t            guards;
     int                 allow_empty;
     int                 json;
@@ -83,6 +85,7 @@ static const option_t  options[] = {
       OPTIONS_TIME "; nginx then drops keys that were added to the zone more "
       "than an hour before (default: not stated)"),
     OPTIONS_GROUP(key_options, offsetof(build_t, from)),
+    OPTIONS_GROUP(good_keys_options, offsetof(build_t, good)),
     { 0, "allow-empty", NULL, offsetof(build_t, allow_empty), options_take_flag,
       "write an image even if there are no keys" },
     OPTIONS_GROUP(guards_options, offsetof(build_t, guards)),
@@ -306,8 +309,6 @@ build_image(build_t *build, output_t *out, char **names, int n,
     bloom_image_t      *image;
     collect_options_t  *from;
 
-    static const bloom_exceptions_t  none;
-
     from = &build->from;
     image = &build->image;
 
@@ -357,15 +358,19 @@ build_image(build_t *build, output_t *out, char **names, int n,
         keystore_insert(from->store, &image->geometry, words, from->threads);
     }
 
-    rc = guards_check_keys(&build->guards, out->name, image, words,
-                           &none);
+    rc = good_keys_find(&build->good, from, image, words, out->name, names, n);
+
+    if (rc == CLI_OK) {
+        rc = guards_check_keys(&build->guards, out->name, image, words,
+                               &build->good.exceptions.set);
+    }
 
     if (rc == CLI_OK) {
         rc = key_options_write_exceptions(from, counts);
     }
 
     if (rc == CLI_OK) {
-        rc = image_write(out, image, words, NULL, NULL);
+        rc = image_write(out, image, words, NULL, &build->good.exceptions);
     }
 
     if (rc == CLI_OK && !from->quiet) {
@@ -383,14 +388,19 @@ report(const build_t *build, const collect_counts_t *counts, double seconds)
 {
     char                  bytes[UNITS_LEN], rate[IMAGE_WRITE_RATE_LEN];
     json_t                json;
+    exception_kinds_t     kinds;
     const bloom_image_t  *image;
 
     image = &build->image;
 
     if (build->json) {
+        kinds = removed_keys_kinds(&build->good.exceptions);
+
         json_begin(&json, 0);
-        image_json(&json, build->output, image, image_json_items_error(image));
+        image_json(&json, build->output, image, &kinds,
+                   image_json_items_error(image));
         json_count(&json, "duplicates", counts->received - image->items);
+        good_keys_json(&json, &build->good, image);
         key_options_json(&json, &build->from, counts, seconds);
         json_end(&json);
         return;
@@ -412,6 +422,7 @@ report(const build_t *build, const collect_counts_t *counts, double seconds)
     key_options_report(&build->from, counts,
                        image->flags & BLOOM_IMAGE_ESTIMATED
                        ? 0 : counts->received - image->items, build->output);
+    good_keys_report(&build->good, image, build->output);
 }
 
 
@@ -437,6 +448,11 @@ run(char **operands, int n, void *values)
     rc = key_options_begin(&build->from, &build->image, &out, &operands, &n);
 
     if (rc == CLI_OK) {
+        rc = good_keys_begin(&build->good, &build->from, &build->image, &out,
+                             operands, n);
+    }
+
+    if (rc == CLI_OK) {
         rc = build_image(build, &out, operands, n, &counts);
     }
 
@@ -451,6 +467,7 @@ run(char **operands, int n, void *values)
     }
 
     key_options_end(&build->from, &counts);
+    good_keys_free(&build->good);
 
     return rc;
 }
@@ -465,6 +482,7 @@ static const command_member_t  members[] = {
     { NULL, "all members that info has for an image, and:" },
     { "duplicates",
       "the number of keys that are repetitions: \"received\" minus \"items\"" },
+    GOOD_KEYS_MEMBERS,
     KEY_OPTIONS_MEMBERS,
     { 0 }
 };

@@ -304,7 +304,7 @@ report(const export_t *x)
 }
 
 
-/* No other format has removed keys. */
+/* No other format has removed keys, or other exceptions. */
 static int
 check_removed(const export_t *x)
 {
@@ -316,10 +316,11 @@ check_removed(const export_t *x)
         return CLI_OK;
     }
 
-    cli_error("%s: has %" PRIu64 " removed key%s, which the format %s cannot "
-              "express, so %s would be present again; rebuild the source "
-              "without %s, or add %s to the image: \"ngx-bloom info --removed "
-              "-0\" lists %s for \"ngx-bloom add -0\"", x->from.path, n,
+    cli_error("%s: has %" PRIu64 " exception%s, such as removed keys, which "
+              "the format %s cannot express, so %s would be present again; "
+              "rebuild the source without %s, or add %s to the image: "
+              "\"ngx-bloom info --exceptions --json\" lists %s for \"ngx-bloom "
+              "add --from json\"", x->from.path, n,
               CLI_S(n), x->format->name, n == 1 ? "it" : "they",
               n == 1 ? "it" : "them", n == 1 ? "it" : "them",
               n == 1 ? "it" : "them");
@@ -385,8 +386,9 @@ const command_t  cmd_export = {
         "Writes an imported image in the format of its source. If no keys were "
         "added since the import, the result is byte for byte the source. "
         "Images in the layouts blocked and classic cannot be exported, as no "
-        "other system has these layouts. An image with removed keys cannot be "
-        "exported either, as these keys would be present in the result.",
+        "other system has these layouts. An image with removed keys, or "
+        "with other exceptions, cannot be exported either, as these keys would "
+        "be present in the result.",
     .options = options,
     .values = &values,
     .members = members,

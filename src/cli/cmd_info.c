@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * `ngx-bloom info` shows the headers of images, or their removed keys.
+ * `ngx-bloom info` shows the headers of images, or their exceptions, such as
+ * removed keys.
  */
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "bloom_exceptions_image.h"
 #include "bloom_scheme.h"
@@ -24,6 +26,7 @@
 typedef struct {
     int       json;
     int       removed;                   /* print only the removed keys */
+    int       exceptions;                /* print only the exceptions */
     int       null;                      /* keys end with a zero byte, not LF */
     int       several;                   /* images */
     int       shown;
@@ -31,23 +34,54 @@ typedef struct {
 } info_t;
 
 
+/* The names of the kinds of exceptions. */
+static const struct {
+    unsigned     kind;
+    const char  *name;
+} kind_names[] = {
+    { BLOOM_EXCEPTION_BUILT, "excepted" },
+    { BLOOM_EXCEPTION_REMOVED, "removed" },
+    { BLOOM_EXCEPTION_LEARNED, "learned" },
+};
+
+#define KINDS  (sizeof(kind_names) / sizeof(kind_names[0]))
+
+
 static const option_t  options[] = {
     { 0, "removed", NULL, offsetof(info_t, removed), options_take_flag,
       "print only the removed keys, one per line, in no particular order; if a "
       "key contains a line end, print an error and no keys" },
+    { 0, "exceptions", NULL, offsetof(info_t, exceptions), options_take_flag,
+      "print only the exceptions, which are absent although their bits are "
+      "set: on each line one or more kinds, with commas, a space, and the key; "
+      "if a key contains a line end, print an error and no keys\n"
+      "excepted: made by --except of build\n"
+      "removed: a removed key\n"
+      "learned: a false positive that a backend reported" },
     { '0', "null", NULL, offsetof(info_t, null), options_take_flag,
-      "with --removed: end each key with a zero byte instead of a line end; "
-      "build, add and test read that with -0; if a key contains a zero byte, "
-      "print an error and no keys" },
+      "with --removed or --exceptions: end each key with a zero byte instead "
+      "of a line end; build, add and test read that of --removed with -0; if a "
+      "key contains a zero byte, print an error and no keys" },
     { 0, "json", NULL, offsetof(info_t, json), options_take_flag,
-      "print JSON; with several images, an object per line; with --removed, an "
-      "object for each key, which build and add read with --from json" },
+      "print JSON; with several images, an object per line; with --removed "
+      "or --exceptions, an object for each key, which build and add read with "
+      "--from json" },
     { 0 }
 };
 
 
 static void
-print_text(const char *path, const bloom_image_t *image)
+print_kind(const char *what, uint64_t n)
+{
+    if (n != 0) {
+        printf("%-16s%" PRIu64 " key%s\n", what, n, CLI_S(n));
+    }
+}
+
+
+static void
+print_text(const char *path, const bloom_image_t *image,
+    const exception_kinds_t *kinds)
 {
     char                     text[UNITS_LEN];
     const bloom_geometry_t  *g;
@@ -106,54 +140,110 @@ print_text(const char *path, const bloom_image_t *image)
     printf("\nestimated rate  %s with these items\n",
            format_rate(text, bloom_geometry_fpr(g, image->items)));
 
-    if (image->exceptions != 0) {
-        printf("removed         %" PRIu64 " key%s\n", image->exceptions,
-               CLI_S(image->exceptions));
+    print_kind("excepted", kinds->excepted);
+    print_kind("removed", kinds->removed);
+    print_kind("learned", kinds->learned);
+}
+
+
+/* Counts the kinds of the exceptions in an image. */
+static int
+count_kinds(image_read_t *read, exception_kinds_t *kinds)
+{
+    uint8_t            *data;
+    const uint8_t      *p;
+    bloom_exception_t   exception;
+
+    if (image_read_exceptions(read, &data) != CLI_OK) {
+        return CLI_ERROR;
     }
+
+    for (p = data; data != NULL
+                   && bloom_exception_read(&p, data
+                                               + read->image.exceptions_size,
+                                           &exception) == 1; /* void */ )
+    {
+        removed_keys_count_kinds(kinds, exception.kinds);
+    }
+
+    free(data);
+
+    return CLI_OK;
 }
 
 
 static int
 show(image_read_t *read, int rc, void *data)
 {
-    info_t  *info = data;
-    json_t   json;
+    info_t             *info = data;
+    json_t              json;
+    exception_kinds_t   kinds;
 
-    if (rc != CLI_OK) {
+    memset(&kinds, 0, sizeof(kinds));
+
+    if (rc != CLI_OK || count_kinds(read, &kinds) != CLI_OK) {
         return CLI_ERROR;
     }
 
     if (info->json) {
         json_begin(&json, info->several);
-        image_json(&json, read->path, &read->image,
+        image_json(&json, read->path, &read->image, &kinds,
                    image_json_items_error(&read->image));
         json_end(&json);
 
     } else {
         printf("%s", info->shown++ ? "\n" : "");
-        print_text(read->path, &read->image);
+        print_text(read->path, &read->image, &kinds);
     }
 
     return CLI_OK;
 }
 
 
+/* Prints the kinds of an exception, and its key. */
 static void
-print_key(info_t *info, const bloom_exception_t *removed)
+print_exception(info_t *info, const bloom_exception_t *exception)
 {
-    char    time[UNITS_LEN];
-    json_t  json;
+    size_t       i;
+    const char  *before;
 
-    if (!info->json) {
-        key_print(&removed->key, info->null, info->printed++ == 0);
-        return;
+    for (i = 0, before = ""; i < KINDS; i++) {
+        if ((exception->kinds & kind_names[i].kind) != 0) {
+            printf("%s%s", before, kind_names[i].name);
+            before = ",";
+        }
     }
 
-    json_begin(&json, 1);
-    json_key(&json, &removed->key);
+    putchar(' ');
+    key_print(&exception->key, info->null, 0);
+}
 
-    if (removed->time != 0) {
-        json_text(&json, "time", format_time(time, removed->time));
+
+static void
+print_json(const info_t *info, const bloom_exception_t *exception)
+{
+    char         time[UNITS_LEN];
+    size_t       i;
+    json_t       json;
+    unsigned     n;
+    bloom_key_t  names[KINDS];
+
+    json_begin(&json, 1);
+    json_key(&json, &exception->key);
+
+    if (info->exceptions) {
+        for (i = 0, n = 0; i < KINDS; i++) {
+            if ((exception->kinds & kind_names[i].kind) != 0) {
+                names[n].data = (const uint8_t *) kind_names[i].name;
+                names[n++].len = strlen(kind_names[i].name);
+            }
+        }
+
+        json_texts(&json, "kinds", names, n);
+    }
+
+    if (exception->time != 0) {
+        json_text(&json, "time", format_time(time, exception->time));
 
     } else {
         json_null(&json, "time");
@@ -163,11 +253,11 @@ print_key(info_t *info, const bloom_exception_t *removed)
 }
 
 
-/* Calls `each` for the removed keys of an image until it returns another result
- * than CLI_OK. */
+/* Calls `each` for the exceptions of an image, or only the removed keys, until
+ * it returns another result than CLI_OK. */
 static int
-each_removed(image_read_t *read, int rc, info_t *info,
-    int (*each)(image_read_t *read, const bloom_exception_t *removed,
+each_key(image_read_t *read, int rc, info_t *info,
+    int (*each)(image_read_t *read, const bloom_exception_t *exception,
         info_t *info))
 {
     uint8_t            *data;
@@ -183,7 +273,11 @@ each_removed(image_read_t *read, int rc, info_t *info,
                                                + read->image.exceptions_size,
                                            &exception) == 1; /* void */ )
     {
-        rc = each(read, &exception, info);
+        if (info->exceptions
+            || (exception.kinds & BLOOM_EXCEPTION_REMOVED) != 0)
+        {
+            rc = each(read, &exception, info);
+        }
     }
 
     free(data);
@@ -193,32 +287,39 @@ each_removed(image_read_t *read, int rc, info_t *info,
 
 
 static int
-check_removed(image_read_t *read, const bloom_exception_t *removed,
-    info_t *info)
+check_key(image_read_t *read, const bloom_exception_t *exception, info_t *info)
 {
     char         shown[KEYFORM_SHOWN];
     const char  *why;
 
-    why = info->json ? NULL : key_print_refused(&removed->key, info->null);
+    why = info->json ? NULL : key_print_refused(&exception->key, info->null);
 
     if (why == NULL) {
         return CLI_OK;
     }
 
-    cli_error("%s: the removed key \"%s\" %s", read->path,
-              keyform_show(shown, &removed->key), why);
+    cli_error("%s: the %s \"%s\" %s", read->path,
+              info->exceptions ? "exception" : "removed key",
+              keyform_show(shown, &exception->key), why);
 
     return CLI_ERROR;
 }
 
 
 static int
-print_removed(image_read_t *read, const bloom_exception_t *removed,
-    info_t *info)
+print_key(image_read_t *read, const bloom_exception_t *exception, info_t *info)
 {
     (void) read;
 
-    print_key(info, removed);
+    if (info->json) {
+        print_json(info, exception);
+
+    } else if (info->exceptions) {
+        print_exception(info, exception);
+
+    } else {
+        key_print(&exception->key, info->null, info->printed++ == 0);
+    }
 
     return CLI_OK;
 }
@@ -227,14 +328,14 @@ print_removed(image_read_t *read, const bloom_exception_t *removed,
 static int
 check_keys(image_read_t *read, int rc, void *data)
 {
-    return each_removed(read, rc, data, check_removed);
+    return each_key(read, rc, data, check_key);
 }
 
 
 static int
 print_keys(image_read_t *read, int rc, void *data)
 {
-    return each_removed(read, rc, data, print_removed);
+    return each_key(read, rc, data, print_key);
 }
 
 
@@ -246,9 +347,14 @@ run(char **operands, int n, void *values)
 
     info->several = n > 1;
 
-    if (info->null && !info->removed) {
-        return cli_misuse("-0 ends removed keys with a zero byte: use it with "
-                          "--removed, or leave it out");
+    if (info->removed && info->exceptions) {
+        return cli_misuse("--removed and --exceptions cannot be used together: "
+                          "the exceptions include the removed keys");
+    }
+
+    if (info->null && !info->removed && !info->exceptions) {
+        return cli_misuse("-0 ends keys with a zero byte: use it with "
+                          "--removed or --exceptions, or leave it out");
     }
 
     if (info->null && info->json) {
@@ -256,7 +362,7 @@ run(char **operands, int n, void *values)
                           "one out");
     }
 
-    if (!info->removed) {
+    if (!info->removed && !info->exceptions) {
         return image_read_each(operands, n, show, info);
     }
 
@@ -310,15 +416,25 @@ static const command_member_t  members[] = {
     { "items_error", "the standard error of \"items\"; 0 if it is exact" },
     { "bits_per_item",
       "\"bits\" divided by \"items\", or by 1 if there are no items" },
+    { "excepted",
+      "the number of exceptions that --except of build made: they are absent "
+      "although their bits are set" },
     { "removed",
       "the number of removed keys: they are absent although \"items\" counts "
       "them" },
+    { "learned",
+      "the number of exceptions that were learned from a backend" },
     { "estimated_fpr", "the false-positive rate with this number of items" },
-    { NULL, "with --removed, for each removed key:" },
+    { NULL, "with --removed or --exceptions, for each key:" },
     { "key", "the key; each byte that is not valid UTF-8 is shown as U+FFFD" },
     { "key_hex",
       "only if the key is not valid UTF-8: its bytes as hexadecimal digits" },
-    { "time", "the time when the key was removed; null if it is not known" },
+    { "kinds",
+      "with --exceptions: why the key is absent: an array of excepted, removed "
+      "and learned" },
+    { "time",
+      "the time when the key was removed or became an exception; null if it is "
+      "not known" },
     { 0 }
 };
 
@@ -330,16 +446,18 @@ const command_t  cmd_info = {
         "Shows the headers of images: layout, hash, number of keys, capacity, "
         "the time when the image was written, and the time up to which its "
         "keys are complete. The key of a siphash image is a secret and is not "
-        "shown. This command reads and checks the headers only; \"ngx-bloom "
-        "verify\" checks every byte.\n\n"
+        "shown. This command reads and checks the headers and the exceptions "
+        "only; \"ngx-bloom verify\" checks every byte.\n\n"
         "Removed keys are keys that were removed from an nginx zone. An image "
         "of the zone lists them, because its bits cannot be cleared. They are "
-        "absent until they are added again.",
+        "absent until they are added again. An exception that --except of "
+        "build made, or that was learned from a backend, is absent, too.",
     .options = options,
     .values = &values,
     .members = members,
     .examples = "ngx-bloom info ids.bloom\n"
                 "ngx-bloom info --json ids.bloom | jq .items\n"
-                "ngx-bloom info --removed ids.bloom\n",
+                "ngx-bloom info --removed ids.bloom\n"
+                "ngx-bloom info --exceptions bad.bloom\n",
     .run = run
 };

@@ -33,9 +33,14 @@ typedef struct {
     uint64_t         least;              /* bounds of its distinct keys */
     uint64_t         most;
     bloom_census_t   census;
-    removed_keys_t   removed;            /* of the result */
-    uint64_t         lifted;             /* removed keys that the result has,
-                                            because another image has them */
+    removed_keys_t   removed;            /* exceptions of the result */
+    int              excepted;           /* an image has exceptions of
+                                            --except */
+    int              others;             /* an image has exceptions that are not
+                                            removed keys */
+    uint64_t         lifted;             /* exceptions of an image that the
+                                            result has, because another image
+                                            has them */
 } merge_t;
 
 
@@ -136,8 +141,8 @@ open_images(merge_t *merge, output_t *out, char **paths, int n)
 
 
 /*
- * Keeps only those removed keys of the result that are absent from an image,
- * unless they are removed there, too.  Any other key may have been added to the
+ * Keeps only those exceptions of the result that are absent from an image, or
+ * exceptions there, too.  Any other key may have been added to the
  * image.
  */
 static int
@@ -183,13 +188,14 @@ lift_keys(merge_t *merge, image_read_t *image)
 }
 
 
-/* Finds the removed keys of the result.  Images that may have them are read
+/* Finds the exceptions of the result.  Images that may have them are read
  * into memory, one after the other. */
 static int
 merge_removed(merge_t *merge)
 {
-    int       i, rc;
-    uint64_t  n, size;
+    int                i, rc;
+    uint64_t           n, size;
+    exception_kinds_t  kinds;
 
     for (i = 0, n = 0, size = 0; i < merge->n; i++) {
         rc = image_read_removed(&merge->images[i]);
@@ -197,6 +203,10 @@ merge_removed(merge_t *merge)
         if (rc != CLI_OK) {
             return rc;
         }
+
+        kinds = removed_keys_kinds(&merge->images[i].removed);
+        merge->excepted |= kinds.excepted != 0;
+        merge->others |= kinds.excepted + kinds.learned != 0;
 
         n += merge->images[i].image.exceptions;
         size += merge->images[i].image.exceptions_size;
@@ -289,8 +299,8 @@ merge_all(merge_t *merge, output_t *out)
 
     count_items(merge);
 
-    refused = rc == CLI_OK ? guards_check(&merge->guards, out->name, &merge->image,
-                                          merge->quiet)
+    refused = rc == CLI_OK ? guards_check(&merge->guards, out->name,
+                                          &merge->image, merge->quiet)
               : CLI_ERROR;
 
     rc = image_write_end(&write, merge->images[0].origin, &merge->removed,
@@ -303,20 +313,35 @@ merge_all(merge_t *merge, output_t *out)
 }
 
 
+/* Warns that keys of --except may be found in the result, which was not tested
+ * with them. */
+static void
+warn_excepted(const merge_t *merge)
+{
+    if (merge->excepted) {
+        cli_warn("%s: good keys of --except may be found in it, as it has more "
+                 "keys than the images it is made of; to prevent that, build "
+                 "one image from all lists, with --except", merge->output);
+    }
+}
+
+
 static void
 report(const merge_t *merge)
 {
     char                  bytes[UNITS_LEN], rate[IMAGE_WRITE_RATE_LEN];
     double                error;
     json_t                json;
+    exception_kinds_t     kinds;
     const bloom_image_t  *image;
 
     image = &merge->image;
+    kinds = removed_keys_kinds(&merge->removed);
     error = image_json_items_error(image);
 
     if (merge->json) {
         json_begin(&json, 0);
-        image_json(&json, merge->output, image, error);
+        image_json(&json, merge->output, image, &kinds, error);
         json_count(&json, "images", (uint64_t) merge->n);
         json_count(&json, "lifted", merge->lifted);
         json_end(&json);
@@ -339,7 +364,16 @@ report(const merge_t *merge)
            format_bytes(bytes, bloom_image_file_size(image)),
            image_write_show_rate(rate, image));
 
-    if (image->exceptions + merge->lifted != 0) {
+    if (merge->others) {
+        printf(", %" PRIu64 " exception%s (%" PRIu64 " excepted, %" PRIu64
+               " removed, %" PRIu64 " learned), %" PRIu64 " no longer %s as "
+               "another image has %s", image->exceptions,
+               CLI_S(image->exceptions), kinds.excepted, kinds.removed,
+               kinds.learned, merge->lifted,
+               merge->lifted == 1 ? "an exception" : "exceptions",
+               merge->lifted == 1 ? "it" : "them");
+
+    } else if (image->exceptions + merge->lifted != 0) {
         printf(", %" PRIu64 " key%s removed, %" PRIu64 " no longer removed as "
                "another image has %s", image->exceptions,
                CLI_S(image->exceptions), merge->lifted,
@@ -377,6 +411,7 @@ run(char **operands, int n, void *values)
                                   "rebuild the first image with an -n for all "
                                   "keys, and the others with --like");
             image_write_warn_secret(&merge->image, &out);
+            warn_excepted(merge);
         }
 
         report(merge);
@@ -401,8 +436,8 @@ static const command_member_t  members[] = {
     { NULL, "all members that info has for an image, and:" },
     { "images", "the number of images that were merged" },
     { "lifted",
-      "the number of removed keys of one image that are present in the new "
-      "image, because another image has them" },
+      "the number of removed keys, or other exceptions, of one image that are "
+      "present in the new image, because another image has them" },
     { 0 }
 };
 
@@ -423,7 +458,9 @@ const command_t  cmd_merge = {
         "others. If another image has the key, or seems to have it, the key is "
         "present in the new image, so that no key is ever lost. To find that "
         "out, this command reads the other images into memory, one after the "
-        "other.",
+        "other. The same holds for exceptions of --except. The good keys "
+        "themselves are not known any more, so some of them may be found in "
+        "the new image.",
     .options = options,
     .values = &values,
     .members = members,

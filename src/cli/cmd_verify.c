@@ -16,6 +16,7 @@
 #include "cli.h"
 #include "command.h"
 #include "guards.h"
+#include "image_json.h"
 #include "image_read.h"
 #include "json.h"
 #include "units.h"
@@ -34,6 +35,8 @@ typedef struct {
     double    fpr;                       /* of these bits */
     uint64_t  items;                     /* estimated from the bits */
     double    items_error;               /* standard error of items */
+
+    exception_kinds_t  kinds;
 } findings_t;
 
 
@@ -109,6 +112,7 @@ examine(verify_t *verify, image_read_t *read, findings_t *findings)
     findings->fpr = bloom_census_fpr(&census, g);
     findings->items = bloom_census_items(&census, g);
     findings->items_error = bloom_geometry_items_error(g, findings->items);
+    findings->kinds = removed_keys_kinds(&read->removed);
 
     rc = guards_check(guards, read->path, &read->image, verify->quiet);
 
@@ -148,10 +152,19 @@ print_json(const verify_t *verify, const image_read_t *read, int rc,
         json_number(&json, "estimated_items_error", findings->items_error);
         json_number(&json, "fill_ratio", findings->fill_ratio);
         json_number(&json, "estimated_fpr", findings->fpr);
-        json_count(&json, "removed", read->image.exceptions);
+        image_json_kinds(&json, &findings->kinds);
     }
 
     json_end(&json);
+}
+
+
+static void
+print_kind(uint64_t n, const char *kind)
+{
+    if (n != 0) {
+        printf(", %" PRIu64 " %s key%s", n, kind, CLI_S(n));
+    }
 }
 
 
@@ -168,11 +181,9 @@ print_text(const image_read_t *read, const findings_t *findings)
            format_rate(rate, findings->fpr),
            findings->items, ceil(findings->items_error));
 
-    if (read->image.exceptions != 0) {
-        printf(", %" PRIu64 " removed key%s", read->image.exceptions,
-               CLI_S(read->image.exceptions));
-    }
-
+    print_kind(findings->kinds.excepted, "excepted");
+    print_kind(findings->kinds.removed, "removed");
+    print_kind(findings->kinds.learned, "learned");
     putchar('\n');
 }
 
@@ -233,9 +244,11 @@ static const command_member_t  members[] = {
     { "estimated_items_error", "the standard error of that estimate" },
     { "fill_ratio", "the part of the bits that is set, from 0 to 1" },
     { "estimated_fpr", "the false-positive rate of these bits" },
-    { "removed",
-      "the number of removed keys, which are absent although their bits are "
-      "set" },
+    { "excepted",
+      "the number of exceptions that --except of build made, which are absent "
+      "although their bits are set" },
+    { "removed", "the number of removed keys, which are absent, too" },
+    { "learned", "the number of learned exceptions, which are absent, too" },
     { 0 }
 };
 

@@ -56,9 +56,6 @@ typedef struct {
 
 #define BATCH  1024                      /* lines, or hashes */
 
-/* Far below the share of one line. */
-#define ROUNDING  1e-14
-
 /* The data of one thread. */
 typedef struct {
     work_t             *work;
@@ -179,6 +176,35 @@ take_key(hasher_t *hasher, const bloom_key_t *key)
 }
 
 
+/* Takes a key of a record.  Returns NULL, or why it is invalid. */
+static const char *
+accept_key(hasher_t *hasher, const bloom_key_t *key, unsigned file,
+    uint64_t line)
+{
+    const char               *why;
+    bloom_key_t               canonical;
+    const collect_options_t  *options;
+
+    options = hasher->work->options;
+
+    if (options->each != NULL) {
+        why = options->each(options->each_data, &hasher->keyform, key, file,
+                            line);
+        hasher->counts.received += (why == NULL);
+
+        return why;
+    }
+
+    why = keyform_accept(&hasher->keyform, &canonical, key);
+
+    if (why == NULL) {
+        take_key(hasher, &canonical);
+    }
+
+    return why;
+}
+
+
 /* Hashes the keys of a record that has to be parsed or converted, or is
  * empty. */
 static void
@@ -188,7 +214,6 @@ hash_record(hasher_t *hasher, block_t *block, const bloom_key_t *record,
     int                  entry, counted;
     const char          *why;
     list_line_t          at;
-    bloom_key_t          canonical;
     list_result_e        result;
     collect_counts_t    *counts;
     const listformat_t  *list;
@@ -219,10 +244,9 @@ hash_record(hasher_t *hasher, block_t *block, const bloom_key_t *record,
         switch (result) {
 
         case LIST_KEY:
-            why = keyform_accept(&hasher->keyform, &canonical, &at.key);
+            why = accept_key(hasher, &at.key, block->file, number);
 
             if (why == NULL) {
-                take_key(hasher, &canonical);
                 break;
             }
 
@@ -302,7 +326,8 @@ hash_lines(hasher_t *hasher, block_t *block)
 
     plain = options->list.kind == LISTFORMAT_KEYS
             && options->key_form == BLOOM_FORM_RAW
-            && options->left_out == NULL && options->removed == NULL;
+            && options->left_out == NULL && options->removed == NULL
+            && options->each == NULL;
 
     number = block->line;
     begin = 0;
@@ -342,42 +367,6 @@ hash_lines(hasher_t *hasher, block_t *block)
 }
 
 
-/* Counts the line ends in a text, eight bytes at a time. */
-static uint64_t
-count_lines(const uint8_t *data, size_t len, int delimiter)
-{
-    size_t    i, end;
-    uint64_t  n, x, sum;
-
-    const uint64_t  ones = 0x0101010101010101, low = 0x7f7f7f7f7f7f7f7f;
-
-    for (n = 0, i = 0; len - i >= 8; /* void */ ) {
-
-        /* each byte of the sum counts at most 255 */
-
-        end = len - i < 255 * 8 ? len - 7 : i + 255 * 8;
-
-        for (sum = 0; i < end; i += 8) {
-            memcpy(&x, data + i, 8);
-            x ^= ones * (uint8_t) delimiter;
-
-            /* the highest bit of each byte says that the byte is not zero */
-
-            sum += ~(((x & low) + low) | x) >> 7 & ones;
-        }
-
-        sum = (sum & 0x00ff00ff00ff00ff) + (sum >> 8 & 0x00ff00ff00ff00ff);
-        n += sum * 0x0001000100010001 >> 48;
-    }
-
-    for ( /* void */ ; i < len; i++) {
-        n += data[i] == delimiter;
-    }
-
-    return n;
-}
-
-
 /* Hashes the keys of records that may have several lines. */
 static void
 hash_records(hasher_t *hasher, block_t *block)
@@ -403,7 +392,7 @@ hash_records(hasher_t *hasher, block_t *block)
         number++;
 
         if (list_has(&record, '\n')) {
-            number += count_lines(p, record.len, '\n');
+            number += line_ends_count(p, record.len, '\n');
         }
     }
 }
@@ -452,7 +441,7 @@ find_column(collect_file_t *file, const block_t *block)
                       keyform_show(shown, &record));
         }
 
-        number += 1 + count_lines(p, record.len, '\n');
+        number += 1 + line_ends_count(p, record.len, '\n');
     }
 
     return rc;
@@ -479,6 +468,10 @@ guess_format(work_t *work, const keystream_block_t *block)
 
     (void) listformat_parse(&file->list, format);
     work->found = file->list.kind != LISTFORMAT_CSV;
+
+    if (work->options->each != NULL) {
+        return 0;
+    }
 
     fprintf(stderr, "ngx-bloom %s: ", cli_command);
     visible_print(stderr, file->name, strlen(file->name));
@@ -507,7 +500,7 @@ divide_block(void *data, const keystream_block_t *block, size_t *whole)
     if (open && (block->last || *whole == 0)) {
         cli_error("%s: line %" PRIu64 ": %s begin here and do not end%s; "
                   "correct the file", file->name,
-                  work->line + count_lines(block->data, *whole, '\n'),
+                  work->line + line_ends_count(block->data, *whole, '\n'),
                   file->list.kind == LISTFORMAT_CSV ? "quotes" : "parentheses",
                   block->last ? "" : " within 1 MiB");
         return -1;
@@ -596,11 +589,11 @@ next_block(work_t *work, block_t *block)
     block->line = work->line;
 
     if (options->list.kind != LISTFORMAT_KEYS
-        || options->key_form >= BLOOM_FORM_HOST)
+        || options->key_form >= BLOOM_FORM_HOST || options->each != NULL)
     {
-        work->line += count_lines(block->in.data, block->in.len,
-                                  options->split == BLOOM_SPLIT_NUL ? '\0'
-                                                                    : '\n');
+        work->line += line_ends_count(block->in.data, block->in.len,
+                                      options->split == BLOOM_SPLIT_NUL
+                                      ? '\0' : '\n');
     }
 
     if (work->file[block->file].list.kind == LISTFORMAT_RPZ) {
@@ -654,6 +647,15 @@ add_counts(work_t *work, collect_counts_t *counts)
 }
 
 
+/* Returns 1 if no further block is to be read. */
+static int
+is_stopped(const collect_options_t *options)
+{
+    return options->stop != NULL
+           && __atomic_load_n(options->stop, __ATOMIC_RELAXED);
+}
+
+
 /* The work of a thread: reads blocks and hashes their keys until the end. */
 static void *
 collect_keys(void *data)
@@ -678,7 +680,9 @@ collect_keys(void *data)
 
         rc = 0;
 
-        if (!work->ended && !__atomic_load_n(&work->failed, __ATOMIC_RELAXED)) {
+        if (!work->ended && !__atomic_load_n(&work->failed, __ATOMIC_RELAXED)
+            && !is_stopped(work->options))
+        {
             rc = next_block(work, &block);
         }
 
@@ -697,6 +701,12 @@ collect_keys(void *data)
         }
 
         hash_block(&hasher, &block);
+
+        if (work->options->stop != NULL
+            && hasher.counts.errors + hasher.counts.skipped != 0)
+        {
+            __atomic_store_n(work->options->stop, 1, __ATOMIC_RELAXED);
+        }
 
         __atomic_fetch_add(&work->received, hasher.counts.received - received,
                            __ATOMIC_RELAXED);
@@ -747,40 +757,12 @@ complain(const work_t *work, int bad)
 }
 
 
-/* Returns 1 if more lines are left out than the limit allows.  A line may have
- * several entries, so n may be larger than the number of lines. */
-static int
-exceeds(const collect_limit_t *limit, uint64_t n, uint64_t lines)
-{
-    if (!limit->relative) {
-        return n > limit->count;
-    }
-
-    return limit->share < 1
-           && (double) n > limit->share * (double) lines * (1 + ROUNDING);
-}
-
-
-static const char *
-show_limit(char text[32], const collect_limit_t *limit)
-{
-    if (limit->relative) {
-        snprintf(text, 32, "%g%%", limit->share * 100);
-
-    } else {
-        snprintf(text, 32, "%" PRIu64, limit->count);
-    }
-
-    return text;
-}
-
-
 /* Prints the invalid lines.  Returns CLI_OK; or CLI_ERROR after a message, if
  * more lines were left out than the limits allow. */
 static int
 judge(const work_t *work)
 {
-    char                      limit[32];
+    char                      limit[COLLECT_LIMIT_SHOWN];
     const char               *lines;
     const collect_counts_t   *counts;
     const collect_options_t  *options;
@@ -791,22 +773,26 @@ judge(const work_t *work)
 
     complain(work, 1);
 
-    if (exceeds(&options->max_errors, counts->errors, counts->lines)) {
+    if (collect_limit_exceeded(&options->max_errors, counts->errors,
+                               counts->lines))
+    {
         cli_error("there are more invalid %s than --max-errors allows (%s); %"
                   PRIu64 " of %" PRIu64 " are invalid: check --from and --key, "
                   "correct the %s, or use a larger --max-errors", lines,
-                  show_limit(limit, &options->max_errors), counts->errors,
-                  counts->lines, lines);
+                  collect_limit_show(limit, &options->max_errors),
+                  counts->errors, counts->lines, lines);
         return CLI_ERROR;
     }
 
-    if (exceeds(&options->max_skipped, counts->skipped, counts->lines)) {
+    if (collect_limit_exceeded(&options->max_skipped, counts->skipped,
+                               counts->lines))
+    {
         complain(work, 0);
         cli_error("more lines are skipped than --max-skipped allows (%s); %"
                   PRIu64 " of %" PRIu64 " are skipped: check --from and --key, "
                   "or use a larger --max-skipped",
-                  show_limit(limit, &options->max_skipped), counts->skipped,
-                  counts->lines);
+                  collect_limit_show(limit, &options->max_skipped),
+                  counts->skipped, counts->lines);
         return CLI_ERROR;
     }
 
@@ -863,7 +849,7 @@ collect(const collect_options_t *options, char **names, int n,
     rc = CLI_ERROR;
 
     if (!__atomic_load_n(&work.failed, __ATOMIC_RELAXED)) {
-        rc = judge(&work);
+        rc = options->each == NULL ? judge(&work) : CLI_OK;
     }
 
     if (rc == CLI_OK && !options->quiet) {

@@ -13,21 +13,15 @@
 #include "bloom_exceptions.h"
 #include "bloom_key.h"
 #include "bloom_layout.h"
+#include "collect_limit.h"
 #include "exceptions.h"
+#include "keyform.h"
 #include "keystore.h"
 #include "left_out.h"
 #include "letter_case.h"
 #include "listformat.h"
 #include "reasons.h"
 
-
-/* A limit for lines: a number, or a share of those that are not empty and not
- * comments. */
-typedef struct {
-    int       relative;                  /* the share is the limit */
-    uint64_t  count;
-    double    share;                     /* from 0 to 1 */
-} collect_limit_t;
 
 typedef struct {
     bloom_split_e            split;
@@ -55,6 +49,17 @@ typedef struct {
                                             the keys are taken from them */
     const uint64_t          *present;    /* with `removed`: the bits of that
                                             image */
+
+    /* If not NULL, takes the keys instead of the store.  Any thread may call
+     * it; returns NULL, or why the key is invalid.  Limits for lines are then
+     * the caller's to check, and messages about lines the caller's to print. */
+    const char            *(*each)(void *data, keyform_t *keyform,
+                                   const bloom_key_t *key, unsigned file,
+                                   uint64_t line);
+    void                    *each_data;
+    int                     *stop;       /* NULL, or atomic: 1 ends the reading
+                                            after the blocks that have begun; so
+                                            does an invalid or skipped line */
 } collect_options_t;
 
 /* A file that was read. */
@@ -65,7 +70,8 @@ typedef struct {
 
 /* The result.  All members are 0 at first. */
 typedef struct {
-    uint64_t              received;      /* keys, without those left out */
+    uint64_t              received;      /* keys, without those left out; with
+                                            `each`, keys that are valid */
     uint64_t              left_out;      /* keys that --without leaves out */
     letter_case_t         letters;       /* of URLs */
     uint64_t              changed;       /* keys that changed the words */

@@ -27,8 +27,17 @@ image_json_bits_per_item(const bloom_image_t *image)
 
 
 void
+image_json_kinds(json_t *json, const exception_kinds_t *kinds)
+{
+    json_count(json, "excepted", kinds != NULL ? kinds->excepted : 0);
+    json_count(json, "removed", kinds != NULL ? kinds->removed : 0);
+    json_count(json, "learned", kinds != NULL ? kinds->learned : 0);
+}
+
+
+void
 image_json(json_t *json, const char *path, const bloom_image_t *image,
-    double items_error)
+    const exception_kinds_t *kinds, double items_error)
 {
     char                     time[UNITS_LEN];
     const bloom_geometry_t  *g;
@@ -78,7 +87,7 @@ image_json(json_t *json, const char *path, const bloom_image_t *image,
     json_bool(json, "items_estimated",
               (image->flags & BLOOM_IMAGE_ESTIMATED) != 0);
     json_number(json, "items_error", items_error);
-    json_count(json, "removed", image->exceptions);
+    image_json_kinds(json, kinds);
     json_number(json, "bits_per_item", image_json_bits_per_item(image));
     json_number(json, "estimated_fpr", bloom_geometry_fpr(g, image->items));
 }

@@ -10,12 +10,17 @@
 
 #include "bloom_image.h"
 #include "json.h"
+#include "removed_keys.h"
 
 
-/* Prints the image's file and header; `items_error` is the standard error of
- * the number of items, 0 if it is exact. */
+/* Prints the image's file and header; `kinds` are those of its exceptions, or
+ * NULL: none; `items_error` is the standard error of the number of items, 0 if
+ * it is exact. */
 void image_json(json_t *json, const char *path, const bloom_image_t *image,
-    double items_error);
+    const exception_kinds_t *kinds, double items_error);
+
+/* Prints how many exceptions have each kind. */
+void image_json_kinds(json_t *json, const exception_kinds_t *kinds);
 
 /* Returns the standard error of image->items: 0, unless the header says that
  * the number is an estimate. */

@@ -14,9 +14,9 @@
 
 typedef struct {
     const char         *why;             /* the key is invalid: the reason */
-    const bloom_key_t  *expression;      /* the first that is present and not
-                                            removed; NULL: the key is absent or
-                                            invalid */
+    const bloom_key_t  *expression;      /* the first that is present and no
+                                            exception; NULL: the key is absent
+                                            or invalid */
     bloom_form_t        form;
 } image_lookup_t;
 

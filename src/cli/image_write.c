@@ -121,8 +121,8 @@ image_write_chunk(image_write_t *write, const void *data)
 }
 
 
-/* Writes the exceptions and their table, after the chunks.  An image without
- * removed keys has none. */
+/* Writes the exceptions and their table, after the chunks.  An image may
+ * have none. */
 static int
 write_exceptions(image_write_t *write, const removed_keys_t *removed)
 {
@@ -140,9 +140,10 @@ write_exceptions(image_write_t *write, const removed_keys_t *removed)
     }
 
     if (image->exceptions_size > BLOOM_IMAGE_EXCEPTIONS_MAX) {
-        cli_error("%s: not written: its %" PRIu64 " removed keys would take %"
-                  PRIu64 " bytes, and an image can have %" PRIu64 " bytes of "
-                  "them; merge fewer images, or build a new one",
+        cli_error("%s: not written: its %" PRIu64 " removed keys and other "
+                  "exceptions would take %" PRIu64 " bytes, and an image can "
+                  "have %" PRIu64 " bytes of them; merge fewer images, or "
+                  "build a new one",
                   write->out->name, image->exceptions, image->exceptions_size,
                   BLOOM_IMAGE_EXCEPTIONS_MAX);
         free(data);

@@ -141,7 +141,8 @@ import_findings_json(const import_findings_t *findings,
     json_t  json;
 
     json_begin(&json, 0);
-    image_json(&json, output, &f->image, image_json_items_error(&f->image));
+    image_json(&json, output, &f->image, NULL,
+               image_json_items_error(&f->image));
 
     if (f->claimed != BLOOM_FOREIGN_UNKNOWN) {
         json_count(&json, "items_claimed", f->claimed);

@@ -109,6 +109,8 @@ typedef struct {
     uint64_t                  distinct;
     const uint64_t           *filter;    /* NULL: absent is not counted */
     uint64_t                  absent;
+    keystore_see_t            see;       /* NULL: hashes are inserted */
+    void                     *see_data;
 } share_t;
 
 
@@ -670,10 +672,16 @@ count_share(void *data)
 }
 
 
+/* Inserts n hashes, or passes them to `see`. */
 static void
 insert_hashes(const share_t *share, const bloom_hash_t *hash, size_t n)
 {
     size_t  i;
+
+    if (share->see != NULL) {
+        share->see(share->see_data, hash, n);
+        return;
+    }
 
     if (!share->atomic) {
         bloom_layout_add_many(share->geometry, share->words, hash, n);
@@ -834,6 +842,26 @@ keystore_insert(keystore_t *store, const bloom_geometry_t *g,
 
         insert_share(&seam);
     }
+
+    free(share);
+}
+
+
+void
+keystore_each(keystore_t *store, unsigned threads, keystore_see_t see,
+    void *data)
+{
+    share_t   *share;
+    unsigned   i;
+
+    share = make_shares(store, threads);
+
+    for (i = 0; i < threads; i++) {
+        share[i].see = see;
+        share[i].see_data = data;
+    }
+
+    run_shares(insert_share, share, threads);
 
     free(share);
 }

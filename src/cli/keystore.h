@@ -64,6 +64,13 @@ uint64_t keystore_count(keystore_t *store, unsigned threads,
 void keystore_insert(keystore_t *store, const bloom_geometry_t *g,
     uint64_t *words, unsigned threads);
 
+/* Passes all hashes to `see`, many at a time and some more than once.  Threads
+ * call it at the same time. */
+typedef void (*keystore_see_t)(void *data, const bloom_hash_t *hash, size_t n);
+
+void keystore_each(keystore_t *store, unsigned threads, keystore_see_t see,
+    void *data);
+
 /* Returns the number of bytes in the spill file. */
 uint64_t keystore_spilled(const keystore_t *store);
 

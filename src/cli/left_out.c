@@ -9,118 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bloom_siphash.h"
 #include "cli.h"
 #include "keyform.h"
 #include "keystream.h"
 #include "left_out.h"
 #include "list_text.h"
 
-#define SLOTS_MIN  64
-#define EXAMPLES   3
-
-
-static uint64_t
-hash_of(const left_out_t *left_out, const bloom_key_t *key)
-{
-    return bloom_siphash_128(key->data, key->len, left_out->secret, 1, 3).h1;
-}
-
-
-/* Returns the slot of a key, or the empty slot where it belongs. */
-static size_t *
-find(const left_out_t *left_out, const bloom_key_t *key, uint64_t hash)
-{
-    size_t                 i, *slot;
-    const left_out_key_t  *other;
-
-    for (i = (size_t) hash; /* void */ ; i++) {
-        slot = &left_out->slot[i & (left_out->slots - 1)];
-
-        if (*slot == 0) {
-            return slot;
-        }
-
-        other = &left_out->key[*slot - 1];
-
-        if (other->hash == hash && other->len == key->len
-            && (key->len == 0
-                || memcmp(left_out->text + other->begin, key->data, key->len)
-                   == 0))
-        {
-            return slot;
-        }
-    }
-}
-
-
-/* Makes a table with so many slots, and puts the keys into it. */
-static void
-make_table(left_out_t *left_out, size_t slots)
-{
-    size_t                 i, k;
-    const left_out_key_t  *key;
-
-    free(left_out->slot);
-
-    left_out->slots = slots;
-    left_out->slot = cli_alloc(slots * sizeof(size_t));
-    memset(left_out->slot, 0, slots * sizeof(size_t));
-
-    for (i = 0; i < left_out->n; i++) {
-        key = &left_out->key[i];
-
-        for (k = (size_t) key->hash; left_out->slot[k & (slots - 1)] != 0;
-             k++)
-        {
-            /* void */
-        }
-
-        left_out->slot[k & (slots - 1)] = i + 1;
-    }
-}
-
-
-static void
-add(left_out_t *left_out, const bloom_key_t *canonical, uint64_t line)
-{
-    size_t          *slot;
-    uint64_t         hash;
-    left_out_key_t  *key;
-
-    if (2 * (left_out->n + 1) >= left_out->slots) {
-        make_table(left_out, 2 * left_out->slots);
-    }
-
-    hash = hash_of(left_out, canonical);
-    slot = find(left_out, canonical, hash);
-
-    if (*slot != 0) {
-        return;
-    }
-
-    if (left_out->n == left_out->key_room) {
-        left_out->key_room = 2 * (left_out->n + 1);
-        left_out->key = cli_realloc(left_out->key, left_out->key_room
-                                                   * sizeof(left_out_key_t));
-    }
-
-    if (canonical->len > left_out->text_room - left_out->len) {
-        left_out->text_room = 2 * (left_out->len + canonical->len);
-        left_out->text = cli_realloc(left_out->text, left_out->text_room);
-    }
-
-    key = &left_out->key[left_out->n++];
-    key->begin = left_out->len;
-    key->len = canonical->len;
-    key->hash = hash;
-    key->line = line;
-    key->found = 0;
-
-    memcpy(left_out->text + key->begin, canonical->data, key->len);
-    left_out->len += key->len;
-    *slot = left_out->n;
-}
+#define EXAMPLES  3
 
 
 /* Adds the key of a line, if it has one.  Returns NULL, or why the line is
@@ -129,6 +24,7 @@ static const char *
 add_line(left_out_t *left_out, keyform_t *keyform, const bloom_key_t *line,
     uint64_t number)
 {
+    size_t          index;
     uint8_t        *buf;
     const char     *why;
     list_line_t     at;
@@ -149,7 +45,8 @@ add_line(left_out_t *left_out, keyform_t *keyform, const bloom_key_t *line,
             why = keyform_accept(keyform, &canonical, &at.key);
 
             if (why == NULL) {
-                add(left_out, &canonical, number);
+                (void) key_set_add(&left_out->keys, &canonical, 0, number,
+                                   &index);
             }
 
         } else if (result != LIST_EMPTY && result != LIST_COMMENT) {
@@ -204,8 +101,7 @@ left_out_read(left_out_t *left_out, const char *name, uint32_t form)
     keystream_block_t   block;
 
     left_out->name = name;
-    cli_random(left_out->secret, sizeof(left_out->secret));
-    make_table(left_out, SLOTS_MIN);
+    key_set_create(&left_out->keys);
 
     if (keystream_open(&stream, name, BLOOM_SPLIT_LINES) != 0) {
         return CLI_ERROR;
@@ -234,9 +130,7 @@ left_out_read(left_out_t *left_out, const char *name, uint32_t form)
 void
 left_out_free(left_out_t *left_out)
 {
-    free(left_out->text);
-    free(left_out->key);
-    free(left_out->slot);
+    key_set_free(&left_out->keys);
     memset(left_out, 0, sizeof(*left_out));
 }
 
@@ -244,16 +138,13 @@ left_out_free(left_out_t *left_out)
 int
 left_out_has(left_out_t *left_out, const bloom_key_t *canonical)
 {
-    size_t           slot;
-    left_out_key_t  *key;
+    key_set_key_t  *key;
 
-    slot = *find(left_out, canonical, hash_of(left_out, canonical));
+    key = key_set_find(&left_out->keys, canonical);
 
-    if (slot == 0) {
+    if (key == NULL) {
         return 0;
     }
-
-    key = &left_out->key[slot - 1];
 
     if (!__atomic_load_n(&key->found, __ATOMIC_RELAXED)) {
         __atomic_store_n(&key->found, 1, __ATOMIC_RELAXED);
@@ -268,8 +159,8 @@ left_out_unmatched(const left_out_t *left_out)
 {
     size_t  i, n;
 
-    for (i = 0, n = 0; i < left_out->n; i++) {
-        n += !left_out->key[i].found;
+    for (i = 0, n = 0; i < left_out->keys.n; i++) {
+        n += !left_out->keys.key[i].found;
     }
 
     return n;
@@ -279,10 +170,10 @@ left_out_unmatched(const left_out_t *left_out)
 void
 left_out_warn(const left_out_t *left_out)
 {
-    char                   shown[KEYFORM_SHOWN];
-    size_t                 i, n, unmatched;
-    bloom_key_t            text;
-    const left_out_key_t  *key;
+    char                  shown[KEYFORM_SHOWN];
+    size_t                i, n, unmatched;
+    bloom_key_t           text;
+    const key_set_key_t  *key;
 
     unmatched = left_out_unmatched(left_out);
 
@@ -291,15 +182,15 @@ left_out_warn(const left_out_t *left_out)
     }
 
     cli_warn("%s: no list has %zu of its %zu key%s; correct or remove %s",
-             left_out->name, unmatched, left_out->n, CLI_S(left_out->n),
+             left_out->name, unmatched, left_out->keys.n,
+             CLI_S(left_out->keys.n),
              unmatched == 1 ? "it" : "them");
 
-    for (i = 0, n = 0; i < left_out->n && n < EXAMPLES; i++) {
-        key = &left_out->key[i];
+    for (i = 0, n = 0; i < left_out->keys.n && n < EXAMPLES; i++) {
+        key = &left_out->keys.key[i];
 
         if (!key->found) {
-            text.data = left_out->text + key->begin;
-            text.len = key->len;
+            text = key_set_text(&left_out->keys, key);
             n++;
 
             cli_warn("%s: line %" PRIu64 ": no list has \"%s\"",

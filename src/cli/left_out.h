@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A left_out_t has the keys that --without leaves out of an image, in a hash
- * table.
+ * A left_out_t has the keys that --without leaves out of an image.
  *
  * Keys are compared byte by byte as canonical keys, so a key is left out in
- * whatever spelling a list has it.  The table takes about 100 bytes for each
- * key, and the key.  While threads look keys up, it does not change, except for
- * the marks of keys that were found.
+ * whatever spelling a list has it.  While threads look keys up, the set does
+ * not change, except for the marks of keys that were found.
  */
 
 #ifndef LEFT_OUT_H
@@ -16,30 +14,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bloom_hasher.h"
-#include "bloom_key.h"
+#include "key_set.h"
 
-
-typedef struct {
-    size_t      begin;                   /* in the text */
-    size_t      len;
-    uint64_t    hash;
-    uint64_t    line;                    /* where it is first, from 1 */
-    int         found;                   /* atomic: a list has the key */
-} left_out_key_t;
 
 /* All members are 0 at first. */
 typedef struct {
-    const char      *name;               /* of the file */
-    uint8_t         *text;               /* the canonical keys */
-    size_t           len;
-    size_t           text_room;
-    left_out_key_t  *key;                /* distinct, in order */
-    size_t           n;
-    size_t           key_room;
-    size_t          *slot;               /* 0, or 1 + the index of a key */
-    size_t           slots;              /* a power of two above 2 * n */
-    uint8_t          secret[BLOOM_HASH_KEY_LEN];
+    const char  *name;                   /* of the file */
+    key_set_t    keys;                   /* canonical; found: a list has it */
 } left_out_t;
 
 

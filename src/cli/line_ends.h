@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * These functions find the ends of many lines in a block at a time.
+ * These functions find the ends of many lines in a block at a time,
+ * or count them.
  */
 
 #ifndef LINE_ENDS_H
@@ -22,6 +23,9 @@
  */
 size_t line_ends_find(const uint8_t *data, size_t *from, size_t len,
     uint8_t delimiter, uint32_t *ends, size_t room);
+
+/* Returns how often `delimiter` is in the data. */
+uint64_t line_ends_count(const uint8_t *data, size_t len, int delimiter);
 
 /* Does what line_ends_find() does, with memchr(), on any processor; public for
  * tests. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file keeps removed keys in a set with a random secret, so that no choice
+ * This file keeps exceptions in a set with a random secret, so that no choice
  * of keys makes the set slow.
  */
 
@@ -71,6 +71,35 @@ removed_keys_take(removed_keys_t *removed, const bloom_image_t *image,
     }
 
     return NULL;
+}
+
+
+void
+removed_keys_count_kinds(exception_kinds_t *counts, unsigned kinds)
+{
+    counts->excepted += (kinds & BLOOM_EXCEPTION_BUILT) != 0;
+    counts->removed += (kinds & BLOOM_EXCEPTION_REMOVED) != 0;
+    counts->learned += (kinds & BLOOM_EXCEPTION_LEARNED) != 0;
+}
+
+
+exception_kinds_t
+removed_keys_kinds(const removed_keys_t *removed)
+{
+    uint8_t            key[BLOOM_EXCEPTION_KEY_MAX];
+    uint64_t           cursor;
+    exception_kinds_t  counts;
+    bloom_exception_t  exception;
+
+    memset(&counts, 0, sizeof(counts));
+
+    for (cursor = 0; bloom_exceptions_next(&removed->set, &cursor, &exception,
+                                           key) == 1; /* void */ )
+    {
+        removed_keys_count_kinds(&counts, exception.kinds);
+    }
+
+    return counts;
 }
 
 

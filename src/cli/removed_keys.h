@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * These functions keep the removed keys of an image in memory: the exceptions
- * of docs/image-format.md.
+ * These functions keep the exceptions of an image in memory
+ * (docs/image-format.md): removed keys, keys of --except, and learned ones.
  */
 
 #ifndef REMOVED_KEYS_H
@@ -13,7 +13,15 @@
 #include "bloom_image.h"
 
 
-/* A set of removed keys; empty if all members are 0. */
+/* How many exceptions have each kind; one may have several. */
+typedef struct {
+    uint64_t   excepted;                 /* BLOOM_EXCEPTION_BUILT */
+    uint64_t   removed;
+    uint64_t   learned;
+} exception_kinds_t;
+
+/* A set of removed keys, or exceptions of other kinds; empty if all members are
+ * 0. */
 typedef struct {
     bloom_exceptions_t   set;
     void                *memory;
@@ -33,6 +41,10 @@ void removed_keys_free(removed_keys_t *removed);
  */
 const char *removed_keys_take(removed_keys_t *removed,
     const bloom_image_t *image, const uint8_t *data);
+
+/* Counts the kinds of a set, or of one exception more. */
+exception_kinds_t removed_keys_kinds(const removed_keys_t *removed);
+void removed_keys_count_kinds(exception_kinds_t *counts, unsigned kinds);
 
 /* Puts all keys of another set into a set that has room for them. */
 void removed_keys_merge(removed_keys_t *removed, const removed_keys_t *other);

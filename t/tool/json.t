@@ -75,7 +75,8 @@ $t->run_tool('import', @import, '-o', $imported, "$dir/bitmap");
 my %runs = (
     build    => [['-o', $image, "$dir/ids"],
                  ['-o', "$dir/like.bloom", '--like', $imported, "$dir/ids"]],
-    info     => [[$image], [$imported], ['--removed', $removed]],
+    info     => [[$image], [$imported], ['--removed', $removed],
+                 ['--exceptions', $removed]],
     test     => [[$image, 'key-1', "\xff"], ['-c', $image, 'key-1'],
                  [$hosts, 'www.evil.example', '/x']],
     expand   => [['evil.example', '/x']],

@@ -2,7 +2,8 @@
 
 package BloomTest::Image;
 
-# Changes images, for tests that nginx and the tool refuse them.
+# Changes images, for tests that nginx and the tool refuse them, and reads images,
+# for tests of what they have.
 
 use strict;
 use warnings;
@@ -12,7 +13,7 @@ use Exporter qw(import);
 use File::Basename qw(dirname);
 
 our @EXPORT_OK = qw(crc32c image_of patch_header read_vector
-                    with_exceptions);
+                    with_exceptions parsed bits_set exceptions_in);
 
 # crc32c() and others come from the second writer, which shares no line with the
 # tested code.
@@ -51,6 +52,71 @@ sub with_exceptions {
         16 => pack('Q<', length($image) + length($table) + length $padded),
         3584 => pack('Q< Q< L<', $header{n} // scalar @$exceptions,
                      $header{size} // length $data, crc32c($table)));
+}
+
+
+# Returns what a lookup in an image needs: the fields of a vector, and the
+# payload.
+
+sub parsed {
+    my ($image) = @_;
+
+    my %v;
+
+    @v{qw(at size layout k lines bits hash key)}
+        = unpack 'x24 Q< Q< x8 L< L< L< x4 Q< L< x4 a16', $image;
+
+    $v{layout} = { 1 => 'blocked', 2 => 'classic' }->{ $v{layout} };
+    $v{hash} = { 1 => 'murmur3', 2 => 'siphash' }->{ $v{hash} };
+    $v{seed} = unpack 'L<', $v{key};
+    $v{hash_key} = $v{key};
+    $v{payload} = substr $image, $v{at}, $v{size};
+
+    return \%v;
+}
+
+
+# Returns 1 if all bits of an expression are set, else 0.
+
+sub bits_set {
+    my ($parsed, $expression) = @_;
+
+    for (bits_of($parsed, hash_of($parsed, $expression))) {
+        return 0 if !vec $parsed->{payload}, $_, 1;
+    }
+
+    return 1;
+}
+
+
+# Returns the exceptions of an image: [kinds, time in milliseconds, key].
+
+sub exceptions_in {
+    my ($image) = @_;
+
+    return if unpack('x8 L<', $image) == 1;
+
+    my ($at, $payload) = unpack 'x24 Q< Q<', $image;
+    my ($n, $size) = unpack 'x3584 Q< Q<', $image;
+    my @exceptions;
+
+    for (unpack "x$at x$payload x4096 a$size", $image) {
+        while (/\G(.)(.{8})([\x80-\xff]*[\0-\x7f])/gcs) {
+            my ($kinds, $time, @bytes) = (ord $1, unpack('Q<', $2),
+                                          unpack 'C*', $3);
+            my $length = 0;
+
+            $length += ($bytes[$_] & 0x7f) << 7 * $_ for 0 .. $#bytes;
+            push @exceptions, [$kinds, $time, substr $_, pos, $length];
+            pos($_) += $length;
+        }
+
+        die "an exception is not valid\n" if (pos($_) // 0) != $size;
+    }
+
+    die "the number of exceptions is wrong\n" if $n != @exceptions;
+
+    return @exceptions;
 }
 
 

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * This file looks candidates up among the hashes of a build, and then in the
+ * lists themselves, which it reads again.
+ */
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "good_conflicts.h"
+
+
+/* Marks of a hash in the index. */
+#define MARK_STORED  2                   /* the keystore has it */
+#define MARK_SEEN    4                   /* a list that was read again has a key
+                                            with it */
+
+
+/* Keeps the state of a list; of other files than regular ones, a mode of 0. */
+static void
+look_at(struct stat *st, const char *name)
+{
+    if (strcmp(name, "-") == 0 || stat(name, st) != 0
+        || !S_ISREG(st->st_mode))
+    {
+        memset(st, 0, sizeof(*st));
+    }
+}
+
+
+/* Returns 1 if a list is a regular file that has not changed. */
+static int
+is_unchanged(const struct stat *st, const char *name)
+{
+    struct stat  now;
+
+    look_at(&now, name);
+
+    return st->st_mode != 0 && now.st_mode != 0
+           && now.st_dev == st->st_dev && now.st_ino == st->st_ino
+           && now.st_size == st->st_size
+           && now.st_mtim.tv_sec == st->st_mtim.tv_sec
+           && now.st_mtim.tv_nsec == st->st_mtim.tv_nsec
+           && now.st_ctim.tv_sec == st->st_ctim.tv_sec
+           && now.st_ctim.tv_nsec == st->st_ctim.tv_nsec;
+}
+
+
+void
+good_conflicts_begin(good_keys_t *good, char **lists, int n)
+{
+    int  i;
+
+    good->lists = cli_alloc((size_t) n * sizeof(struct stat));
+
+    for (i = 0; i < n; i++) {
+        look_at(&good->lists[i], lists[i]);
+    }
+}
+
+
+static bloom_hash_t
+hash_of(const good_search_t *search, size_t i)
+{
+    bloom_key_t  key;
+
+    key = key_set_text(&search->found, &search->found.key[i]);
+
+    return bloom_hash(&search->image->hasher, key.data, key.len);
+}
+
+
+static void
+mark_stored(void *data, const bloom_hash_t *hash, size_t n)
+{
+    good_search_t  *search = data;
+
+    hash_index_mark(&search->index, hash, n, MARK_STORED);
+}
+
+
+/* Finds out which candidates have a hash that is in the keystore.  Returns how
+ * many. */
+static size_t
+find_stored(good_search_t *search)
+{
+    size_t  i, stored;
+
+    hash_index_create(&search->index, search->found.n);
+
+    for (i = 0; i < search->found.n; i++) {
+        hash_index_add(&search->index, hash_of(search, i));
+    }
+
+    keystore_each(search->from->store, search->from->threads, mark_stored,
+                  search);
+
+    for (i = 0, stored = 0; i < search->found.n; i++) {
+        stored += (hash_index_marks(&search->index, hash_of(search, i))
+                   & MARK_STORED)
+                  != 0;
+    }
+
+    return stored;
+}
+
+
+/* Looks a key of a list up among the candidates. */
+static const char *
+seek_key(void *data, keyform_t *keyform, const bloom_key_t *key, unsigned file,
+    uint64_t line)
+{
+    good_place_t   *place;
+    good_search_t  *search = data;
+    const char     *why;
+    bloom_key_t     canonical;
+    bloom_hash_t    hash;
+    key_set_key_t  *found;
+
+    why = keyform_accept(keyform, &canonical, key);
+
+    if (why != NULL) {
+        return why;
+    }
+
+    if (search->from->left_out != NULL
+        && left_out_has(search->from->left_out, &canonical))
+    {
+        return NULL;
+    }
+
+    hash = bloom_hash(&search->image->hasher, canonical.data, canonical.len);
+
+    if (hash_index_marks(&search->index, hash) == 0) {
+        return NULL;
+    }
+
+    hash_index_mark(&search->index, &hash, 1, MARK_SEEN);
+
+    found = key_set_find(&search->found, &canonical);
+
+    if (found == NULL) {
+        return NULL;
+    }
+
+    place = &search->place[found - search->found.key];
+
+    pthread_mutex_lock(&search->lock);
+
+    if (place->line == 0 || file < place->file
+        || (file == place->file && line < place->line))
+    {
+        place->file = file;
+        place->line = line;
+    }
+
+    pthread_mutex_unlock(&search->lock);
+
+    return NULL;
+}
+
+
+/* Reads those lists again that are regular files, and sees which of them has a
+ * candidate.  Stores whether all lists could be read as they were before. */
+static int
+read_lists(good_search_t *search, char **lists, int n, int *all)
+{
+    int                 i, rc;
+    collect_counts_t    counts;
+    collect_options_t   options;
+
+    *all = 1;
+    search->again = cli_alloc((size_t) n * sizeof(char *));
+
+    for (i = 0; i < n; i++) {
+        if (is_unchanged(&search->good->lists[i], lists[i])) {
+            search->again[search->nagain++] = lists[i];
+
+        } else {
+            *all = 0;
+        }
+    }
+
+    search->place = cli_alloc(search->found.n * sizeof(good_place_t));
+    memset(search->place, 0, search->found.n * sizeof(good_place_t));
+
+    if (search->nagain == 0) {
+        return CLI_OK;
+    }
+
+    options = *search->from;
+    options.exceptions = NULL;
+    options.left_out = NULL;
+    options.each = seek_key;
+    options.each_data = search;
+
+    memset(&counts, 0, sizeof(counts));
+    rc = collect(&options, search->again, (int) search->nagain, &counts);
+    collect_free(&counts);
+
+    for (i = 0; i < n; i++) {
+        *all = *all && is_unchanged(&search->good->lists[i], lists[i]);
+    }
+
+    return rc;
+}
+
+
+/* Returns 1 if a list has a candidate, or may have it: unless all lists were
+ * read again, and have another key with its hash. */
+static int
+is_conflict(const good_search_t *search, size_t i, int all)
+{
+    uint32_t  marks;
+
+    marks = hash_index_marks(&search->index, hash_of(search, i));
+
+    if ((marks & MARK_STORED) == 0) {
+        return 0;
+    }
+
+    return search->place[i].line != 0 || !all || (marks & MARK_SEEN) == 0;
+}
+
+
+static int
+by_place(const void *one, const void *two)
+{
+    const key_set_key_t  *a = *(key_set_key_t *const *) one;
+    const key_set_key_t  *b = *(key_set_key_t *const *) two;
+
+    if (a->file != b->file) {
+        return a->file < b->file ? -1 : 1;
+    }
+
+    if (a->line != b->line) {
+        return a->line < b->line ? -1 : 1;
+    }
+
+    return a < b ? -1 : a > b;
+}
+
+
+/* Keeps the first conflicts as examples. */
+static void
+keep_examples(good_search_t *search, key_set_key_t **conflict)
+{
+    size_t                 i, at;
+    good_keys_t           *good;
+    bloom_key_t            expression;
+    good_keys_conflict_t  *example;
+
+    good = search->good;
+    good->examples = good->conflicts < GOOD_KEYS_EXAMPLES
+                     ? (size_t) good->conflicts : GOOD_KEYS_EXAMPLES;
+
+    if (good->examples == 0) {
+        return;
+    }
+
+    qsort(conflict, (size_t) good->conflicts, sizeof(*conflict), by_place);
+    good->example = cli_alloc(good->examples * sizeof(*good->example));
+
+    for (i = 0; i < good->examples; i++) {
+        example = &good->example[i];
+        at = (size_t) (conflict[i] - search->found.key);
+        expression = key_set_text(&search->found, conflict[i]);
+
+        memset(example, 0, sizeof(*example));
+        example->file = good->names[conflict[i]->file];
+        example->line = conflict[i]->line;
+        (void) keyform_show(example->expression, &expression);
+        strcpy(example->key, search->shown[at] != NULL ? search->shown[at]
+                                                       : example->expression);
+
+        if (search->place[at].line != 0) {
+            example->list = search->again[search->place[at].file];
+            example->list_line = search->place[at].line;
+        }
+    }
+}
+
+
+int
+good_conflicts_find(good_search_t *search, char **lists, int n)
+{
+    int              all, rc;
+    size_t           i, stored;
+    good_keys_t     *good;
+    key_set_key_t  **conflict;
+
+    good = search->good;
+
+    if (search->found.n == 0) {
+        return CLI_OK;
+    }
+
+    stored = find_stored(search);
+
+    if (stored == 0) {
+        return CLI_OK;
+    }
+
+    rc = read_lists(search, lists, n, &all);
+
+    if (rc != CLI_OK) {
+        return rc;
+    }
+
+    conflict = cli_alloc(stored * sizeof(*conflict));
+
+    for (i = 0; i < search->found.n; i++) {
+        if (is_conflict(search, i, all)) {
+            search->found.key[i].found = 1;
+            conflict[good->conflicts++] = &search->found.key[i];
+        }
+    }
+
+    keep_examples(search, conflict);
+    free(conflict);
+
+    return CLI_OK;
+}
+
+
+int
+good_conflicts_refuse(const good_search_t *search, const char *output)
+{
+    size_t                       i;
+    const char                  *what;
+    const good_keys_t           *good;
+    const good_keys_conflict_t  *example;
+
+    good = search->good;
+    what = search->from->split == BLOOM_SPLIT_NUL ? "key" : "line";
+
+    for (i = 0; i < good->examples; i++) {
+        example = &good->example[i];
+
+        if (example->list != NULL) {
+            cli_error("%s: line %" PRIu64 ": \"%s\" must not be found, but %s, "
+                      "%s %" PRIu64 ", has \"%s\"", example->file,
+                      example->line, example->key, example->list, what,
+                      example->list_line, example->expression);
+
+        } else {
+            cli_error("%s: line %" PRIu64 ": \"%s\" must not be found, but a "
+                      "list has \"%s\"", example->file, example->line,
+                      example->key, example->expression);
+        }
+    }
+
+    if (good->conflicts > good->examples) {
+        cli_error("%" PRIu64 " more conflict%s%s", good->conflicts
+                  - good->examples, CLI_S(good->conflicts - good->examples),
+                  search->full ? ", and perhaps others" : "");
+    }
+
+    cli_error("%s: not written: the lists have %" PRIu64 " key%s by which good "
+              "keys of --except are found; leave %s out with --without, "
+              "correct the file of --except, or use --except-wins", output,
+              good->conflicts, CLI_S(good->conflicts),
+              good->conflicts == 1 ? "it" : "them");
+
+    return CLI_ERROR;
+}
+
+
+void
+good_conflicts_free(good_search_t *search)
+{
+    free(search->again);
+    free(search->place);
+    hash_index_free(&search->index);
+}
