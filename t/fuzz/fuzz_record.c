@@ -46,6 +46,7 @@ is_canonical(const bloom_segment_t *segment, uint64_t position,
 
     bloom_record_begin(&maker, again, sizeof(again));
     maker.type = record.type;
+    maker.kinds = record.type == BLOOM_RECORD_RESTORE ? record.kinds : 0;
 
     for (count = 0; bloom_record_key(&record, &key) == 1; count++) {
         expect(key.len >= 1 && key.len <= BLOOM_RECORD_KEY_MAX);
@@ -53,7 +54,7 @@ is_canonical(const bloom_segment_t *segment, uint64_t position,
     }
 
     expect(count == record.count
-           && (count == 0) == (record.type == BLOOM_RECORD_CLEAR));
+           && (count == 0) == bloom_record_keyless(record.type));
     expect(bloom_record_seal(&maker, segment, position, record.sequence,
                              record.time) == record.size);
     expect(memcmp(again, data, record.size) == 0);
