@@ -187,8 +187,10 @@ function tables(zone, now) {
             ['Measured', measured(zone)],
             ['Target', rate(image.fpr)],
         ]),
-        ['Removed keys', `${number(zone.removals.count)} of at most `
-                         + number(zone.removals.limit)],
+        ['Removed and learned keys', `${number(zone.removals.count)} of at `
+                                     + `most ${number(zone.removals.limit)}`],
+        ['Learned keys', `${number(zone.removals.learned)} of at most `
+                         + number(zone.removals.learned_limit)],
         ['Last load', lastLoad(load, now)],
         ['Helper’s last sign of life', moment(helper.heartbeat)],
     ]]);

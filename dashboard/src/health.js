@@ -79,6 +79,16 @@ export function problems(zone, now) {
                     + 'removals=.');
     }
 
+    const { learned, learned_limit: most } = zone.removals;
+
+    if (learned > 0 && learned > 0.8 * most) {
+        say('warn', `Nearly full of learned keys: the zone has `
+                    + `${number(learned)}, and learns up to ${number(most)}. `
+                    + 'Load a newer image, which forgets them, or raise '
+                    + 'removals=. If clients collect false positives, build '
+                    + 'the image with --hash siphash.');
+    }
+
     if (zone.journal.error !== null) {
         say('bad', `The journal cannot be written: ${zone.journal.error}.`);
     }

@@ -211,7 +211,7 @@ function effect({ rule, places, zone, does, finds }) {
             ...finds ? [' finds ', code(seen.key)]
                 : zone.answer === 'invalid' ? [' calls the key invalid']
                 : zone.answer === 'unknown' ? [' cannot tell']
-                : [' does not find it']),
+                : [' does not find it', ...except(zone, rule)]),
         h('p', { class: 'hint' },
             rule.rule === rule.at ? 'By the rule at ' : 'By rule ',
             rule.rule === rule.at ? undefined : code(rule.rule),
@@ -225,6 +225,25 @@ function effect({ rule, places, zone, does, finds }) {
 }
 
 
+// Says why a key is absent although its bits are set.
+
+function except({ answer, expressions }, { exact }) {
+    const one = answer !== 'absent' ? undefined
+        : (exact ? expressions.slice(0, 1) : expressions).find(exception);
+
+    return one === undefined ? []
+        : [': ', code(one.key), ' ', exception(one)];
+}
+
+
+function exception({ removed, learned, excepted }) {
+    return removed ? 'was removed'
+        : learned ? 'is a learned key: the backend did not know it'
+        : excepted ? 'is an exception that the builder of the image chose'
+        : undefined;
+}
+
+
 const place = ({ server, server_at: at, location, dry_run: dry }) => [
     'In ',
     ...location === null ? [] : ['location ', code(location), ' of '],
@@ -233,10 +252,15 @@ const place = ({ server, server_at: at, location, dry_run: dry }) => [
 ];
 
 
-const expression = ({ key, present }) =>
-    h('li', {}, code(key), ' ',
-      h('span', { class: present ? 'yes' : 'no' },
-        present ? 'maybe present' : 'absent'));
+const kinds = ({ removed, learned, excepted }) =>
+    [removed && 'removed', learned && 'learned',
+     excepted && 'chosen by the builder of the image'].filter(Boolean);
+
+const expression = (one) =>
+    h('li', {}, code(one.key), ' ',
+      h('span', { class: one.present ? 'yes' : 'no' },
+        one.present ? 'maybe present'
+            : ['absent', ...kinds(one)].join(', ')));
 
 
 function drawn(image, { bits, set }) {

@@ -205,7 +205,7 @@ function zoneWith(changes) {
         image: { k: 10, bits: 14400, capacity: 1000, fpr: 0.001,
                  uploaded: false },
         filter: { estimated_items: 900, estimated_fpr: 0.001 },
-        removals: { limit: 100, count: 80 },
+        removals: { limit: 100, count: 80, learned: 40, learned_limit: 50 },
         journal: { error: null, lost_keys: 0, pending_keys: 0 },
         audit: { audited: 10, wrong_absent: 0, last_wrong_absent: null },
         feedback: { false_positives: 0, measured_fpr: null },
@@ -262,6 +262,9 @@ function words() {
         ['a zone that is nearly full of removed keys',
          { removals: { count: 81 } },
          /has 81, and room for 100\. .* or raise removals=\.$/],
+        ['a zone that is nearly full of learned keys',
+         { removals: { learned: 41 } },
+         /has 41, and learns up to 50\. Load a newer image.* siphash\.$/],
         ['lost keys', { journal: { lost_keys: 3 } }, /add the keys again\.$/],
         ['pending keys', { journal: { pending_keys: 3 } },
          /make room on the disk of bloom_state_path\.$/],
@@ -708,7 +711,7 @@ async function removals(page, hostile, mine) {
 
     await choose(page, 'seen');
     await page.locator('#detail .facts div')
-        .filter({ hasText: /^Removed keys\s*[1-9][\d,]* of at most 10,000$/ })
+        .filter({ hasText: /^Removed and learned keys\s*[1-9][\d,]* of at most 10,000$/ })
         .waitFor();
     check('the details have the number of removed keys', true);
 
@@ -977,8 +980,69 @@ async function clears(browser) {
     is(await outcome(page), 'No key is removed any more.',
        'the removed keys are restored');
 
+    await forgets(page);
+
     watched.quiet('clearing causes no error');
     await context.close();
+}
+
+
+// Returns the number of learned keys of zone items, as the endpoint has it.
+
+async function learned() {
+    const response = await fetch(`${address}/bloom/zones/items`);
+
+    return (await response.json()).removals.learned;
+}
+
+
+// Makes zone items learn a key, and forget it.
+
+async function forgets(page) {
+    const shown = (number) => page.locator('#detail .facts div')
+        .filter({ hasText: new RegExp(`^Learned keys\\s*${number} of at most`
+                                      + ' 5,000$') });
+
+    for (let i = 0; i < 600 && await learned() === 0; i++) {
+        await fetch(`${address}/learn?id=gone`);
+        await page.waitForTimeout(100);
+    }
+
+    await choose(page, 'items');
+    await shown(1).waitFor();
+    check('the details have the number of learned keys', true);
+
+    await lookUp(page, 'gone');
+    like(await text(await inZone(page, 'items')),
+         /^items absent .*gone absent, learned/,
+         'the page says that a key is a learned one');
+    is(await text(page.locator('#why .verdict')
+                      .filter({ hasText: 'zone items' }).first()),
+       'Rejected with 404 because zone items does not find it: gone is a '
+       + 'learned key: the backend did not know it',
+       'the page says why it is rejected');
+    await accessible(page, 'an answer about a learned key');
+
+    await press(page, 'Forget learned keys');
+    is(await page.getByRole('dialog').getByRole('heading').innerText(),
+       'Forget all learned keys of items?',
+       'the page asks before a zone forgets its learned keys');
+    like(await page.locator('#confirm-text').innerText(),
+         /false positives that the backend did not know.*Nothing else changes/,
+         'the question says what is forgotten');
+    await press(page, 'Cancel');
+    is(await outcome(page), 'Nothing was changed.', 'Cancel forgets nothing');
+    is(await learned(), 1, 'the key is still a learned one');
+
+    await press(page, 'Forget learned keys');
+    await press(page, 'Forget them');
+    is(await outcome(page), 'The learned keys are forgotten.',
+       'the learned keys are forgotten');
+    await shown(0).waitFor();
+    is(await learned(), 0, 'the zone has no learned key any more');
+    await lookUp(page, 'gone');
+    like(await text(await inZone(page, 'items')), /^items maybe present /,
+         'the key is present again');
 }
 
 

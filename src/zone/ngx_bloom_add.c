@@ -36,7 +36,6 @@ static uint64_t ngx_bloom_add_bits(ngx_bloom_zone_t *zone,
     uint64_t *puts);
 static void ngx_bloom_add_lift(ngx_bloom_zone_t *zone, const uint8_t *keys,
     const uint8_t *end);
-static uint64_t ngx_bloom_add_puts(const bloom_exceptions_t *set);
 static const char *ngx_bloom_add_accept(ngx_bloom_zone_t *zone,
     bloom_key_t *key);
 
@@ -112,7 +111,7 @@ ngx_bloom_add_bits(ngx_bloom_zone_t *zone, const uint8_t *keys,
             break;                               /* nothing serves yet */
         }
 
-        *puts = ngx_bloom_add_puts(&bits.exceptions);
+        *puts = ngx_bloom_zone_puts(&bits);
 
         ngx_bloom_zone_set(&bits, keys, end, tally);
 
@@ -126,15 +125,6 @@ ngx_bloom_add_bits(ngx_bloom_zone_t *zone, const uint8_t *keys,
              != generation);
 
     return generation;
-}
-
-
-/* Returns how many keys have become exceptions in a generation so far. */
-static uint64_t
-ngx_bloom_add_puts(const bloom_exceptions_t *set)
-{
-    return set->head == NULL
-           ? 0 : __atomic_load_n(&set->head->puts, __ATOMIC_SEQ_CST);
 }
 
 
@@ -341,11 +331,10 @@ append:
 
         } else if (batch->tally.excepted != 0
                    || (ngx_bloom_zone_serving(zone, &bits) != 0
-                       && ngx_bloom_add_puts(&bits.exceptions)
-                          != batch->puts))
+                       && ngx_bloom_zone_puts(&bits) != batch->puts))
         {
-            /* the lock is held, so no key becomes an exception any more until
-             * the record is in the journal */
+            /* the lock is held, so no key is removed any more until the record
+             * is in the journal, and none of these keys is learned */
 
             ngx_bloom_add_lift(zone, keys, keys_end);
         }

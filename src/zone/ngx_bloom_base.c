@@ -5,6 +5,7 @@
  */
 
 #include "ngx_bloom_base.h"
+#include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_as_of.h"
 #include "ngx_bloom_cleared.h"
 #include "ngx_bloom_io.h"
@@ -506,7 +507,7 @@ ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
     __atomic_store_n(&state->control->instance[state->instance].applied,
                      sh->applied, __ATOMIC_SEQ_CST);
 
-    ngx_bloom_load_log_lost(zone, &load->replay.reader, load->complete);
+    ngx_bloom_catch_up_log_lost(zone, &load->replay.reader, load->complete);
 
     if (load->replay.records != 0 || load->position != 0) {
         ngx_log_error(NGX_LOG_NOTICE, zone->shm_zone->shm.log, 0,

@@ -311,6 +311,10 @@ ngx_bloom_helper_zone(ngx_bloom_jobs_t *jobs)
 
     ngx_bloom_jobs_begin(jobs);
 
+    if (jobs->zone->adapts) {
+        ngx_bloom_recent_turn(&sh->recent, sh->generation);
+    }
+
     if (jobs->zone->state != NULL) {
         delay = ngx_bloom_maintenance_zone(jobs);
         next = ngx_min(next, delay);

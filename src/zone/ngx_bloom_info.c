@@ -5,6 +5,7 @@
  */
 
 #include "ngx_bloom_info.h"
+#include "ngx_bloom_adapt.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_remove.h"
 
@@ -50,6 +51,7 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
                     ? __atomic_load_n(&zone->pending->lost, __ATOMIC_RELAXED)
                     : 0;
     info->removed = ngx_bloom_removed_count(zone, &info->removals);
+    info->learned = ngx_bloom_adapt_count(zone, &info->learns);
     info->load_done = __atomic_load_n(&sh->load_done, __ATOMIC_RELAXED);
     info->load_total = __atomic_load_n(&sh->load_total, __ATOMIC_RELAXED);
     info->heartbeat = ngx_bloom_time() - (ngx_msec_int_t) (ngx_current_msec

@@ -135,9 +135,16 @@ ngx_bloom_jobs_choose(ngx_bloom_jobs_t *jobs)
     }
 
     if (ngx_bloom_task_begin(zone, NGX_BLOOM_TASK_RESTORE, NULL) == NGX_OK) {
-        ngx_bloom_restore_begin(&jobs->restore, zone);
+        ngx_bloom_restore_begin(&jobs->restore, zone, BLOOM_EXCEPTION_REMOVED);
         jobs->current = NGX_BLOOM_JOBS_RESTORE;
         jobs->task = NGX_BLOOM_TASK_RESTORE;
+        return;
+    }
+
+    if (ngx_bloom_task_begin(zone, NGX_BLOOM_TASK_FORGET, NULL) == NGX_OK) {
+        ngx_bloom_restore_begin(&jobs->restore, zone, BLOOM_EXCEPTION_LEARNED);
+        jobs->current = NGX_BLOOM_JOBS_RESTORE;
+        jobs->task = NGX_BLOOM_TASK_FORGET;
         return;
     }
 
@@ -644,10 +651,12 @@ static void
 ngx_bloom_jobs_restored(ngx_bloom_jobs_t *jobs, ngx_int_t rc)
 {
     ngx_str_t            *name;
+    const char           *kind;
     ngx_bloom_result_t   *result;
     ngx_bloom_restore_t  *restore;
 
     name = &jobs->zone->name;
+    kind = jobs->task == NGX_BLOOM_TASK_FORGET ? "learned" : "removed";
     result = &jobs->result;
     restore = &jobs->restore;
 
@@ -655,15 +664,16 @@ ngx_bloom_jobs_restored(ngx_bloom_jobs_t *jobs, ngx_int_t rc)
 
     if (rc == NGX_OK) {
         ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
-                      "bloom zone \"%V\": %uL removed key%s restored", name,
-                      restore->keys, restore->keys == 1 ? " is" : "s are");
+                      "bloom zone \"%V\": %uL %s key%s restored", name,
+                      restore->keys, kind,
+                      restore->keys == 1 ? " is" : "s are");
 
     } else {
         result->outcome = NGX_BLOOM_FAILED;
 
         ngx_bloom_print(result->message, sizeof(result->message),
-                        "not all removed keys of bloom zone \"%V\" are "
-                        "restored: %s", name, restore->error);
+                        "not all %s keys of bloom zone \"%V\" are restored: "
+                        "%s", kind, name, restore->error);
 
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, restore->err, "%s",
                       result->message);

@@ -41,6 +41,13 @@ typedef enum {
 ngx_bloom_learn_e ngx_bloom_learn(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_uint_t interval);
 
+/*
+ * Takes one key's share of a rate, of one key per `interval` microseconds with
+ * bursts.  *learned is in shared memory and 0 at first.  Returns 1, or 0 if no
+ * share is left.
+ */
+ngx_uint_t ngx_bloom_learn_takes(uint64_t *learned, uint64_t interval);
+
 
 #pragma GCC visibility pop
 

@@ -6,6 +6,8 @@
  */
 
 #include "ngx_bloom_load.h"
+#include "ngx_bloom_adapt.h"
+#include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_as_of.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_unprivileged.h"
@@ -382,6 +384,12 @@ ngx_bloom_load_step(ngx_bloom_load_t *load)
 
     rc = ngx_bloom_replay_step(&load->replay);
 
+    if (rc == NGX_OK) {
+        return ngx_bloom_adapt_keep(load->zone, &load->image,
+                                    &load->replay.bits,
+                                    load->replay.reader.position, &load->kept);
+    }
+
     return (rc == NGX_ERROR) ? ngx_bloom_load_unreplayed(load) : rc;
 }
 
@@ -693,7 +701,7 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
                    "bloom zone \"%V\": load serves generation %uL",
                    &zone->name, zone->sh->generation);
 
-    ngx_bloom_load_log_lost(zone, &load->replay.reader, load->complete);
+    ngx_bloom_catch_up_log_lost(zone, &load->replay.reader, load->complete);
 
     return NGX_OK;
 }
@@ -763,33 +771,6 @@ ngx_bloom_load_end(ngx_bloom_load_t *load)
 
     __atomic_store_n(&load->zone->sh->load_total, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&load->zone->sh->load_done, 0, __ATOMIC_RELAXED);
-}
-
-
-void
-ngx_bloom_load_log_lost(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
-    uint64_t complete)
-{
-    uint64_t  lost;
-    ngx_tm_t  tm;
-
-    lost = __atomic_load_n(&zone->pending->lost, __ATOMIC_SEQ_CST);
-
-    if (lost == 0 || lost < complete) {
-        return;
-    }
-
-    ngx_gmtime((time_t) (lost / 1000), &tm);
-
-    ngx_log_error(NGX_LOG_ALERT, zone->shm_zone->shm.log, 0,
-                  "bloom zone \"%V\" has lost added keys and answers "
-                  "\"unknown\" instead of \"absent\" until an image built with "
-                  "--as-of more than an hour after "
-                  "%4d-%02d-%02dT%02d:%02d:%02dZ is loaded: %s",
-                  &zone->name, tm.ngx_tm_year, tm.ngx_tm_mon, tm.ngx_tm_mday,
-                  tm.ngx_tm_hour, tm.ngx_tm_min, tm.ngx_tm_sec,
-                  reader->damage[0] ? (char *) reader->damage
-                  : "see the error log of that time for the reason");
 }
 
 

@@ -820,8 +820,8 @@ ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
 {
     u_char        *buf;
     ngx_int_t      rc;
-    uint32_t       set;
     ngx_uint_t     i, j, behind;
+    bloom_key_t   *k;
     bloom_hash_t   hash[BLOOM_FORM_EXPRESSIONS];
 
     for (i = 0; i < NGX_BLOOM_LOOKUP_ATTEMPTS; i++) {
@@ -854,7 +854,6 @@ ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
             lookup->keys.n = 0;
 
         } else {
-            set = 0;
             lookup->k = bloom_layout_bits(&zone->geometry, hash[0],
                                           lookup->bits);
 
@@ -864,13 +863,15 @@ ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
             }
 
             for (j = 0; j < lookup->keys.n; j++) {
-                if (bloom_layout_test(&zone->geometry, zone->words, hash[j])) {
-                    set |= (uint32_t) 1 << j;
+                if (!bloom_layout_test(&zone->geometry, zone->words, hash[j])) {
+                    continue;
                 }
-            }
 
-            lookup->matches = ngx_bloom_lookup_kept(zone, &lookup->keys, set);
-            lookup->removed = set & ~lookup->matches;
+                k = &lookup->keys.expression[j];
+                lookup->kinds[j] = bloom_exceptions_has(&zone->exceptions,
+                                                        k->data, k->len);
+                lookup->matches |= (uint32_t) (lookup->kinds[j] == 0) << j;
+            }
         }
 
         rc = ngx_bloom_lookup_end(zone);

@@ -46,9 +46,7 @@ static ngx_int_t ngx_bloom_replay_judge(ngx_bloom_replay_t *replay,
 static ngx_int_t ngx_bloom_replay_remove(ngx_bloom_replay_t *replay,
     bloom_exception_t *exception, ngx_uint_t newer);
 static void ngx_bloom_replay_restore(ngx_bloom_replay_t *replay,
-    unsigned kinds, ngx_uint_t newer);
-static void ngx_bloom_replay_drop_all(bloom_exceptions_t *set,
-    unsigned kinds);
+    const bloom_record_t *record);
 static ngx_int_t ngx_bloom_replay_cover(ngx_bloom_replay_t *replay,
     const bloom_exception_t *exception, unsigned kind);
 static ngx_int_t ngx_bloom_replay_grow(ngx_bloom_replay_t *replay,
@@ -343,8 +341,7 @@ ngx_bloom_replay_judge(ngx_bloom_replay_t *replay,
      * forgotten, and a restoration is not */
 
     if (record->type == BLOOM_RECORD_RESTORE) {
-        ngx_bloom_replay_restore(replay, record->kinds,
-                                 record->time > replay->truth);
+        ngx_bloom_replay_restore(replay, record);
         return NGX_OK;
     }
 
@@ -441,37 +438,34 @@ ngx_bloom_replay_remove(ngx_bloom_replay_t *replay,
 }
 
 
-/* Restores all keys that the journal has removed so far and, if the restoration
- * is newer than the image, those of the image. */
+/*
+ * Restores all keys that the journal has removed so far and, if the restoration
+ * is newer than the image, those of the image.  Of the learned keys, which the
+ * journal does not have, it restores those that were learned before it: a saved
+ * image is as old as the one that it comes from, and may have later ones.
+ */
 static void
-ngx_bloom_replay_restore(ngx_bloom_replay_t *replay, unsigned kinds,
-    ngx_uint_t newer)
+ngx_bloom_replay_restore(ngx_bloom_replay_t *replay,
+    const bloom_record_t *record)
 {
-    if (kinds & BLOOM_EXCEPTION_REMOVED) {
-        ngx_bloom_replay_drop_all(&replay->covered, NGX_BLOOM_REPLAY_IS_COVERED
-                                                    | NGX_BLOOM_REPLAY_WAITS);
+    if (record->kinds & BLOOM_EXCEPTION_REMOVED) {
+        ngx_bloom_zone_drop_all(&replay->covered,
+                                NGX_BLOOM_REPLAY_IS_COVERED
+                                | NGX_BLOOM_REPLAY_WAITS, UINT64_MAX);
     }
 
-    if (newer) {
-        ngx_bloom_replay_drop_all(&replay->bits.exceptions, kinds);
+    if (record->time <= replay->truth) {
+        return;
     }
-}
 
+    if (record->kinds & BLOOM_EXCEPTION_REMOVED) {
+        ngx_bloom_zone_drop_all(&replay->bits.exceptions,
+                                BLOOM_EXCEPTION_REMOVED, UINT64_MAX);
+    }
 
-/* Takes kinds from all keys of a set. */
-static void
-ngx_bloom_replay_drop_all(bloom_exceptions_t *set, unsigned kinds)
-{
-    uint64_t           cursor;
-    bloom_exception_t  exception;
-
-    static u_char      buf[BLOOM_EXCEPTION_KEY_MAX];
-
-    cursor = 0;
-
-    while (bloom_exceptions_next(set, &cursor, &exception, buf)) {
-        (void) bloom_exceptions_drop(set, exception.key.data,
-                                     exception.key.len, kinds, UINT64_MAX);
+    if (record->kinds & BLOOM_EXCEPTION_LEARNED) {
+        ngx_bloom_zone_drop_all(&replay->bits.exceptions,
+                                BLOOM_EXCEPTION_LEARNED, record->time);
     }
 }
 
@@ -555,7 +549,7 @@ static ngx_int_t
 ngx_bloom_replay_put(ngx_bloom_replay_t *replay,
     const bloom_exception_t *exception)
 {
-    if (bloom_exceptions_put(&replay->bits.exceptions, exception) != -1) {
+    if (ngx_bloom_zone_except_key(&replay->bits, exception) != -1) {
         return NGX_OK;
     }
 

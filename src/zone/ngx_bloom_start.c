@@ -407,6 +407,7 @@ ngx_bloom_start_init(ngx_bloom_zone_t *zone)
 #endif
 
     sh->heartbeat = ngx_current_msec;
+    sh->recent.on = zone->adapts;
 
     if (getrandom(&sh->instance, sizeof(uint64_t), 0) == -1
         || ngx_bloom_lock_init(&sh->helper) != NGX_OK

@@ -99,6 +99,15 @@ ngx_bloom_zone_refresh(ngx_bloom_zone_t *zone, uint64_t generation)
 }
 
 
+/* Returns the zone's memory of added keys, or NULL if it is not in use. */
+static ngx_inline ngx_bloom_recent_t *
+ngx_bloom_zone_recent(ngx_bloom_zone_t *zone)
+{
+    return __atomic_load_n(&zone->sh->recent.on, __ATOMIC_SEQ_CST)
+           ? &zone->sh->recent : NULL;
+}
+
+
 void
 ngx_bloom_zone_bits(ngx_bloom_zone_t *zone, ngx_uint_t bank,
     ngx_bloom_zone_bits_t *bits)
@@ -108,6 +117,8 @@ ngx_bloom_zone_bits(ngx_bloom_zone_t *zone, ngx_uint_t bank,
     bits->hasher = &zone->sh->bank[bank].image.hasher;
     bits->words = (uint64_t *) ngx_bloom_zone_bank(zone, bank);
     bits->bits_set = &zone->sh->bank[bank].bits_set;
+    bits->recent = (zone->sh->generation & 1) == bank
+                   ? ngx_bloom_zone_recent(zone) : NULL;
     ngx_bloom_zone_exceptions(zone, bank, &bits->exceptions);
 }
 
@@ -134,6 +145,7 @@ ngx_bloom_zone_serving(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits)
     bits->words = zone->words;
     bits->exceptions = zone->exceptions;
     bits->bits_set = &zone->sh->bank[generation & 1].bits_set;
+    bits->recent = ngx_bloom_zone_recent(zone);
 
     return generation;
 }
@@ -181,12 +193,19 @@ ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
             }
 
             if (some) {
-                excepted[n] = (bloom_exceptions_has(exceptions, key[i].data,
-                                                    key[i].len)
-                               != 0);
+                excepted[n] = bloom_exceptions_contains(exceptions, key[i].data,
+                                                        key[i].len);
             }
 
-            hash[n++] = bloom_hash(bits->hasher, key[i].data, key[i].len);
+            hash[n] = bloom_hash(bits->hasher, key[i].data, key[i].len);
+
+            ngx_bloom_fault("remember");
+
+            if (bits->recent != NULL) {
+                ngx_bloom_recent_put(bits->recent, bits->hasher, hash[n]);
+            }
+
+            n++;
         }
 
         /* request all lines with nothing in between, so that most overlap */
@@ -243,6 +262,15 @@ ngx_bloom_zone_prefetch(const ngx_bloom_zone_bits_t *bits,
     for (i = 0; i < n; i++) {
         bloom_exceptions_prefetch(&bits->exceptions, hash[i]);
     }
+}
+
+
+uint64_t
+ngx_bloom_zone_puts(const ngx_bloom_zone_bits_t *bits)
+{
+    return bits->exceptions.head == NULL
+           ? 0 : __atomic_load_n(&bits->exceptions.head->puts,
+                                 __ATOMIC_SEQ_CST);
 }
 
 
@@ -358,7 +386,7 @@ ngx_bloom_zone_except(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
     while (bloom_record_key(&keys, &exception.key)) {
 
         if (ngx_bloom_zone_canonical(bits->form, &exception.key) == NULL
-            && bloom_exceptions_put(&bits->exceptions, &exception) == -1)
+            && ngx_bloom_zone_except_key(bits, &exception) == -1)
         {
             rc = NGX_DECLINED;
         }
@@ -367,6 +395,45 @@ ngx_bloom_zone_except(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
     ngx_bloom_unlock(&zone->sh->exceptions);
 
     return rc;
+}
+
+
+int
+ngx_bloom_zone_except_key(ngx_bloom_zone_bits_t *bits,
+    const bloom_exception_t *exception)
+{
+    int  rc;
+
+    rc = bloom_exceptions_put(&bits->exceptions, exception);
+
+    if (rc == -1 && bloom_exceptions_learned(&bits->exceptions) != 0) {
+        ngx_bloom_zone_drop_all(&bits->exceptions, BLOOM_EXCEPTION_LEARNED,
+                                UINT64_MAX);
+
+        rc = bloom_exceptions_put(&bits->exceptions, exception);
+    }
+
+    return rc;
+}
+
+
+void
+ngx_bloom_zone_drop_all(bloom_exceptions_t *set, unsigned kinds,
+    uint64_t until)
+{
+    uint64_t           cursor;
+    bloom_exception_t  exception;
+
+    static u_char      buf[BLOOM_EXCEPTION_KEY_MAX];
+
+    cursor = 0;
+
+    while (bloom_exceptions_next(set, &cursor, &exception, buf)) {
+        if ((exception.kinds & kinds) && exception.time <= until) {
+            (void) bloom_exceptions_drop(set, exception.key.data,
+                                         exception.key.len, kinds, UINT64_MAX);
+        }
+    }
 }
 
 

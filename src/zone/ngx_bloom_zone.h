@@ -35,6 +35,7 @@
 #include "ngx_bloom_counters.h"
 #include "ngx_bloom_image_file.h"
 #include "ngx_bloom_hugepages.h"
+#include "ngx_bloom_recent.h"
 #include "ngx_bloom_state.h"
 
 #pragma GCC visibility push(hidden)
@@ -70,6 +71,7 @@ typedef enum {
     NGX_BLOOM_TASK_CLEAR,                /* drop what was added, removed and
                                             uploaded */
     NGX_BLOOM_TASK_RESTORE,              /* restore the removed keys */
+    NGX_BLOOM_TASK_FORGET,               /* forget the learned keys */
     NGX_BLOOM_TASK_CHECKPOINT,
     NGX_BLOOM_TASK_SNAPSHOT,             /* write the zone to an image file */
     NGX_BLOOM_TASKS
@@ -185,7 +187,8 @@ typedef struct {
     pthread_mutex_t       helper;        /* robust; held by the process that
                                             loads, saves or catches up */
     pthread_mutex_t       exceptions;    /* robust; held to put exceptions into
-                                            the generation that serves */
+                                            the generation that serves, and to
+                                            switch to the next one */
     pthread_mutex_t       tasks;         /* robust; held for a copy only */
     ngx_bloom_task_t      task[NGX_BLOOM_TASKS];
     ngx_bloom_result_t    loaded;        /* last load, whichever process
@@ -212,9 +215,11 @@ typedef struct {
     uint64_t              learned;       /* atomic, monotonic, microseconds:
                                             the rate of learned keys is used up
                                             to this time */
+    uint64_t              adapted;       /* the same for false positives */
     ngx_uint_t            left_told;     /* 1: the instance before this one has
                                             been told that it is abandoned */
 
+    ngx_bloom_recent_t    recent;        /* keys that were added lately */
     ngx_bloom_accepted_t  accepted;      /* zones without a state directory */
     ngx_bloom_pending_t   pending;       /* zones without a state directory */
     u_char                keys[NGX_BLOOM_ZONE_PENDING];
@@ -281,6 +286,8 @@ typedef struct ngx_bloom_zone_s {
     ngx_str_t               state_path;  /* the directory of all zones, null-
                                             terminated; len 0: memory only */
     ngx_uint_t              journal;     /* 0: "journal=off" */
+    ngx_uint_t              adapts;      /* 1: a directive of the configuration
+                                            learns false positives */
     ngx_uint_t              adds;        /* 1: a directive or an endpoint of
                                             the configuration adds or removes
                                             keys */
@@ -365,6 +372,8 @@ typedef struct {
     uint64_t                *words;
     uint64_t                *bits_set;   /* atomic */
     bloom_exceptions_t       exceptions;
+    ngx_bloom_recent_t      *recent;     /* remembers added keys; NULL: the bank
+                                            does not serve */
 } ngx_bloom_zone_bits_t;
 
 /*
@@ -413,6 +422,9 @@ typedef struct {
 void ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
     const uint8_t *end, ngx_bloom_zone_tally_t *tally);
 
+/* Returns how often keys have become exceptions of the bank so far. */
+uint64_t ngx_bloom_zone_puts(const ngx_bloom_zone_bits_t *bits);
+
 /* Drops the exceptions of a record's keys. */
 void ngx_bloom_zone_lift(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
     const uint8_t *end);
@@ -439,13 +451,27 @@ ngx_int_t ngx_bloom_zone_restore(ngx_bloom_zone_t *zone,
 
 /*
  * Makes the keys of a record exceptions of the generation that serves, whose
- * bits are `bits`.  `position` is where the record ends in the journal.
- * Returns NGX_OK; NGX_DECLINED if there is no room for all of them; NGX_ERROR
- * if another process holds the lock sh->exceptions.
+ * bits are `bits`.  `position` is where the record ends in the journal.  Drops
+ * all learned keys if their room is needed.  Returns NGX_OK; NGX_DECLINED if
+ * there is no room for all of them; NGX_ERROR if another process holds the lock
+ * sh->exceptions.
  */
 ngx_int_t ngx_bloom_zone_except(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits, const bloom_record_t *record,
     uint64_t position);
+
+/*
+ * Puts an exception into the set of a bank, and drops all learned keys if their
+ * room is needed.  Returns what bloom_exceptions_put() returns.  The caller
+ * holds the lock of the set, if it needs one.
+ */
+int ngx_bloom_zone_except_key(ngx_bloom_zone_bits_t *bits,
+    const bloom_exception_t *exception);
+
+/* Takes kinds from all exceptions of a set that are no younger than `until`, ms
+ * since 1970. */
+void ngx_bloom_zone_drop_all(bloom_exceptions_t *set, unsigned kinds,
+    uint64_t until);
 
 /* Returns 1 if a key, in the image's key form, is present, else 0. */
 ngx_uint_t ngx_bloom_zone_has(const ngx_bloom_zone_bits_t *bits,

@@ -459,12 +459,26 @@ subtest 'nginx refuses wrong and duplicate settings' => sub {
 
 subtest 'nginx refuses wrong values of bloom_feedback and bloom_audit' => sub {
     for my $where (qw(http server location)) {
-        table($where, 'bloom_feedback %s;',
-              'invalid status "%s": it must be a code from 400 to 499, such as'
-              . ' 404, or "off" alone', qw(399 500 200 x on 404x));
-        table($where, 'bloom_feedback 404 %s;',
-              'invalid status "%s": it must be a code from 400 to 499, such as'
-              . ' 404, or "off" alone', qw(off 4040));
+        my $feedback = 'invalid parameter "%s": it must be a status from 400 to'
+            . ' 499, such as 404, "learn=on", "learn_rate=", "learn_after=", or'
+            . ' "off" alone';
+
+        table($where, 'bloom_feedback %s;', $feedback,
+              qw(399 500 200 x on 404x));
+        table($where, 'bloom_feedback 404 %s;', $feedback,
+              qw(off 4040 learn learn=yes LEARN=on rate=1r/s after=1m));
+        table($where, 'bloom_feedback 404 learn=on %s;',
+              'invalid rate "%s": it must be "learn_rate=" and a number of'
+              . ' keys from 1 to 1000000, such as "10r/s" or "30r/m"',
+              map { "learn_rate=$_" } '', qw(0r/s 1000001r/s 10r/sx));
+        table($where, 'bloom_feedback 404 learn=on %s;',
+              'invalid parameter "%s": it must be "learn_after=" and a time from'
+              . ' 1s to 10m',
+              map { "learn_after=$_" } '', qw(0 999ms 601s 11m 1d -1m x 1sx));
+        is_refused($where, ">bloom_feedback $_;",
+                   '"bloom_feedback" directive needs at least one status, such'
+                   . ' as 404')
+            for 'learn=on', 'learn=off', 'learn=on learn_rate=1r/s';
         table($where, 'bloom_audit %s;',
               'invalid fraction "%s": it must be from 0.001% to 100%, with'
               . ' up to three decimals, or "off" alone',
@@ -494,24 +508,56 @@ subtest 'nginx refuses wrong values of bloom_feedback and bloom_audit' => sub {
 };
 
 
-subtest 'nginx warns of learn_rate= without learn=on' => sub {
-    my $vain = qr/\[warn\] .*"learn_rate=" of "bloom_audit" has no effect without "learn=on" in .*nginx\.conf:(\d+)/;
+subtest 'nginx warns of learn_rate= and learn_after= without learn=on' => sub {
+    my $audit = ['bloom_audit 1%', qr/"learn_rate=" of "bloom_audit" has/];
+    my $feedback = ['bloom_feedback 404', qr/"learn_rate=" and "learn_after=" of "bloom_feedback" have/];
 
-    for (['learn_rate=1r/s', 1],
-         ['learn_rate=1r/s learn=off', 1],
-         ['learn_rate=1r/s learn=on', 0],
-         ['learn=on', 0])
+    for ([@$audit, 'learn_rate=1r/s', 1],
+         [@$audit, 'learn_rate=1r/s learn=off', 1],
+         [@$audit, 'learn_rate=1r/s learn=on', 0],
+         [@$audit, 'learn=on', 0],
+         [@$feedback, 'learn_rate=1r/s', 1],
+         [@$feedback, 'learn_after=10m', 1],
+         [@$feedback, 'learn=off learn_rate=1r/s learn_after=1s', 1],
+         [@$feedback, 'learn=on learn_rate=1r/s learn_after=1s', 0],
+         [@$feedback, 'learn=on', 0])
     {
-        my ($parameters, $warns) = @$_;
+        my ($directive, $vain, $parameters, $warns) = @$_;
         my $line = write_conf('location',
             "bloom_reject absent \$uri zone=ids;\n"
-            . ">bloom_audit 1% $parameters;");
+            . ">$directive $parameters;");
         my ($exit, $output) = $t->test_config;
-        my ($where) = $output =~ $vain;
+        my ($where) = $output =~ /\[warn\] .*$vain no effect without "learn=on" in .*nginx\.conf:(\d+)/;
 
-        is($exit, 0, "nginx accepts bloom_audit 1% $parameters");
+        is($exit, 0, "nginx accepts $directive $parameters");
         is($where, $warns ? $line : undef,
            "nginx " . ($warns ? 'warns' : 'does not warn') . " of $parameters")
+            or diag($output);
+    }
+};
+
+
+subtest 'nginx warns of learn=on where no key can be learned' => sub {
+    for ([0, 'absent', 'learn=on', 1],
+         [1, 'absent', 'learn=on', 1],
+         [2, 'absent', 'learn=on', 0],
+         [0, 'absent', 'learn=off', 0],
+         [0, 'present', 'learn=on', 0])
+    {
+        my ($removals, $on, $parameters, $warns) = @$_;
+        my $zone = "zone=few capacity=10 fpr=0.01 removals=$removals";
+
+        write_conf('http', "bloom_zone $zone;\n"
+            . ">bloom_reject $on \$uri zone=few;\n"
+            . "bloom_feedback 404 $parameters;");
+
+        my ($exit, $output) = $t->test_config;
+        my $what = "$parameters with removals=$removals and a rule on $on";
+        my $vain = qr/\[warn\] .*"learn=on" of "bloom_feedback" in .*nginx\.conf:\d+ has no effect on zone "few", which has "removals=$removals": learned keys use a half of that number/;
+
+        is($exit, 0, "nginx accepts $what");
+        is(scalar(() = $output =~ /$vain/g), $warns,
+           'nginx ' . ($warns ? 'warns' : 'does not warn') . " of $what")
             or diag($output);
     }
 };

@@ -86,6 +86,20 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "feedback.false_positives", COUNTER(NGX_BLOOM_COUNTER_FALSE_POSITIVE),
       ALWAYS, "feedback_requests_total", "result=\"false_positive\"", NULL },
     { "feedback.measured_fpr", RATE(measured_fpr), ALWAYS, MEMBER },
+    { "feedback.learned", COUNTER(NGX_BLOOM_COUNTER_FEEDBACK_LEARNED), ALWAYS,
+      "feedback_learned_keys_total", NULL,
+      "Number of false positives that bloom_feedback made learned keys." },
+    { "feedback.not_learned", NUMBER(not_learned), ALWAYS, MEMBER },
+    { "feedback.not_learned_doubt", COUNTER(NGX_BLOOM_COUNTER_FEEDBACK_DOUBT),
+      ALWAYS, "feedback_not_learned_keys_total", "reason=\"doubt\"",
+      "Number of false positives that bloom_feedback did not learn in spite "
+      "of learn=on, by the reason; doubt: the key may have been added; full: "
+      "learned keys use their share of removals; rate: learn_rate was "
+      "exceeded." },
+    { "feedback.not_learned_full", COUNTER(NGX_BLOOM_COUNTER_FEEDBACK_FULL),
+      ALWAYS, "feedback_not_learned_keys_total", "reason=\"full\"", NULL },
+    { "feedback.not_learned_rate", COUNTER(NGX_BLOOM_COUNTER_FEEDBACK_FAST),
+      ALWAYS, "feedback_not_learned_keys_total", "reason=\"rate\"", NULL },
 
     { "audit.audited", COUNTER(NGX_BLOOM_COUNTER_AUDITED), ALWAYS,
       "audited_requests_total", NULL,
@@ -207,10 +221,17 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
 
     { "removals.limit", NUMBER(info.removals), ALWAYS,
       "removed_keys_limit", NULL,
-      "Number of removed keys that the zone has room for (removals)." },
+      "Number of removed and learned keys that the zone has room for "
+      "(removals)." },
     { "removals.count", NUMBER(info.removed), ALWAYS,
       "removed_keys", NULL,
-      "Number of keys that are removed from the filter that serves." },
+      "Number of removed and learned keys that take this room." },
+    { "removals.learned", NUMBER(info.learned), ALWAYS,
+      "learned_exceptions", NULL,
+      "Number of learned keys in the filter that serves." },
+    { "removals.learned_limit", NUMBER(info.learns), ALWAYS,
+      "learned_exceptions_limit", NULL,
+      "Number of learned keys from which on the zone learns no more." },
 
     { "memory.zone_bytes", NUMBER(info.size), ALWAYS,
       "zone_bytes", NULL,
@@ -354,6 +375,10 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
 
     wrong = counter[NGX_BLOOM_COUNTER_FALSE_POSITIVE];
     right = counter[NGX_BLOOM_COUNTER_FEEDBACK_ABSENT];
+
+    stats->not_learned = counter[NGX_BLOOM_COUNTER_FEEDBACK_DOUBT]
+                         + counter[NGX_BLOOM_COUNTER_FEEDBACK_FULL]
+                         + counter[NGX_BLOOM_COUNTER_FEEDBACK_FAST];
 
     stats->measured_fpr = (double) wrong / (double) (wrong + right);
 }

@@ -100,6 +100,7 @@ typedef struct {
     ngx_uint_t                   load_ok;
 
     uint64_t                     checks;
+    uint64_t                     not_learned;          /* for any reason */
     double                       measured_fpr;         /* NaN: none */
 
     u_char                       build_buf[2 * BLOOM_IMAGE_BUILD_ID_LEN];
