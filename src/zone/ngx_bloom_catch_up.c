@@ -252,8 +252,7 @@ ngx_bloom_catch_up_record(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
 
         return tally.excepted == 0
                ? NGX_OK
-               : ngx_bloom_zone_lift_before(zone, bits, record,
-                                            BLOOM_EXCEPTION_KINDS, position);
+               : ngx_bloom_zone_lift_before(zone, bits, record, position);
 
     case BLOOM_RECORD_RESTORE:
 

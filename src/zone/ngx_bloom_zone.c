@@ -26,7 +26,7 @@ typedef const char *(*ngx_bloom_zone_convert_pt)(uint32_t form,
 static const char *ngx_bloom_zone_convert(ngx_bloom_zone_convert_pt convert,
     uint32_t form, bloom_key_t *key);
 static void ngx_bloom_zone_drop(ngx_bloom_zone_bits_t *bits,
-    bloom_record_t *record, unsigned kinds, uint64_t before);
+    bloom_record_t *record, uint64_t before);
 
 
 const char *
@@ -255,13 +255,13 @@ ngx_bloom_zone_lift(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
     record.keys = keys;
     record.end = end;
 
-    ngx_bloom_zone_drop(bits, &record, BLOOM_EXCEPTION_KINDS, UINT64_MAX);
+    ngx_bloom_zone_drop(bits, &record, UINT64_MAX);
 }
 
 
 ngx_int_t
 ngx_bloom_zone_lift_before(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
-    const bloom_record_t *record, unsigned kinds, uint64_t position)
+    const bloom_record_t *record, uint64_t position)
 {
     bloom_record_t  keys;
 
@@ -270,7 +270,7 @@ ngx_bloom_zone_lift_before(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
     }
 
     keys = *record;
-    ngx_bloom_zone_drop(bits, &keys, kinds, position);
+    ngx_bloom_zone_drop(bits, &keys, position);
 
     ngx_bloom_unlock(&zone->sh->exceptions);
 
@@ -280,7 +280,7 @@ ngx_bloom_zone_lift_before(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
 
 static void
 ngx_bloom_zone_drop(ngx_bloom_zone_bits_t *bits, bloom_record_t *record,
-    unsigned kinds, uint64_t before)
+    uint64_t before)
 {
     ngx_uint_t   i, n;
     bloom_key_t  key[NGX_BLOOM_ZONE_GROUP];
@@ -296,7 +296,8 @@ ngx_bloom_zone_drop(ngx_bloom_zone_bits_t *bits, bloom_record_t *record,
         for (i = 0; i < n; i++) {
             if (ngx_bloom_zone_canonical(bits->form, &key[i]) == NULL) {
                 (void) bloom_exceptions_drop(&bits->exceptions, key[i].data,
-                                             key[i].len, kinds, before);
+                                             key[i].len,
+                                             BLOOM_EXCEPTION_KINDS, before);
             }
         }
     } while (n == NGX_BLOOM_ZONE_GROUP);

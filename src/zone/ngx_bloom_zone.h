@@ -418,13 +418,13 @@ void ngx_bloom_zone_lift(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
     const uint8_t *end);
 
 /*
- * Takes kinds from those exceptions of a record's keys, in the generation that
- * serves, that the journal has before `position`.  Returns NGX_OK; or NGX_ERROR
- * if another process holds the lock sh->exceptions.
+ * Drops those exceptions of a record's keys, in the generation that serves, that
+ * the journal has before `position`.  Returns NGX_OK; or NGX_ERROR if another
+ * process holds the lock sh->exceptions.
  */
 ngx_int_t ngx_bloom_zone_lift_before(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits, const bloom_record_t *record,
-    unsigned kinds, uint64_t position);
+    uint64_t position);
 
 /*
  * Takes kinds from all exceptions whose position is less than `position`, in
