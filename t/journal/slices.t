@@ -149,7 +149,15 @@ subtest 'file= is loaded while nginx runs' => sub {
     $t->build_image('plain.bloom', ['plain'], '-p', '1e-9');
     install_image($t, 'plain');
     begin_with_segments();
+    $writes->begin;
     $t->run;
+
+    # the helper synchronises this image, too
+
+    ok(wait_until(sub {
+        grep { $_->{what} eq 'sync' && $_->{path} eq "$dir/ids.bloom" }
+            $writes->calls;
+    }), 'the first image is synchronised');
 
     $writes->begin;
     install_image($t, 'two');
