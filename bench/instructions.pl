@@ -35,6 +35,10 @@ my @servers = (
     ['gif', $gif, $known, 200],
     ['limit', "limit_req zone=l burst=1000000 nodelay; $gif", $known, 200],
     ['present', "bloom_reject absent \$arg_id zone=raw; $gif", $known, 200],
+    ['feedback', "bloom_feedback 404; bloom_reject absent \$arg_id zone=raw;"
+                 . " $gif", $known, 200],
+    ['learn', 'bloom_feedback 404 learn=on;'
+              . " bloom_reject absent \$arg_id zone=raw; $gif", $known, 200],
     ['arg', "bloom_reject absent \$id zone=raw; $gif", $known, 200],
     ['absent', "bloom_reject present \$arg_id zone=raw; $gif", $absent, 200],
     ['lines', "bloom_reject absent \$arg_id zone=lines; $gif", $known, 200],
@@ -44,6 +48,12 @@ my @servers = (
      $known, 200],
     ['404', 'return 404;', $known, 404],
     ['rejected', "bloom_reject absent \$arg_id zone=raw; $gif", $absent, 404],
+    ['feedback-404', "bloom_feedback 404;"
+                     . " bloom_reject absent \$arg_id zone=raw; $gif",
+     $absent, 404],
+    ['learn-404', 'bloom_feedback 404 learn=on;'
+                  . " bloom_reject absent \$arg_id zone=raw; $gif",
+     $absent, 404],
     ['refused', 'bloom_reject present $binary_remote_addr zone=raw status=404;'
                 . " $gif", $known, 404],
     ['uuid-gif', $gif, $uuid, 200],
@@ -62,6 +72,7 @@ my @servers = (
 my @keys = (
     [$known, 'raw', 'raw'],
     [$uuid, 'raw', 'raw'],
+    [$known, 'raw, in a zone with exceptions', 'excepted'],
     [uc $uuid, 'lower', 'lower', 300],
     [$uuid, 'lower, with nothing to fold', 'lower', 300],
     [$host, 'host, 2 names', 'host', 900],
@@ -74,13 +85,16 @@ my @keys = (
 );
 
 push @servers, ["key-$_", "bloom_reject present \$arg_id zone=$keys[$_][2];"
-                          . " $gif", $keys[$_][0], $_ < 2 ? 403 : 200]
+                          . " $gif", $keys[$_][0], $_ < 3 ? 403 : 200]
     for 0 .. $#keys;
 
 my $t = BloomTest->new(log_level => 'error');
 
 $t->build_image('raw.bloom', [$known, $uuid, "\x7f\0\0\1"]);
 $t->build_image('lines.bloom', [$known], '-p', '1e-5');
+$t->write_file('good.txt', join '', map { "good$_\n" } 1 .. 10_000);
+$t->build_image('excepted.bloom', [$known, 1 .. 1000], '-p', '1e-2', '--except',
+                $t->testdir . '/good.txt');
 $t->build_image("$_.bloom", ["other.example"], '--key', $_ =~ s/\d//r)
     for qw(lower host url url2 url3);
 
@@ -91,7 +105,7 @@ $t->write_file_expand('nginx.conf', join "\n",
     'http {', '%%TEST_GLOBALS_HTTP%%', 'access_log off;',
     'keepalive_requests 1000000000;',
     (map { "bloom_zone zone=$_ file=%%TESTDIR%%/$_.bloom;" }
-         qw(raw lines lower host url url2 url3)),
+         qw(raw excepted lines lower host url url2 url3)),
     'bloom_arg id $id;',
     'limit_req_zone $binary_remote_addr zone=l:1m rate=1000000r/s;',
     (map { "server { listen 127.0.0.1:%%PORT_$port{$_->[0]}%%;"
@@ -209,6 +223,8 @@ table(['a request', 'instructions', 'more than without',
       row('`bloom_reject absent $binary_remote_addr`, passing', 'address',
           'gif', 450),
       row('`bloom_reject absent $arg_id`, passing', 'present', 'gif', 450),
+      row('this rule with `bloom_feedback 404`', 'feedback', 'gif'),
+      row('this rule with `bloom_feedback 404 learn=on`', 'learn', 'gif'),
       row('`bloom_reject absent $id`, `bloom_arg id $id`, passing', 'arg',
           'gif'),
       row('`bloom_reject present $arg_id`, passing', 'absent', 'gif', 450),
@@ -225,7 +241,11 @@ table(['a request', 'instructions', 'more than without',
       row('`return 404`', '404'),
       row('`bloom_reject present $binary_remote_addr`, rejecting', 'refused',
           '404', 450),
-      row('`bloom_reject absent $arg_id`, rejecting', 'rejected', '404', 450));
+      row('`bloom_reject absent $arg_id`, rejecting', 'rejected', '404', 450),
+      row('this rule with `bloom_feedback 404`, rejecting', 'feedback-404',
+          '404'),
+      row('this rule with `bloom_feedback 404 learn=on`, rejecting',
+          'learn-404', '404'));
 
 line('nginx evaluates the variable: it searches all arguments for `$arg_id`;'
      . ' `$binary_remote_addr` is available at once, as it is for'

@@ -24,7 +24,7 @@ cd "$(dirname "$0")/.."
 sections=("$@")
 [ $# -gt 0 ] || sections=(instructions costs lookups lookups-zone requests
                            rules build pages additions removals latency
-                           reload replay incident import)
+                           reload replay incident adaptive import growth)
 
 for section in "${sections[@]}"; do
     if [ ! -e "bench/$section.pl" ]; then

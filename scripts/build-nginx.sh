@@ -90,8 +90,7 @@ tree() {
 # nginx without the module, in the cache
 
 if [ "$version" != installed ]; then
-    key=$( (echo "${flags[@]}"; ${CC:-gcc} -v 2>&1
-            head -n 1 "$source/debian/changelog") | sha256sum | cut -c 1-12)
+    key=$( (echo "${flags[@]}"; ${CC:-gcc} -v 2>&1) | sha256sum | cut -c 1-12)
     pristine=$cache/nginx-$version-$kind-$key
 
     (

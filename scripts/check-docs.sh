@@ -602,6 +602,7 @@ check_blocks docs/rollout.md
 check_blocks docs/nightly.md
 check_blocks docs/block-list-job.md
 check_blocks docs/deleting.md
+check_blocks docs/adaptive.md
 check_blocks docs/key-forms.md
 check_blocks docs/security.md
 

@@ -3,10 +3,14 @@
 #
 # nginx-source.sh VERSION
 #
-# Prints the directory with the source of that nginx, with Debian's patches. If
-# it is not in the cache, the script fetches it:
+# Prints the directory with the source of that nginx. If it is not in the cache,
+# the script fetches it:
 #
 #   ${BLOOM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ngx-bloom}/nginx-VERSION-src
+#
+# The source is nginx's own archive, from Debian's source package and without
+# Debian's patches. The archive of a version stays the same while Debian revises
+# its patches, and mirrors keep it longer than those.
 #
 # The script uses the mirror of this machine's apt. On a machine that is not a
 # Debian, set BLOOM_DEBIAN_MIRROR to a mirror's URL. apt runs with its own
@@ -82,7 +86,9 @@ for revision in $(apt-cache "${apt[@]}" showsrc --only-source nginx \
                   | sed -n "s/^Version: \($version-.*\)/\1/p" | sort -rVu)
 do
     if (cd "$tmp/source" \
-        && apt-get "${apt[@]}" source --only-source "nginx=$revision") \
+        && apt-get "${apt[@]}" source --only-source --tar-only \
+                   "nginx=$revision" \
+        && tar -xzf "nginx_$version.orig.tar.gz") \
        >> "$tmp/log" 2>&1
     then
         mv "$tmp/source/nginx-$version" "$cache/nginx-$version-src"
@@ -92,6 +98,6 @@ do
 done
 
 cat "$tmp/log" >&2
-echo "$0: could not fetch the source package of nginx $version" \
+echo "$0: could not fetch the source of nginx $version" \
      "from $archive; see apt's output above" >&2
 exit 1

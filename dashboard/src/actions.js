@@ -27,6 +27,8 @@ export class Actions {
               'Save a checkpoint'),
             h('button', { type: 'button', onclick: () => this.#restore() },
               'Restore removed keys'),
+            h('button', { type: 'button', onclick: () => this.#forget() },
+              'Forget learned keys'),
             h('button', { type: 'button', onclick: () => this.#clear() },
               'Clear'),
         ];
@@ -116,13 +118,28 @@ export class Actions {
         });
     }
 
+    #forget() {
+        this.#do({
+            title: `Forget all learned keys of ${this.name}?`,
+            text: 'These keys are false positives that the backend did not '
+                  + 'know. They become present again, so requests for them '
+                  + 'reach the backend, until the zone learns them again. '
+                  + 'Nothing else changes.',
+            yes: 'Forget them',
+            path: 'clear?only=learned',
+            failed: 'The learned keys were not forgotten',
+            done: () => 'The learned keys are forgotten.',
+        });
+    }
+
     #clear() {
         const { file } = this.zone();
 
         this.#do({
             title: `Clear ${this.name}?`,
             text: 'All keys that were added are lost, removed keys count '
-                  + 'again, and an uploaded image is dropped. '
+                  + 'again, learned keys are forgotten, and an uploaded image '
+                  + 'is dropped. '
                   + (file === null ? 'The zone becomes empty.'
                                    : `Only the image in ${file} is left.`)
                   + ' This cannot be undone.',

@@ -12,20 +12,20 @@ const COLUMNS = 32;
 const CELL = 10;
 
 
-export function bitGrids(image, bits, set) {
+export function bitGrids(part, bits, set) {
     const all = bits.map((bit, i) => ({ bit, set: set[i] }));
 
-    if (image.lines > 0) {
+    if (part.lines > 0) {
         return [...byLine(all)].map(([line, some]) =>
-            grid(`Line ${number(line)} of ${number(image.bits / LINE)}`, LINE,
+            grid(`Line ${number(line)} of ${number(part.bits / LINE)}`, LINE,
                  some.map((one) => ({ ...one, cell: one.bit % LINE }))));
     }
 
-    const cells = Math.min(LINE, image.bits);
+    const cells = Math.min(LINE, part.bits);
 
     return [
-        grid(`All ${number(image.bits)} bits`, cells, all.map((one) => ({
-            ...one, cell: Math.floor(one.bit / image.bits * cells),
+        grid(`All ${number(part.bits)} bits`, cells, all.map((one) => ({
+            ...one, cell: Math.floor(one.bit / part.bits * cells),
         }))),
     ];
 }

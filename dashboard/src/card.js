@@ -51,9 +51,11 @@ export class Card {
         setChildren(this.problems, found, problem);
 
         setText(this.keys, filter === null ? 'no filter'
-            : `${short(filter.estimated_items)} of ${short(image.capacity)} `
-              + `keys, ${rate(filter.fill_ratio)} of the bits`);
-        this.gauge.update(filter?.estimated_items ?? 0, image?.capacity ?? 0,
+            : `${short(filter.estimated_items)} of ${short(filter.max_items)} `
+              + `keys, ${rate(filter.fill_ratio)} of the bits`
+              + (filter.layers > 0
+                    ? `, ${plural(filter.layers, 'layer')}` : ''));
+        this.gauge.update(filter?.estimated_items ?? 0, filter?.max_items ?? 0,
                           overFull(zone));
 
         const facts = this.facts;
@@ -65,7 +67,8 @@ export class Card {
                     : `${perSecond(series.latest.absent)} absent`));
         setText(facts.estimated, filter === null ? '–'
             : rate(filter.estimated_fpr));
-        setText(facts.target, image === null ? '–' : rate(image.fpr));
+        setText(facts.target, filter === null ? '–'
+            : rate(filter.promised_fpr));
         setText(facts.measured, measured(zone));
         setText(facts.image, freshness(image, now));
         setText(facts.generation, String(zone.generation));

@@ -63,7 +63,8 @@ export class Detail {
     async #updateCurve() {
         const { zone } = this;
         const of = `${zone.generation}/${zone.image?.build_id}/`
-                   + (zone.filter?.estimated_items > zone.image?.capacity
+                   + `${zone.filter?.max_items}/`
+                   + (zone.filter?.estimated_items > zone.filter?.max_items
                         ? Math.round(Math.log(zone.filter.estimated_items) * 20)
                         : '');
 
@@ -108,15 +109,15 @@ export class Detail {
         this.curve.draw([
             rows.map(([n]) => n),
             rows.map(([, p]) => shown(p)),
-            rows.map(() => image.fpr),
+            rows.map(() => filter.promised_fpr),
             rows.map(([, , p]) => shown(p)),
             rows.map(([, , , p]) => shown(p)),
         ], rows.findIndex(([, , p]) => p !== null));
 
         const said = `With about ${number(now)} keys, the estimated `
             + `false-positive rate is ${rate(filter.estimated_fpr)}; the `
-            + `target is ${rate(image.fpr)} with `
-            + `${number(image.capacity)} keys.`
+            + `target is ${rate(filter.promised_fpr)} with `
+            + `${number(filter.max_items)} keys.`
             + (feedback.measured_fpr === null ? ''
                 : ` Measured: ${measured(this.zone)}.`);
 
@@ -128,13 +129,14 @@ export class Detail {
     // greatest rate, and the capacity.
 
     #limits() {
-        const { image, filter, feedback } = this.zone;
-        const top = Math.max(image.fpr, filter.estimated_fpr,
+        const { filter, feedback } = this.zone;
+        const target = filter.promised_fpr;
+        const top = Math.max(target, filter.estimated_fpr,
                              feedback.measured_fpr ?? 0,
                              ...(this.rates ?? []).map(([, p]) => p));
 
-        return { range: [image.fpr / 1000, Math.min(1, 2 * top)],
-                 capacity: image.capacity };
+        return { range: [target / 1000, Math.min(1, 2 * top)],
+                 capacity: filter.max_items };
     }
 }
 
@@ -179,19 +181,33 @@ function tables(zone, now) {
     list.push(['Filter', [
         ['Generation', number(zone.generation)],
         ...(filter === null ? [] : [
-            ['Bits', number(image.bits)],
+            ['Bits', number(filter.parts.reduce(
+                (sum, part) => sum + part.bits, 0))],
             ['Bits set', `${number(filter.bits_set)}, `
                          + rate(filter.fill_ratio)],
             ['Keys', `about ${number(filter.estimated_items)}`],
             ['False positives', `${rate(filter.estimated_fpr)} estimated`],
             ['Measured', measured(zone)],
-            ['Target', rate(image.fpr)],
+            ['Target', `${rate(filter.promised_fpr)} with `
+                       + `${number(filter.max_items)} keys`],
+            ['Layers', number(filter.layers)],
         ]),
-        ['Removed keys', `${number(zone.removals.count)} of at most `
-                         + number(zone.removals.limit)],
+        ['Removed and learned keys', `${number(zone.removals.count)} of at `
+                                     + `most ${number(zone.removals.limit)}`],
+        ['Learned keys', `${number(zone.removals.learned)} of at most `
+                         + number(zone.removals.learned_limit)],
         ['Last load', lastLoad(load, now)],
         ['Helper’s last sign of life', moment(helper.heartbeat)],
     ]]);
+
+    if (filter?.layers > 0) {
+        list.push(['Parts', filter.parts.map((part, i) => [
+            i === 0 ? 'Base' : `Layer ${i}`,
+            `about ${number(part.estimated_items)} of `
+            + `${number(part.capacity)} keys, ${bytes(part.bits / 8)}, `
+            + `${rate(part.fill_ratio)} of the bits`,
+        ])]);
+    }
 
     list.push(['Memory and journal', [
         ...rows(memory, bytes),

@@ -9,6 +9,7 @@ import { bytes, digits, duration, moment, number, plural, rate }
 const SILENT = 10_000;                // ms; the helper looks in every second
 const ENOUGH = 20;                    // cases that a measured rate rests on
 const RECENT = 24 * 3600 * 1000;      // ms that a wrong absent is warned of
+const LAYERS = 4;                     // from which on lookups take longer
 
 
 const states = {
@@ -58,16 +59,31 @@ export function problems(zone, now) {
 
     if (overFull(zone)) {
         const { filter, image } = zone;
+        const times = filter.estimated_fpr / filter.promised_fpr;
 
-        say(filter.estimated_fpr > 2 * image.fpr ? 'bad' : 'warn',
+        say(times > 2 ? 'bad' : 'warn',
             `Over-full: the filter has about ${number(filter.estimated_items)} `
-            + `keys, but capacity for ${number(image.capacity)}. Its `
+            + `keys, but capacity for ${number(filter.max_items)}. Its `
             + `false-positive rate is ${rate(filter.estimated_fpr)}, `
-            + `${digits(filter.estimated_fpr / image.fpr)} times the target. `
+            + `${digits(times)} times the target. `
             + (zone.file !== null || image.uploaded
                 ? 'Build the next image with -n greater than its number of '
                   + 'keys.'
+                : grows(zone) ? 'Raise the zone’s max_keys.'
                 : 'Raise the zone’s capacity.'));
+
+    } else if (grows(zone)
+               && zone.filter.estimated_items > 0.8 * zone.filter.max_items)
+    {
+        say('warn', 'Nearly full: the filter has about '
+                    + `${number(zone.filter.estimated_items)} keys, and can `
+                    + `grow to ${number(zone.filter.max_items)}. ${merge(zone)}`
+                    + ', or raise max_keys=.');
+    }
+
+    if (zone.filter?.layers >= LAYERS) {
+        say('note', `Grown by ${zone.filter.layers} layers: a lookup reads `
+                    + `memory in each of them. ${merge(zone)}.`);
     }
 
     const { count, limit } = zone.removals;
@@ -77,6 +93,16 @@ export function problems(zone, now) {
                     + `${number(count)}, and room for ${number(limit)}. Load `
                     + 'an image with --as-of that lacks them, or raise '
                     + 'removals=.');
+    }
+
+    const { learned, learned_limit: most } = zone.removals;
+
+    if (learned > 0 && learned > 0.8 * most) {
+        say('warn', `Nearly full of learned keys: the zone has `
+                    + `${number(learned)}, and learns up to ${number(most)}. `
+                    + 'Load a newer image, which forgets them, or raise '
+                    + 'removals=. If clients collect false positives, build '
+                    + 'the image with --hash siphash.');
     }
 
     if (zone.journal.error !== null) {
@@ -107,11 +133,11 @@ export function problems(zone, now) {
     }
 
     if (zone.feedback.false_positives >= ENOUGH && zone.image !== null
-        && zone.feedback.measured_fpr > 2 * zone.image.fpr)
+        && zone.feedback.measured_fpr > 2 * zone.filter.promised_fpr)
     {
         say('warn', `False positives are measured at `
                     + `${rate(zone.feedback.measured_fpr)}; the target is `
-                    + `${rate(zone.image.fpr)}. They may be deleted keys that `
+                    + `${rate(zone.filter.promised_fpr)}. They may be deleted keys that `
                     + 'are still asked for: remove them. If no '
                     + 'keys were deleted, a client may be choosing keys on '
                     + 'purpose: use hash=siphash.');
@@ -131,17 +157,35 @@ export function problems(zone, now) {
 // Says whether a filter is over-full by the rule of the error log: by more than
 // the error of the estimate.
 
-export function overFull({ filter, image }) {
-    if (filter === null || image === null) {
+export function overFull({ filter }) {
+    if (filter === null) {
         return false;
     }
 
-    const load = image.k * filter.estimated_items / image.bits;
-    const error = Math.sqrt(image.bits * (Math.expm1(load) - load)) / image.k;
+    const error = Math.hypot(...filter.parts.map(errorOf));
 
-    return filter.estimated_items > image.capacity + 3 * error
-           && filter.estimated_fpr > image.fpr;
+    return filter.estimated_items > filter.max_items + 3 * error
+           && filter.estimated_fpr > filter.promised_fpr;
 }
+
+
+function errorOf({ k, bits, estimated_items: items }) {
+    const load = k * items / bits;
+
+    return Math.sqrt(bits * (Math.expm1(load) - load)) / k;
+}
+
+
+// Says whether a filter has layers, or can have some.
+
+const grows = ({ filter, image }) =>
+    filter !== null && image !== null && filter.max_items > image.capacity;
+
+const merge = ({ file, image, filter }) =>
+    file !== null || image.uploaded
+        ? `Build the next image with all keys and -n over ${
+            number(filter.estimated_items)}`
+        : `Raise the zone’s capacity above ${number(filter.estimated_items)}`;
 
 
 export function worst(found) {

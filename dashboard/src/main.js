@@ -206,9 +206,24 @@ function pause() {
 
 setText(byId('where'), location.host + location.pathname);
 
-const why = new Why((name) =>
-    state?.zones.find((zone) => zone.name === name)?.image,
-    () => write, look);
+// In a filter that has grown, the bits of a key are those of the last layer, and
+// are counted from the beginning of the filter.
+
+function lastPart(name) {
+    const zone = state?.zones.find((one) => one.name === name);
+
+    if (!zone?.image || !(zone.filter?.layers > 0)) {
+        return zone?.image;
+    }
+
+    return {
+        layer: zone.filter.layers,
+        lines: zone.filter.parts.at(-1).lines,
+        bits: 8 * zone.memory.filter_bytes,
+    };
+}
+
+const why = new Why(lastPart, () => write, look);
 
 byId('why').append(...why.nodes);
 

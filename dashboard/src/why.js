@@ -11,8 +11,9 @@ import { Remove } from './remove.js';
 
 
 export class Why {
-    constructor(image, write, changed) {
-        this.image = image;           // returns the image of a zone, by its name
+    constructor(part, write, changed) {
+        this.part = part;             // returns the part of a zone's filter that
+                                      // the bits of a key are in
         this.write = write;           // returns whether changes are allowed
         this.changed = changed;       // called after a change
 
@@ -139,14 +140,14 @@ export class Why {
     }
 
     async #bits(name, query, place) {
-        const image = this.image(name);
+        const part = this.part(name);
 
         try {
             const { answer } =
                 await get(`${zonePath(name)}/keys?key=${query}`);
 
-            if (answer.bits.length > 0 && image) {
-                place.replaceChildren(...drawn(image, answer));
+            if (answer.bits.length > 0 && part) {
+                place.replaceChildren(...drawn(part, answer));
             }
 
         } catch (failure) {
@@ -211,7 +212,7 @@ function effect({ rule, places, zone, does, finds }) {
             ...finds ? [' finds ', code(seen.key)]
                 : zone.answer === 'invalid' ? [' calls the key invalid']
                 : zone.answer === 'unknown' ? [' cannot tell']
-                : [' does not find it']),
+                : [' does not find it', ...except(zone, rule)]),
         h('p', { class: 'hint' },
             rule.rule === rule.at ? 'By the rule at ' : 'By rule ',
             rule.rule === rule.at ? undefined : code(rule.rule),
@@ -225,6 +226,25 @@ function effect({ rule, places, zone, does, finds }) {
 }
 
 
+// Says why a key is absent although its bits are set.
+
+function except({ answer, expressions }, { exact }) {
+    const one = answer !== 'absent' ? undefined
+        : (exact ? expressions.slice(0, 1) : expressions).find(exception);
+
+    return one === undefined ? []
+        : [': ', code(one.key), ' ', exception(one)];
+}
+
+
+function exception({ removed, learned, excepted }) {
+    return removed ? 'was removed'
+        : learned ? 'is a learned key: the backend did not know it'
+        : excepted ? 'is an exception that the builder of the image chose'
+        : undefined;
+}
+
+
 const place = ({ server, server_at: at, location, dry_run: dry }) => [
     'In ',
     ...location === null ? [] : ['location ', code(location), ' of '],
@@ -233,23 +253,32 @@ const place = ({ server, server_at: at, location, dry_run: dry }) => [
 ];
 
 
-const expression = ({ key, present }) =>
-    h('li', {}, code(key), ' ',
-      h('span', { class: present ? 'yes' : 'no' },
-        present ? 'maybe present' : 'absent'));
+const kinds = ({ removed, learned, excepted }) =>
+    [removed && 'removed', learned && 'learned',
+     excepted && 'chosen by the builder of the image'].filter(Boolean);
+
+const expression = (one) =>
+    h('li', {}, code(one.key), ' ',
+      h('span', { class: one.present ? 'yes' : 'no' },
+        one.present ? 'maybe present'
+            : ['absent', ...kinds(one)].join(', ')));
 
 
-function drawn(image, { bits, set }) {
+function drawn(part, { bits, set }) {
     const clear = set.filter((bit) => !bit).length;
+    const where = part.layer > 0 ? ` of layer ${part.layer}` : '';
 
     return [
         h('h4', {}, 'Bits of the canonical key'),
-        h('div', { class: 'lines' }, bitGrids(image, bits, set)),
+        h('div', { class: 'lines' }, bitGrids(part, bits, set)),
         h('p', { class: 'hint' }, clear === 0
-            ? 'All bits are set, by this key or by others, so the key may be '
-              + 'present.'
-            : `${clear === 1 ? 'One bit is' : `${clear} bits are`} not set, so `
-              + 'this key itself is absent.'),
+            ? `All bits${where} are set, by this key or by others, so the key `
+              + 'may be present.'
+            : `${clear === 1 ? 'One bit' : `${clear} bits`}${where} `
+              + `${clear === 1 ? 'is' : 'are'} not set, so `
+              + (part.layer > 0
+                    ? 'this layer lacks the key. An earlier part may have it.'
+                    : 'this key itself is absent.')),
         h('details', {},
             h('summary', {}, 'Bit numbers'),
             h('p', { class: 'numbers' }, bits.map((bit, i) =>

@@ -202,10 +202,11 @@ function zoneWith(changes) {
         file: null,
         helper: { heartbeat: '2026-05-05T12:00:00.000Z' },
         load: { result: null, message: null, in_progress: false },
-        image: { k: 10, bits: 14400, capacity: 1000, fpr: 0.001,
-                 uploaded: false },
-        filter: { estimated_items: 900, estimated_fpr: 0.001 },
-        removals: { limit: 100, count: 80 },
+        image: { capacity: 1000, uploaded: false },
+        filter: { estimated_items: 900, estimated_fpr: 0.001,
+                  max_items: 1000, promised_fpr: 0.001, layers: 0,
+                  parts: [part(900, 14400)] },
+        removals: { limit: 100, count: 80, learned: 40, learned_limit: 50 },
         journal: { error: null, lost_keys: 0, pending_keys: 0 },
         audit: { audited: 10, wrong_absent: 0, last_wrong_absent: null },
         feedback: { false_positives: 0, measured_fpr: null },
@@ -218,6 +219,15 @@ function zoneWith(changes) {
 
     return zone;
 }
+
+const part = (items, bits) => ({ k: 10, bits, estimated_items: items });
+
+// A filter with so many of the keys that it can grow to.
+
+const grown = (items, layers) => ({
+    filter: { estimated_items: items, estimated_fpr: 0.001, max_items: 31000,
+              layers, parts: [part(1000, 14400), part(items - 1000, 432000)] },
+});
 
 const NOW = Date.parse('2026-05-05T12:00:01Z');
 
@@ -240,6 +250,18 @@ function words() {
     is(wrong('2026-05-04T12:00:00.000Z'), '',
        'a wrong absent of the day before is no problem any more');
 
+    is(said(grown(24000, 3)), '', 'a zone that has grown a little has no problem');
+    like(said(grown(25000, 3)),
+         /^warn: Nearly full: the filter has about 25,000 keys, and can grow to 31,000\. Raise/,
+         'a zone that has grown to more than four fifths is nearly full');
+    is(said({ filter: { estimated_items: 999 } }), '',
+       'a zone that does not grow may be full');
+    like(said(grown(24000, 4)),
+         /^note: Grown by 4 layers: .* Raise the zone’s capacity above 24,000\.$/,
+         'a zone with four layers says what they cost');
+    is(said(grown(31400, 3)).slice(0, 16), 'warn: Nearly ful',
+       'a zone is not over-full within the error of the estimate');
+
     const full = { filter: { estimated_items: 2000, estimated_fpr: 0.05 } };
     const remedies = [
         ['a zone that is not loaded', { state: 'not_loaded' },
@@ -254,6 +276,12 @@ function words() {
          /restart nginx if they are gone\.$/],
         ['an over-full zone that starts empty', full,
          /Raise the zone’s capacity\.$/],
+        ['an over-full zone that grows',
+         { filter: { ...grown(62000, 4).filter, estimated_fpr: 0.05 } },
+         /but capacity for 31,000\. .* 50 times the target\. Raise the zone’s max_keys\./],
+        ['a zone with a file that has grown',
+         { ...grown(25000, 3), file: '/ids.bloom' },
+         /Build the next image with all keys and -n over 25,000, or raise max_keys=\.$/],
         ['an over-full zone with a file', { ...full, file: '/ids.bloom' },
          /Build the next image with -n greater than its number of keys\.$/],
         ['an over-full zone with an upload',
@@ -262,6 +290,9 @@ function words() {
         ['a zone that is nearly full of removed keys',
          { removals: { count: 81 } },
          /has 81, and room for 100\. .* or raise removals=\.$/],
+        ['a zone that is nearly full of learned keys',
+         { removals: { learned: 41 } },
+         /has 41, and learns up to 50\. Load a newer image.* siphash\.$/],
         ['lost keys', { journal: { lost_keys: 3 } }, /add the keys again\.$/],
         ['pending keys', { journal: { pending_keys: 3 } },
          /make room on the disk of bloom_state_path\.$/],
@@ -308,11 +339,13 @@ async function everything(browser, options) {
            .join(' '),
        'customers leaked tokens', 'zones in trouble come first');
     is((await page.locator('.card h3').allInnerTexts()).slice(3).join(' '),
-       'items bad-urls seen', 'the other zones come after those in trouble');
+       'items bad-urls seen grown',
+       'the other zones come after those in trouble');
 
     await looks(page);
     await charts(page);
     await keys(page);
+    await growth(page);
     await changes(page, watched);
     await keyboard(page);
 
@@ -379,7 +412,7 @@ async function looks(page) {
     is(await page.locator('.card.bad').count(), 3,
        'cards of zones in trouble are marked');
     is(await page.locator('#summary').innerText(),
-       '3 of 6 zones need attention',
+       '3 of 7 zones need attention',
        'the summary counts the zones in trouble');
     like(await card(page, 'tokens').innerText(), /serving, needs attention/,
          'the state of a zone in trouble that serves says so');
@@ -555,6 +588,55 @@ async function keys(page) {
 }
 
 
+// The zone "grown" can grow from 100 keys to 3,100, and has 2,001.
+
+async function growth(page) {
+    const grown = card(page, 'grown');
+    const words = await text(grown);
+
+    like(words, /^grown serving /, 'a zone that has grown is in good order');
+    like(words, / (1,9|2,0)\d\d of 3,100 keys, [\d.]+ % of the bits, 4 layers /,
+         'the card of a zone that has grown has what it can grow to');
+    like(words, /Grown by 4 layers: .* Raise the zone’s capacity above \d,\d{3}\./,
+         'the card of a zone that has grown says what to do');
+    like(words, /Target 0\.(0999?|1) %/, 'the target is that of all parts');
+    is(await grown.getByRole('meter').getAttribute('aria-valuemax'), '3100',
+       'the gauge goes to what the zone can grow to');
+
+    await choose(page, 'grown');
+
+    const detail = page.locator('#detail');
+
+    like(await text(detail), /Parts Base about \d+ of 100 keys, .* Layer 4 about [\d,]+ of 1,600 keys, [\d.]+ KiB, [\d.]+ % of the bits /,
+         'the details list the parts');
+    like(await text(detail), /the target is 0\.(0999?|1) % with 3,100 keys\./,
+         'the curve has the target of all parts');
+
+    const found = async (key) => {
+        await lookUp(page, key);
+
+        const zone = await inZone(page, 'grown');
+
+        await zone.locator('.bits').first().waitFor();
+        return text(zone);
+    };
+
+    like(await found('new'), /^grown maybe present .* All bits of layer 4 are set/,
+         'the bits of a key are those in the last layer');
+
+    // the parts before it have 72 of the 141 lines
+
+    const [, line, all] = /Line (\d+) of (\d+): /.exec(await found('new')) ?? [];
+
+    check('their lines are counted from the beginning of the filter',
+          +all === 141 && +line < 141 && +line >= 72,
+         `is ${line} of ${all}`);
+    like(await found('key1'), /^grown maybe present .* of layer 4 (is|are) not set, so this layer lacks the key\. An earlier part may have it\./,
+         'a key that the base has is present, though its bits in the last layer'
+         + ' are not set');
+}
+
+
 async function changes(page, watched) {
     const dialog = page.getByRole('dialog');
     const count = () => card(page, 'seen').getByRole('meter')
@@ -708,7 +790,7 @@ async function removals(page, hostile, mine) {
 
     await choose(page, 'seen');
     await page.locator('#detail .facts div')
-        .filter({ hasText: /^Removed keys\s*[1-9][\d,]* of at most 10,000$/ })
+        .filter({ hasText: /^Removed and learned keys\s*[1-9][\d,]* of at most 10,000$/ })
         .waitFor();
     check('the details have the number of removed keys', true);
 
@@ -855,7 +937,7 @@ async function troubles(browser) {
          /helper process has been silent for \d+ s/,
          'a card says that the helper is silent');
     is(await page.locator('#summary').innerText(),
-       '6 of 6 zones need attention',
+       '7 of 7 zones need attention',
        'all zones are in trouble while the helper is silent');
     await nginx('wake');
     await page.locator('.card.good h3', { hasText: 'items' }).waitFor();
@@ -977,8 +1059,69 @@ async function clears(browser) {
     is(await outcome(page), 'No key is removed any more.',
        'the removed keys are restored');
 
+    await forgets(page);
+
     watched.quiet('clearing causes no error');
     await context.close();
+}
+
+
+// Returns the number of learned keys of zone items, as the endpoint has it.
+
+async function learned() {
+    const response = await fetch(`${address}/bloom/zones/items`);
+
+    return (await response.json()).removals.learned;
+}
+
+
+// Makes zone items learn a key, and forget it.
+
+async function forgets(page) {
+    const shown = (number) => page.locator('#detail .facts div')
+        .filter({ hasText: new RegExp(`^Learned keys\\s*${number} of at most`
+                                      + ' 5,000$') });
+
+    for (let i = 0; i < 600 && await learned() === 0; i++) {
+        await fetch(`${address}/learn?id=gone`);
+        await page.waitForTimeout(100);
+    }
+
+    await choose(page, 'items');
+    await shown(1).waitFor();
+    check('the details have the number of learned keys', true);
+
+    await lookUp(page, 'gone');
+    like(await text(await inZone(page, 'items')),
+         /^items absent .*gone absent, learned/,
+         'the page says that a key is a learned one');
+    is(await text(page.locator('#why .verdict')
+                      .filter({ hasText: 'zone items' }).first()),
+       'Rejected with 404 because zone items does not find it: gone is a '
+       + 'learned key: the backend did not know it',
+       'the page says why it is rejected');
+    await accessible(page, 'an answer about a learned key');
+
+    await press(page, 'Forget learned keys');
+    is(await page.getByRole('dialog').getByRole('heading').innerText(),
+       'Forget all learned keys of items?',
+       'the page asks before a zone forgets its learned keys');
+    like(await page.locator('#confirm-text').innerText(),
+         /false positives that the backend did not know.*Nothing else changes/,
+         'the question says what is forgotten');
+    await press(page, 'Cancel');
+    is(await outcome(page), 'Nothing was changed.', 'Cancel forgets nothing');
+    is(await learned(), 1, 'the key is still a learned one');
+
+    await press(page, 'Forget learned keys');
+    await press(page, 'Forget them');
+    is(await outcome(page), 'The learned keys are forgotten.',
+       'the learned keys are forgotten');
+    await shown(0).waitFor();
+    is(await learned(), 0, 'the zone has no learned key any more');
+    await lookUp(page, 'gone');
+    like(await text(await inZone(page, 'items')), /^items maybe present /,
+         'the key is present again');
 }
 
 

@@ -36,6 +36,7 @@ typedef struct {
                                             other exceptions, before */
     int                 others;          /* there were other exceptions */
     double              error;           /* standard error of items */
+    double              fpr;             /* with the keys added */
     int                 written;
 } add_t;
 
@@ -88,13 +89,13 @@ count_imported(add_t *add)
 
     image = &add->old.image;
     census = image_read_census(image, add->old.words);
-    items = bloom_census_items(&census, &image->geometry);
+    items = bloom_census_items(&census);
     most = image->items + add->counts.received;
 
     image->items = items < image->items ? image->items
                    : items > most ? most : items;
     image->flags |= BLOOM_IMAGE_ESTIMATED;
-    add->error = bloom_geometry_items_error(&image->geometry, image->items);
+    add->error = bloom_image_items_error(image);
 }
 
 
@@ -118,8 +119,7 @@ insert(add_t *add)
                               &add->added);
 
     if (image->flags & BLOOM_IMAGE_ESTIMATED) {
-        add->error = bloom_geometry_items_error(&image->geometry,
-                                                image->items);
+        add->error = bloom_image_items_error(image);
     }
 
     if (add->added == 0) {
@@ -130,7 +130,7 @@ insert(add_t *add)
 
     if (add->added != distinct) {
         census = image_read_census(image, add->old.words);
-        fpr = fmin(bloom_census_fpr(&census, &image->geometry), 0.999999);
+        fpr = fmin(bloom_census_fpr(&census), 0.999999);
 
         new = (uint64_t) fmin((double) add->added / (1 - fpr) + 0.5,
                               (double) distinct);
@@ -144,6 +144,26 @@ insert(add_t *add)
 
     keystore_insert(add->from.store, &image->geometry, add->old.words,
                     add->from.threads);
+}
+
+
+/* Estimates the rate from the number of keys; with layers, from the bits,
+ * because the number of keys in each part is not known. */
+static void
+estimate_rate(add_t *add)
+{
+    bloom_census_t  census;
+    bloom_image_t  *image;
+
+    image = &add->old.image;
+
+    if (image->geometry.layers == 0) {
+        add->fpr = bloom_image_fpr(image, image->items);
+
+    } else {
+        census = image_read_census(image, add->old.words);
+        add->fpr = bloom_census_fpr(&census);
+    }
 }
 
 
@@ -193,11 +213,12 @@ add_keys(add_t *add, char **names, int n)
         rc = key_options_write_exceptions(from, &add->counts);
     }
 
-    if (rc == CLI_OK
-        && (add->added != 0 || add->as_of > image->as_of
-            || bloom_exceptions_count(&add->old.removed.set) != add->removed))
-    {
+    /* a key that was present as a false positive may be a learned key of a zone,
+     * which forgets it when it loads an image with another build id */
 
+    if (rc == CLI_OK
+        && (add->counts.received != 0 || add->as_of > image->as_of))
+    {
         if (add->as_of != 0) {
             image->as_of = add->as_of;
         }
@@ -209,13 +230,6 @@ add_keys(add_t *add, char **names, int n)
         if (rc == CLI_OK && !from->quiet) {
             image_write_warn_secret(image, &out);
         }
-
-    } else if (rc == CLI_OK && output_check(&out) != 0) {
-
-        /* the keys were present in the image that is gone, so that this
-         * addition would be lost */
-
-        rc = CLI_ERROR;
     }
 
     output_discard(&out);
@@ -242,7 +256,7 @@ report(const add_t *add, double seconds)
         kinds = removed_keys_kinds(&add->old.removed);
 
         json_begin(&json, 0);
-        image_json(&json, path, image, &kinds, add->error);
+        image_json(&json, path, image, &kinds, add->error, add->fpr);
         json_bool(&json, "written", add->written);
         json_count(&json, "added", added);
         json_count(&json, "lifted", add->counts.lifted);
@@ -271,8 +285,9 @@ report(const add_t *add, double seconds)
         printf(" +- %.0f", ceil(add->error));
     }
 
-    printf(" distinct, capacity %" PRIu64 ", %s%s\n", image->capacity,
-           image_write_show_rate(rate, image),
+    printf(" distinct, capacity %" PRIu64 ", %s%s\n",
+           bloom_image_capacity(image),
+           image_write_show_rate(rate, image, add->fpr),
            add->written ? "" : "; the image is unchanged");
 
     key_options_report(&add->from, &add->counts, 0, path);
@@ -307,9 +322,15 @@ run(char **operands, int n, void *values)
     }
 
     if (rc == CLI_OK) {
+        estimate_rate(add);
+
         if (!add->from.quiet) {
-            image_write_warn_full(&add->old.image,
-                                  "rebuild the image with a larger -n");
+            image_write_warn_full(&add->old.image, add->fpr,
+                                  add->old.image.geometry.layers != 0
+                                  ? "rebuild the image from all keys, or load "
+                                    "it into a zone with a larger max_keys= "
+                                    "and add keys there"
+                                  : "rebuild the image with a larger -n");
         }
 
         report(add, progress_end(&clock));
@@ -327,7 +348,7 @@ static add_t  values = { .from = KEY_OPTIONS_DEFAULTS, .old = { .fd = -1 } };
 static const command_member_t  members[] = {
     { NULL, "all members that info has for an image, and:" },
     { "written",
-      "true if a new image was written, false if the old one was kept" },
+      "true if a new image was written, false if there was no key to add" },
     { "added", "the number of distinct keys that were absent before" },
     { "lifted",
       "the number of these keys that had been removed or were exceptions, "
@@ -346,18 +367,23 @@ const command_t  cmd_add = {
         "Adds keys to an image. The keys come from files or, if no file is "
         "named or its name is \"-\", from standard input. Files are read as by "
         "\"ngx-bloom build\", and keys are converted to the image's key form. "
-        "A new image replaces the old one, whole or not at all. If all keys "
-        "are present already, the old image is kept. A removed key that is "
-        "added is no longer removed, and an exception of --except is no longer "
-        "an exception. Other good keys of --except may be found in an image "
-        "with more keys; to prevent that, build it again with --except.\n\n"
+        "A new image replaces the old one, whole or not at all, also if all "
+        "keys were present already: nginx may have learned some of them as "
+        "false positives, and forgets that when it loads a new image. A "
+        "removed key that is added is no longer removed, and an exception of "
+        "--except is no longer an exception. Other good keys of --except may "
+        "be found in an image with more keys; to prevent that, build it again "
+        "with --except.\n\n"
         "Several additions to the same image wait for each other. If another "
         "program replaces the image meanwhile, nothing is added and the exit "
         "status is 2: try again.\n\n"
         "The number of distinct keys in the new image is exact if it was "
         "exact before and all keys to add were absent; otherwise it is "
         "estimated. If it exceeds the image's capacity, a warning tells which "
-        "false-positive rate to expect.",
+        "false-positive rate to expect.\n\n"
+        "An image with layers, copied from a zone that grows, gets no further "
+        "layer: its keys are added to the last one. To let it grow, load it "
+        "into a zone with max_keys= and add the keys there.",
     .options = options,
     .values = &values,
     .members = members,

@@ -127,7 +127,11 @@ take_like(build_t *build)
                           bloom_form_name(like.image.key_form));
     }
 
+    /* a new image begins without layers, and can be merged with those that have
+     * the same base */
+
     image->geometry = like.image.geometry;
+    image->geometry.layers = 0;
     image->hasher = like.image.hasher;
     image->key_form = like.image.key_form;
     image->capacity = like.image.capacity;
@@ -253,10 +257,11 @@ choose_size(build_t *build)
     }
 
     if (!build->from.quiet) {
-        image_write_warn_full(image, build->like
-                                     ? "rebuild the image that --like names, "
-                                       "with an -n for the keys of both"
-                                     : "use a larger -n, or leave out -n");
+        image_write_warn_full(image, bloom_image_fpr(image, image->items),
+                              build->like
+                              ? "rebuild the image that --like names, with an "
+                                "-n for the keys of both"
+                              : "use a larger -n, or leave out -n");
     }
 
     return CLI_OK;
@@ -293,7 +298,7 @@ estimate(bloom_image_t *image, const uint64_t *words, uint64_t received)
     image->flags |= BLOOM_IMAGE_ESTIMATED;
 
     census = image_read_census(image, words);
-    items = bloom_census_items(&census, &image->geometry);
+    items = bloom_census_items(&census);
 
     return items < received ? items : received;
 }
@@ -398,7 +403,8 @@ report(const build_t *build, const collect_counts_t *counts, double seconds)
 
         json_begin(&json, 0);
         image_json(&json, build->output, image, &kinds,
-                   image_json_items_error(image));
+                   image_json_items_error(image),
+                   bloom_image_fpr(image, image->items));
         json_count(&json, "duplicates", counts->received - image->items);
         good_keys_json(&json, &build->good, image);
         key_options_json(&json, &build->from, counts, seconds);
@@ -417,7 +423,8 @@ report(const build_t *build, const collect_counts_t *counts, double seconds)
            bloom_geometry_layout_name(image->geometry.layout),
            format_bytes(bytes, bloom_image_file_size(image)),
            image_json_bits_per_item(image),
-           image_write_show_rate(rate, image));
+           image_write_show_rate(rate, image,
+                                 bloom_image_fpr(image, image->items)));
 
     key_options_report(&build->from, counts,
                        image->flags & BLOOM_IMAGE_ESTIMATED

@@ -235,7 +235,7 @@ export_image(export_t *x)
     /* some formats record the number of keys */
 
     census = image_read_census(image, x->from.words);
-    x->head.items = bloom_census_items(&census, &image->geometry);
+    x->head.items = bloom_census_items(&census);
 
     /* an image that nginx copied may have zeros instead of the header */
 

@@ -79,6 +79,32 @@ print_kind(const char *what, uint64_t n)
 }
 
 
+/* Prints a line for each layer, and what the base and the layers promise
+ * together. */
+static void
+print_layers(const bloom_image_t *image)
+{
+    char                  text[UNITS_LEN];
+    uint32_t              i;
+    const bloom_layer_t  *layer;
+
+    for (i = 0; i < image->geometry.layers; i++) {
+        layer = &image->geometry.layer[i];
+
+        printf("layer %-10" PRIu32 "%" PRIu64 " keys, blocked, %" PRIu64
+               " bits, k %" PRIu32 ", lines %" PRIu32 "\n", i + 1,
+               image->capacity << (i + 1), layer->bits, layer->k,
+               layer->lines);
+    }
+
+    if (image->geometry.layers != 0) {
+        printf("with layers     %" PRIu64 " keys at a false-positive rate of "
+               "%s\n", bloom_image_capacity(image),
+               format_rate(text, bloom_image_promised(image)));
+    }
+}
+
+
 static void
 print_text(const char *path, const bloom_image_t *image,
     const exception_kinds_t *kinds)
@@ -131,6 +157,7 @@ print_text(const char *path, const bloom_image_t *image,
     printf("key form        %s\n", bloom_form_name(image->key_form));
     printf("capacity        %" PRIu64 " keys at a false-positive rate of %s\n",
            image->capacity, format_rate(text, image->fpr));
+    print_layers(image);
     printf("items           %" PRIu64, image->items);
 
     if (image->flags & BLOOM_IMAGE_ESTIMATED) {
@@ -138,7 +165,7 @@ print_text(const char *path, const bloom_image_t *image,
     }
 
     printf("\nestimated rate  %s with these items\n",
-           format_rate(text, bloom_geometry_fpr(g, image->items)));
+           format_rate(text, bloom_image_fpr(image, image->items)));
 
     print_kind("excepted", kinds->excepted);
     print_kind("removed", kinds->removed);
@@ -188,7 +215,8 @@ show(image_read_t *read, int rc, void *data)
     if (info->json) {
         json_begin(&json, info->several);
         image_json(&json, read->path, &read->image, &kinds,
-                   image_json_items_error(&read->image));
+                   image_json_items_error(&read->image),
+                   bloom_image_fpr(&read->image, read->image.items));
         json_end(&json);
 
     } else {
@@ -389,8 +417,9 @@ static const command_member_t  members[] = {
       "the time up to which the keys are complete; null if it is not stated" },
     { "layout",
       "the layout: blocked or classic; an imported filter has another one" },
-    { "bits", "the number of bits in the filter" },
-    { "k", "the number of bits that a key sets" },
+    { "bits",
+      "the number of bits in the filter; if it has layers, in its base" },
+    { "k", "the number of bits that a key sets, in the base" },
     { "lines",
       "layout blocked: the number of cache lines that a key's bits are in; 0 "
       "in other layouts" },
@@ -408,14 +437,16 @@ static const command_member_t  members[] = {
       "chained" },
     { "key_form", "the key form: raw, lower, host or url" },
     { "capacity",
-      "the number of keys that the image has room for at the rate \"fpr\"" },
-    { "fpr", "the false-positive rate at capacity" },
+      "the number of keys that the image has room for at the rate \"fpr\"; if "
+      "it has layers, that its base has room for" },
+    { "fpr", "the false-positive rate at capacity, without layers" },
     { "items", "the number of distinct keys" },
     { "items_estimated",
       "true if \"items\" is an estimate, false if it is exact" },
     { "items_error", "the standard error of \"items\"; 0 if it is exact" },
     { "bits_per_item",
-      "\"bits\" divided by \"items\", or by 1 if there are no items" },
+      "the bits of all parts divided by \"items\", or by 1 if there are no "
+      "items" },
     { "excepted",
       "the number of exceptions that --except of build made: they are absent "
       "although their bits are set" },
@@ -424,7 +455,19 @@ static const command_member_t  members[] = {
       "them" },
     { "learned",
       "the number of exceptions that were learned from a backend" },
-    { "estimated_fpr", "the false-positive rate with this number of items" },
+    { "estimated_fpr",
+      "the false-positive rate with this number of items; if the image has "
+      "layers, info assumes that they were filled one after the other, and "
+      "add and merge compute it from the bits" },
+    { "max_items",
+      "the number of keys that the base and the layers have room for" },
+    { "promised_fpr", "the false-positive rate up to that number of keys" },
+    { "layers",
+      "the number of layers by which the filter has grown; 0 unless the image "
+      "was copied from a zone with max_keys=" },
+    { "parts",
+      "an array of the base and each layer; each has capacity (the number of "
+      "keys it has room for), bits, k and lines" },
     { NULL, "with --removed or --exceptions, for each key:" },
     { "key", "the key; each byte that is not valid UTF-8 is shown as U+FFFD" },
     { "key_hex",
@@ -448,6 +491,10 @@ const command_t  cmd_info = {
         "keys are complete. The key of a siphash image is a secret and is not "
         "shown. This command reads and checks the headers and the exceptions "
         "only; \"ngx-bloom verify\" checks every byte.\n\n"
+        "An image copied from a zone that grows (max_keys=) has layers: further "
+        "filters behind the first one, the base, each for twice as many keys "
+        "as the one before. \"ngx-bloom verify --json\" shows how full each "
+        "is.\n\n"
         "Removed keys are keys that were removed from an nginx zone. An image "
         "of the zone lists them, because its bits cannot be cleared. They are "
         "absent until they are added again. An exception that --except of "

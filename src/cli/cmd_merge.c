@@ -8,11 +8,13 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "cli.h"
 #include "command.h"
 #include "guards.h"
+#include "bloom_census.h"
 #include "image_json.h"
 #include "image_read.h"
 #include "image_write.h"
@@ -30,6 +32,7 @@ typedef struct {
     image_read_t    *images;
     int              n;                  /* images that are open */
     bloom_image_t    image;              /* the result */
+    double           fpr;                /* with its keys */
     uint64_t         least;              /* bounds of its distinct keys */
     uint64_t         most;
     bloom_census_t   census;
@@ -56,6 +59,29 @@ static const option_t  options[] = {
 };
 
 
+/*
+ * Returns NULL if two images can be merged, else what differs.  One may have
+ * more layers than the other: they follow what both have.
+ */
+static const char *
+differs(const bloom_image_t *result, const bloom_image_t *other)
+{
+    bloom_image_t  a, b;
+
+    a = *result;
+    b = *other;
+
+    if (a.geometry.layers < b.geometry.layers) {
+        b.geometry.layers = a.geometry.layers;
+
+    } else {
+        a.geometry.layers = b.geometry.layers;
+    }
+
+    return bloom_image_differs(&a, &b);
+}
+
+
 static void
 take_header(merge_t *merge, const bloom_image_t *image)
 {
@@ -72,6 +98,12 @@ take_header(merge_t *merge, const bloom_image_t *image)
     }
 
     merge->image.flags |= image->flags;
+
+    if (image->geometry.layers > merge->image.geometry.layers) {
+        merge->image.geometry = image->geometry;
+        merge->image.capacity = image->capacity;
+        merge->image.fpr = image->fpr;
+    }
 }
 
 
@@ -124,7 +156,7 @@ open_images(merge_t *merge, output_t *out, char **paths, int n)
             }
         }
 
-        what = bloom_image_differs(&first->image, &other->image);
+        what = differs(&merge->image, &other->image);
 
         if (what != NULL) {
             cli_error("%s: cannot be merged with %s: they differ in %s; "
@@ -226,26 +258,45 @@ merge_removed(merge_t *merge)
 }
 
 
-/* Merges a chunk of all images into `dst`; `other` is a buffer of its size. */
+/* Returns 1 if the number of keys, or their rate, follows from the bits. */
+static int
+needs_census(const merge_t *merge)
+{
+    return merge->least != merge->most || merge->image.geometry.layers != 0;
+}
+
+
+/* Merges a chunk of all images into `dst`; `other` is a buffer of its size.  An
+ * image with fewer layers ends before the others do. */
 static int
 merge_chunk(merge_t *merge, uint64_t chunk, uint64_t *dst, uint64_t *other)
 {
-    int       i, rc;
-    uint64_t  words;
+    int            i, rc;
+    size_t         size;
+    image_read_t  *from;
 
-    words = bloom_image_chunk_size(&merge->image, chunk) / sizeof(uint64_t);
-    rc = image_read_chunk(&merge->images[0], dst);
+    size = bloom_image_chunk_size(&merge->image, chunk);
+    memset(dst, 0, size);
 
-    for (i = 1; i < merge->n && rc == CLI_OK; i++) {
-        rc = image_read_chunk(&merge->images[i], other);
+    for (i = 0, rc = CLI_OK; i < merge->n && rc == CLI_OK; i++) {
+        from = &merge->images[i];
+
+        if (chunk >= bloom_image_chunks(&from->image)) {
+            continue;
+        }
+
+        rc = image_read_chunk(from, other);
 
         if (rc == CLI_OK) {
-            bloom_layout_merge(dst, other, words);
+            bloom_layout_merge(dst, other,
+                               bloom_image_chunk_size(&from->image, chunk)
+                               / sizeof(uint64_t));
         }
     }
 
-    if (rc == CLI_OK && merge->least != merge->most) {
-        bloom_census(&merge->census, &merge->image.geometry, dst, words);
+    if (rc == CLI_OK && needs_census(merge)) {
+        bloom_census(&merge->census, &merge->image.geometry, dst,
+                     size / sizeof(uint64_t));
     }
 
     return rc;
@@ -266,7 +317,7 @@ count_items(merge_t *merge)
         return;
     }
 
-    items = bloom_census_items(&merge->census, &image->geometry);
+    items = bloom_census_items(&merge->census);
 
     image->items = items < merge->least ? merge->least
                    : items > merge->most ? merge->most : items;
@@ -298,6 +349,12 @@ merge_all(merge_t *merge, output_t *out)
     }
 
     count_items(merge);
+
+    /* with layers, how many keys each part has is known from its bits alone */
+
+    merge->fpr = merge->image.geometry.layers == 0
+                 ? bloom_image_fpr(&merge->image, merge->image.items)
+                 : bloom_census_fpr(&merge->census);
 
     refused = rc == CLI_OK ? guards_check(&merge->guards, out->name,
                                           &merge->image, merge->quiet)
@@ -341,7 +398,7 @@ report(const merge_t *merge)
 
     if (merge->json) {
         json_begin(&json, 0);
-        image_json(&json, merge->output, image, &kinds, error);
+        image_json(&json, merge->output, image, &kinds, error, merge->fpr);
         json_count(&json, "images", (uint64_t) merge->n);
         json_count(&json, "lifted", merge->lifted);
         json_end(&json);
@@ -362,7 +419,7 @@ report(const merge_t *merge)
     printf(" distinct, %s, %s, %s",
            bloom_geometry_layout_name(image->geometry.layout),
            format_bytes(bytes, bloom_image_file_size(image)),
-           image_write_show_rate(rate, image));
+           image_write_show_rate(rate, image, merge->fpr));
 
     if (merge->others) {
         printf(", %" PRIu64 " exception%s (%" PRIu64 " excepted, %" PRIu64
@@ -407,7 +464,7 @@ run(char **operands, int n, void *values)
 
     if (rc == CLI_OK) {
         if (!merge->quiet) {
-            image_write_warn_full(&merge->image,
+            image_write_warn_full(&merge->image, merge->fpr,
                                   "rebuild the first image with an -n for all "
                                   "keys, and the others with --like");
             image_write_warn_secret(&merge->image, &out);
@@ -454,6 +511,14 @@ const command_t  cmd_merge = {
         "bits, unless only one of the images has keys. The new image has the "
         "capacity and rate of the first one. It is complete as of the "
         "earliest time that the images state, if all of them state one.\n\n"
+        "An image copied from a zone that grows has layers. It can be merged "
+        "with an image that has fewer layers, or none, if both have the same "
+        "base and the layers of one are the first ones of the other: the new "
+        "image has all layers, and the capacity and rate of the image with "
+        "the most. Bases are merged with bases, and layers with layers, so "
+        "they may become fuller than their room, although the image as a whole "
+        "has room: a warning tells which rate to expect. To avoid that, build "
+        "one image from all lists, or add the keys to the zone.\n\n"
         "A removed key of one image stays removed if it is absent from all "
         "others. If another image has the key, or seems to have it, the key is "
         "present in the new image, so that no key is ever lost. To find that "

@@ -6,9 +6,12 @@
  */
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "bloom_geometry.h"
+#include "bloom_growth.h"
+#include "bloom_image.h"
 #include "cli.h"
 #include "command.h"
 #include "json.h"
@@ -21,6 +24,7 @@ typedef struct {
     double    fpr;
     uint64_t  memory;                    /* bytes */
     uint32_t  layout;                    /* 0: both */
+    uint64_t  max_keys;                  /* 0: the filter does not grow */
     int       json;
 } plan_t;
 
@@ -41,7 +45,12 @@ static const option_t  options[] = {
       "is a few KiB larger",
       .is = "a size", 1, BLOOM_BITS_MAX / 8 },
     OPTIONS_LAYOUT(plan_t,
-      "only this layout, blocked or classic (default: both)"),
+      "only this layout, blocked or classic (default: both; with --max-keys "
+      "blocked)"),
+    { 0, "max-keys", "N", offsetof(plan_t, max_keys), options_take_count,
+      "with -n and -p: the filter grows by layers until it has room for N "
+      "keys, with k, m or g (decimal), as that of a zone with max_keys=",
+      .is = "a number of keys", 1, BLOOM_CAPACITY_MAX },
     { 0, "json", NULL, offsetof(plan_t, json), options_take_flag,
       "print JSON; with both layouts, an object per line" },
     { 0 }
@@ -138,6 +147,159 @@ print_row(const answer_t *answer)
 }
 
 
+/* Computes a filter with layers behind a base of the rate `fpr`. */
+static int
+grow(const plan_t *plan, double fpr, bloom_image_t *image)
+{
+    uint32_t  layout;
+
+    layout = plan->layout ? plan->layout : BLOOM_LAYOUT_BLOCKED;
+
+    memset(image, 0, sizeof(*image));
+    image->capacity = plan->items;
+
+    if (bloom_geometry_size(&image->geometry, layout, plan->items, fpr) == 0
+        && bloom_growth_extend(&image->geometry, plan->items,
+                               bloom_growth_layers(plan->items,
+                                                   plan->max_keys))
+           == 0)
+    {
+        return CLI_OK;
+    }
+
+    cli_error("a filter that grows from %" PRIu64 " to %" PRIu64 " key%s at a "
+              "rate of %g needs more than 1 TiB; use a smaller --max-keys or a "
+              "larger -p", plan->items, plan->max_keys, CLI_S(plan->max_keys),
+              fpr);
+
+    return CLI_ERROR;
+}
+
+
+static void
+print_grown_json(const bloom_image_t *image, int behind)
+{
+    json_t                   json, object;
+    uint32_t                 i;
+    uint64_t                 max_items;
+    bloom_geometry_t         part;
+    const bloom_geometry_t  *g;
+
+    g = &image->geometry;
+    max_items = bloom_image_capacity(image);
+
+    json_begin(&json, 1);
+    json_text(&json, "zone", behind ? "image" : "empty");
+    json_text(&json, "layout", bloom_geometry_layout_name(g->layout));
+    json_count(&json, "items", image->capacity);
+    json_count(&json, "max_items", max_items);
+    json_number(&json, "fpr", bloom_image_fpr(image, max_items));
+    json_count(&json, "filter_bytes", bloom_geometry_bytes(g));
+    json_number(&json, "bits_per_item",
+                8 * (double) bloom_geometry_bytes(g) / (double) max_items);
+    json_count(&json, "layers", g->layers);
+    json_array(&json, "parts");
+
+    for (i = 0; i <= g->layers; i++) {
+        part = bloom_geometry_part(g, i);
+
+        json_object(&object, i == 0);
+        json_count(&object, "capacity", image->capacity << i);
+        json_count(&object, "bits", part.bits);
+        json_count(&object, "k", part.k);
+        json_count(&object, "lines", part.lines);
+        json_count(&object, "filter_bytes", bloom_geometry_bytes(&part));
+        json_number(&object, "fpr",
+                    bloom_geometry_fpr(&part, image->capacity << i));
+        json_object_end();
+    }
+
+    json_array_end();
+    json_end(&json);
+}
+
+
+static void
+print_grown(const bloom_image_t *image)
+{
+    char              name[16], rate[UNITS_LEN], bytes[UNITS_LEN], lines[16];
+    double            n;
+    uint32_t          i;
+    bloom_geometry_t  part;
+
+    printf("part              items         rate      memory  bits/item    k"
+           "  lines\n");
+
+    for (i = 0; i <= image->geometry.layers; i++) {
+        part = bloom_geometry_part(&image->geometry, i);
+        n = (double) (image->capacity << i);
+
+        snprintf(name, sizeof(name), i == 0 ? "base" : "layer %" PRIu32, i);
+        snprintf(lines, sizeof(lines), part.lines ? "%" PRIu32 : "-",
+                 part.lines);
+
+        printf("%-8s %14" PRIu64 " %12s %11s %10.2f %4" PRIu32 " %6s\n", name,
+               image->capacity << i,
+               format_rate(rate, bloom_geometry_fpr(&part,
+                                                    image->capacity << i)),
+               format_bytes(bytes, bloom_geometry_bytes(&part)),
+               (double) part.bits / n, part.k, lines);
+    }
+
+    printf("%-8s %14" PRIu64 " %12s %11s %10.2f\n", "all",
+           bloom_image_capacity(image),
+           format_rate(rate, bloom_image_fpr(image,
+                                             bloom_image_capacity(image))),
+           format_bytes(bytes, bloom_geometry_bytes(&image->geometry)),
+           8 * (double) bloom_geometry_bytes(&image->geometry)
+           / (double) bloom_image_capacity(image));
+}
+
+
+/* Prints the filters of two zones: one that starts empty, whose base and layers
+ * have half of the rate each; and one behind an image with that rate, whose
+ * layers have the same rate again. */
+static int
+run_grown(const plan_t *plan)
+{
+    bloom_image_t  empty, image;
+
+    if (plan->items == 0 || plan->fpr == 0) {
+        return cli_misuse("--max-keys needs -n (keys that the filter begins "
+                          "with room for) and -p (rate)");
+    }
+
+    if (plan->max_keys <= plan->items
+        || bloom_growth_layers(plan->items, plan->max_keys) > BLOOM_LAYERS_MAX)
+    {
+        return cli_misuse("--max-keys \"%" PRIu64 "\": must be more than -n, "
+                          "%" PRIu64 ", and at most %d times as much",
+                          plan->max_keys, plan->items, BLOOM_GROWTH_MAX);
+    }
+
+    if (grow(plan, fmax(plan->fpr / 2, BLOOM_FPR_MIN), &empty) != CLI_OK
+        || grow(plan, plan->fpr, &image) != CLI_OK)
+    {
+        return CLI_ERROR;
+    }
+
+    if (plan->json) {
+        print_grown_json(&empty, 0);
+        print_grown_json(&image, 1);
+        return CLI_OK;
+    }
+
+    printf("a zone that starts empty, with capacity=%" PRIu64 " fpr=%g "
+           "max_keys=%" PRIu64 "\n", plan->items, plan->fpr, plan->max_keys);
+    print_grown(&empty);
+    printf("\na zone with max_keys=%" PRIu64 " and an image built with -n %"
+           PRIu64 " -p %g\n", plan->max_keys, plan->items, plan->fpr);
+    print_grown(&image);
+
+    return CLI_OK;
+}
+
+
 static int
 run(char **operands, int n, void *values)
 {
@@ -152,6 +314,10 @@ run(char **operands, int n, void *values)
     if ((plan->items != 0) + (plan->fpr != 0) + (plan->memory != 0) != 2) {
         return cli_misuse("use two of -n (keys), -p (rate) and -m (memory); "
                           "the third is computed");
+    }
+
+    if (plan->max_keys != 0) {
+        return run_grown(plan);
     }
 
     n = plan->layout ? 1 : 2;
@@ -200,6 +366,19 @@ static const command_member_t  members[] = {
     { "lines",
       "layout blocked: the number of cache lines that a key's bits are in; 0 "
       "in layout classic" },
+    { NULL, "with --max-keys, for each zone, an object with these members, of "
+            "the whole filter, but not bits, k and lines, and:" },
+    { "zone",
+      "empty for a zone that starts empty, image for a zone with an image" },
+    { "max_items",
+      "the number of keys that the filter has room for when it has all its "
+      "layers; \"fpr\" is the rate with this number of keys, and \"items\" the "
+      "number of keys that the base has room for" },
+    { "layers", "the number of layers that the filter may get" },
+    { "parts",
+      "an array of the base and each layer; each has capacity (the number of "
+      "keys it has room for), bits, k, lines, filter_bytes, and fpr, its rate "
+      "with this number of keys" },
     { 0 }
 };
 
@@ -212,12 +391,19 @@ const command_t  cmd_size = {
         "of a filter, the highest number of keys, or the lowest "
         "false-positive rate. Unless its size is configured, a zone of nginx "
         "is about 2.25 times as large as its filter, so that a new image fits "
-        "beside the old one.",
+        "beside the old one.\n\n"
+        "With --max-keys, it shows how a zone with max_keys= grows: the base "
+        "has room for -n keys, and each layer for twice as many as the part "
+        "before. In a zone that starts empty, base and layers have half of the "
+        "rate -p each, so that the rate holds at any number of keys. Behind an "
+        "image with the rate -p, the layers have that rate together, so twice "
+        "-p holds. Memory of layers is used only when the zone has grown.",
     .options = options,
     .values = &values,
     .members = members,
     .examples = "ngx-bloom size -n 10m -p 0.001\n"
                 "ngx-bloom size -n 10m -m 16m\n"
-                "ngx-bloom size -p 1e-6 -m 1g --layout blocked\n",
+                "ngx-bloom size -p 1e-6 -m 1g --layout blocked\n"
+                "ngx-bloom size -n 1m -p 0.001 --max-keys 20m\n",
     .run = run
 };

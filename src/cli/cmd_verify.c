@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bloom_census.h"
 #include "cli.h"
 #include "command.h"
 #include "guards.h"
+#include "bloom_census.h"
 #include "image_json.h"
 #include "image_read.h"
 #include "json.h"
@@ -31,11 +31,7 @@ typedef struct {
 } verify_t;
 
 typedef struct {
-    double    fill_ratio;
-    double    fpr;                       /* of these bits */
-    uint64_t  items;                     /* estimated from the bits */
-    double    items_error;               /* standard error of items */
-
+    bloom_census_t     census;
     exception_kinds_t  kinds;
 } findings_t;
 
@@ -85,22 +81,19 @@ read_chunks(image_read_t *read, bloom_census_t *census)
 static int
 examine(verify_t *verify, image_read_t *read, findings_t *findings)
 {
-    int                      rc;
-    guards_t                *guards;
-    bloom_census_t           census;
-    const bloom_geometry_t  *g;
+    int        rc;
+    guards_t  *guards;
 
-    g = &read->image.geometry;
     guards = &verify->guards;
 
     if (guards->must_have == NULL && guards->must_not_have == NULL) {
-        rc = read_chunks(read, &census);
+        rc = read_chunks(read, &findings->census);
 
     } else {
         rc = image_read_all(read);
 
         if (rc == CLI_OK) {
-            census = image_read_census(&read->image, read->words);
+            findings->census = image_read_census(&read->image, read->words);
         }
     }
 
@@ -108,10 +101,6 @@ examine(verify_t *verify, image_read_t *read, findings_t *findings)
         return rc;
     }
 
-    findings->fill_ratio = bloom_census_fill(&census);
-    findings->fpr = bloom_census_fpr(&census, g);
-    findings->items = bloom_census_items(&census, g);
-    findings->items_error = bloom_geometry_items_error(g, findings->items);
     findings->kinds = removed_keys_kinds(&read->removed);
 
     rc = guards_check(guards, read->path, &read->image, verify->quiet);
@@ -148,10 +137,15 @@ print_json(const verify_t *verify, const image_read_t *read, int rc,
     } else {
         json_text(&json, "result", results[rc]);
         json_count(&json, "items", read->image.items);
-        json_count(&json, "estimated_items", findings->items);
-        json_number(&json, "estimated_items_error", findings->items_error);
-        json_number(&json, "fill_ratio", findings->fill_ratio);
-        json_number(&json, "estimated_fpr", findings->fpr);
+        json_count(&json, "estimated_items",
+                   bloom_census_items(&findings->census));
+        json_number(&json, "estimated_items_error",
+                    bloom_census_items_error(&findings->census));
+        json_number(&json, "fill_ratio", bloom_census_fill(&findings->census));
+        json_number(&json, "estimated_fpr",
+                    bloom_census_fpr(&findings->census));
+        json_number(&json, "promised_fpr", bloom_image_promised(&read->image));
+        image_json_parts(&json, &read->image, &findings->census);
         image_json_kinds(&json, &findings->kinds);
     }
 
@@ -171,15 +165,27 @@ print_kind(uint64_t n, const char *kind)
 static void
 print_text(const image_read_t *read, const findings_t *findings)
 {
-    char  fill[UNITS_LEN], rate[UNITS_LEN];
+    char                   fill[UNITS_LEN], rate[UNITS_LEN];
+    const bloom_census_t  *census;
+
+    census = &findings->census;
 
     visible_name(read->path);
     printf(": ok, %" PRIu64 " item%s, %s of the bits set, false-positive "
-           "rate %s, %" PRIu64 " +- %.0f items estimated from the bits",
-           read->image.items, CLI_S(read->image.items),
-           format_rate(fill, findings->fill_ratio),
-           format_rate(rate, findings->fpr),
-           findings->items, ceil(findings->items_error));
+           "rate %s", read->image.items, CLI_S(read->image.items),
+           format_rate(fill, bloom_census_fill(census)),
+           format_rate(rate, bloom_census_fpr(census)));
+
+    if (read->image.geometry.layers != 0) {
+        printf(", at most %s with %" PRIu64 " items in the base and %" PRIu32
+               " layer%s", format_rate(rate, bloom_image_promised(&read->image)),
+               bloom_image_capacity(&read->image), read->image.geometry.layers,
+               CLI_S(read->image.geometry.layers));
+    }
+
+    printf(", %" PRIu64 " +- %.0f items estimated from the bits",
+           bloom_census_items(census),
+           ceil(bloom_census_items_error(census)));
 
     print_kind(findings->kinds.excepted, "excepted");
     print_kind(findings->kinds.removed, "removed");
@@ -244,6 +250,12 @@ static const command_member_t  members[] = {
     { "estimated_items_error", "the standard error of that estimate" },
     { "fill_ratio", "the part of the bits that is set, from 0 to 1" },
     { "estimated_fpr", "the false-positive rate of these bits" },
+    { "promised_fpr",
+      "the false-positive rate at capacity, with the layers of the image" },
+    { "parts",
+      "an array of the base and each layer of a filter that has grown; each "
+      "has capacity (the number of keys it has room for), bits, k, lines, and, "
+      "from its bits, estimated_items, fill_ratio and estimated_fpr" },
     { "excepted",
       "the number of exceptions that --except of build made, which are absent "
       "although their bits are set" },

@@ -359,10 +359,11 @@ good_conflicts_refuse(const good_search_t *search, const char *output)
                   search->full ? ", and perhaps others" : "");
     }
 
-    cli_error("%s: not written: the lists have %" PRIu64 " key%s by which good "
-              "keys of --except are found; leave %s out with --without, "
-              "correct the file of --except, or use --except-wins", output,
+    cli_error("%s: not written: %" PRIu64 " key%s of the lists match%s good "
+              "keys of --except; leave %s out with --without, correct the file "
+              "of --except, or use --except-wins", output,
               good->conflicts, CLI_S(good->conflicts),
+              good->conflicts == 1 ? "es" : "",
               good->conflicts == 1 ? "it" : "them");
 
     return CLI_ERROR;

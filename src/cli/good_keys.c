@@ -300,6 +300,11 @@ read_good_keys(good_search_t *search)
         rc = check_lines(&counts);
     }
 
+    if (rc == CLI_OK && counts.received == 0) {
+        cli_warn("%s: has no good key, so --except has no effect; check how "
+                 "the file was made", good->names[0]);
+    }
+
     good->received = counts.received;
     good->matched = search->matched;
 
@@ -496,15 +501,13 @@ good_keys_report(const good_keys_t *good, const bloom_image_t *image,
 
     visible_name(file);
     printf(": %" PRIu64 " good key%s, of which the filter matched %" PRIu64
-           "; %" PRIu64 " exception%s, %s", good->received,
+           "; %" PRIu64 " exception%s", good->received,
            CLI_S(good->received), good->matched, image->exceptions,
-           CLI_S(image->exceptions),
-           format_bytes(bytes, image->exceptions_size));
+           CLI_S(image->exceptions));
 
     if (good->conflicts != 0) {
-        printf(", %" PRIu64 " of which %s in the lists", good->conflicts,
-               good->conflicts == 1 ? "is" : "are");
+        printf(" (%" PRIu64 " in the lists)", good->conflicts);
     }
 
-    putchar('\n');
+    printf(", %s\n", format_bytes(bytes, image->exceptions_size));
 }

@@ -14,15 +14,23 @@ double
 image_json_items_error(const bloom_image_t *image)
 {
     return (image->flags & BLOOM_IMAGE_ESTIMATED)
-           ? bloom_geometry_items_error(&image->geometry, image->items) : 0;
+           ? bloom_image_items_error(image) : 0;
 }
 
 
 double
 image_json_bits_per_item(const bloom_image_t *image)
 {
-    return (double) image->geometry.bits
-           / (double) (image->items != 0 ? image->items : 1);
+    uint32_t  i;
+    uint64_t  bits;
+
+    bits = image->geometry.bits;
+
+    for (i = 0; i < image->geometry.layers; i++) {
+        bits += image->geometry.layer[i].bits;
+    }
+
+    return (double) bits / (double) (image->items != 0 ? image->items : 1);
 }
 
 
@@ -36,8 +44,46 @@ image_json_kinds(json_t *json, const exception_kinds_t *kinds)
 
 
 void
+image_json_parts(json_t *json, const bloom_image_t *image,
+    const bloom_census_t *census)
+{
+    json_t            object;
+    uint32_t          i;
+    bloom_geometry_t  part;
+
+    json_array(json, "parts");
+
+    for (i = 0; i <= image->geometry.layers; i++) {
+        part = image->geometry.layers == 0
+               ? image->geometry : bloom_geometry_part(&image->geometry, i);
+
+        json_object(&object, i == 0);
+        json_count(&object, "capacity", image->capacity << i);
+        json_count(&object, "bits", part.bits);
+        json_count(&object, "k", part.k);
+        json_count(&object, "lines", part.lines);
+
+        if (census != NULL && image->geometry.layers == 0) {
+            json_count(&object, "estimated_items", bloom_census_items(census));
+            json_number(&object, "fill_ratio", bloom_census_fill(census));
+            json_number(&object, "estimated_fpr", bloom_census_fpr(census));
+
+        } else if (census != NULL) {
+            json_count(&object, "estimated_items", census->part[i].items);
+            json_number(&object, "fill_ratio", census->part[i].fill);
+            json_number(&object, "estimated_fpr", census->part[i].fpr);
+        }
+
+        json_object_end();
+    }
+
+    json_array_end();
+}
+
+
+void
 image_json(json_t *json, const char *path, const bloom_image_t *image,
-    const exception_kinds_t *kinds, double items_error)
+    const exception_kinds_t *kinds, double items_error, double fpr)
 {
     char                     time[UNITS_LEN];
     const bloom_geometry_t  *g;
@@ -89,5 +135,9 @@ image_json(json_t *json, const char *path, const bloom_image_t *image,
     json_number(json, "items_error", items_error);
     image_json_kinds(json, kinds);
     json_number(json, "bits_per_item", image_json_bits_per_item(image));
-    json_number(json, "estimated_fpr", bloom_geometry_fpr(g, image->items));
+    json_number(json, "estimated_fpr", fpr);
+    json_count(json, "max_items", bloom_image_capacity(image));
+    json_number(json, "promised_fpr", bloom_image_promised(image));
+    json_count(json, "layers", g->layers);
+    image_json_parts(json, image, NULL);
 }

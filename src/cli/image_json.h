@@ -8,16 +8,21 @@
 #ifndef IMAGE_JSON_H
 #define IMAGE_JSON_H
 
-#include "bloom_image.h"
+#include "bloom_census.h"
 #include "json.h"
 #include "removed_keys.h"
 
 
 /* Prints the image's file and header; `kinds` are those of its exceptions, or
  * NULL: none; `items_error` is the standard error of the number of items, 0 if
- * it is exact. */
+ * it is exact; `fpr` is the rate with these items. */
 void image_json(json_t *json, const char *path, const bloom_image_t *image,
-    const exception_kinds_t *kinds, double items_error);
+    const exception_kinds_t *kinds, double items_error, double fpr);
+
+/* Prints the base and the layers: how many keys each has room for, and its
+ * dimensions.  If there is a census, it is printed, too. */
+void image_json_parts(json_t *json, const bloom_image_t *image,
+    const bloom_census_t *census);
 
 /* Prints how many exceptions have each kind. */
 void image_json_kinds(json_t *json, const exception_kinds_t *kinds);

@@ -17,14 +17,14 @@
 
 const char *
 image_write_show_rate(char text[IMAGE_WRITE_RATE_LEN],
-    const bloom_image_t *image)
+    const bloom_image_t *image, double fpr)
 {
     char  now[UNITS_LEN], full[UNITS_LEN];
 
-    format_rate(now, bloom_geometry_fpr(&image->geometry, image->items));
-    format_rate(full, image->fpr);
+    format_rate(now, fpr);
+    format_rate(full, bloom_image_promised(image));
 
-    if (image->items == image->capacity || strcmp(now, full) == 0) {
+    if (image->items == bloom_image_capacity(image) || strcmp(now, full) == 0) {
         snprintf(text, IMAGE_WRITE_RATE_LEN, "false-positive rate %s", now);
 
     } else {
@@ -37,26 +37,37 @@ image_write_show_rate(char text[IMAGE_WRITE_RATE_LEN],
 
 
 void
-image_write_warn_full(const bloom_image_t *image, const char *advice)
+image_write_warn_full(const bloom_image_t *image, double fpr,
+    const char *advice)
 {
-    char  rate[UNITS_LEN], promised[UNITS_LEN];
+    char      rate[UNITS_LEN], promised[UNITS_LEN];
+    uint64_t  capacity;
 
-    if (image->items <= image->capacity
-        || bloom_geometry_fpr(&image->geometry, image->items) <= image->fpr)
+    capacity = bloom_image_capacity(image);
+
+    if (fpr <= bloom_image_promised(image)
+        || (image->items <= capacity && image->geometry.layers == 0))
     {
         return;
     }
 
-    format_rate(rate, bloom_geometry_fpr(&image->geometry, image->items));
-    format_rate(promised, image->fpr);
+    format_rate(rate, fpr);
+    format_rate(promised, bloom_image_promised(image));
 
     if (strcmp(rate, promised) == 0) {
         return;
     }
 
+    if (image->items <= capacity) {
+        cli_warn("the base or a layer has more keys than it has room for: "
+                 "expect a false-positive rate of about %s, not the promised "
+                 "%s; %s", rate, promised, advice);
+        return;
+    }
+
     cli_warn("%" PRIu64 " distinct keys exceed the capacity of %" PRIu64
              ": expect a false-positive rate of about %s, not the promised "
-             "%s; %s", image->items, image->capacity, rate, promised, advice);
+             "%s; %s", image->items, capacity, rate, promised, advice);
 }
 
 

@@ -44,15 +44,17 @@ int image_write_end(image_write_t *write, const uint8_t *origin,
     const removed_keys_t *removed, int failed);
 
 /* Returns "false-positive rate now 8.3e-08 %, at capacity 0.01 %", or one rate
- * if the image is full. */
+ * if the image is full.  `fpr` is the rate now. */
 #define IMAGE_WRITE_RATE_LEN  192
 
 const char *image_write_show_rate(char text[IMAGE_WRITE_RATE_LEN],
-    const bloom_image_t *image);
+    const bloom_image_t *image, double fpr);
 
-/* Warns if the image has more items than its capacity and so exceeds its
- * false-positive rate.  The warning ends with `advice`. */
-void image_write_warn_full(const bloom_image_t *image, const char *advice);
+/* Warns if the image has more items than it has room for, in all or in a part
+ * of its layers, and so exceeds its false-positive rate: `fpr` is the rate now.
+ * The warning ends with `advice`. */
+void image_write_warn_full(const bloom_image_t *image, double fpr,
+    const char *advice);
 
 /* Warns if the image contains a secret and everybody may read it. */
 void image_write_warn_secret(const bloom_image_t *image, const output_t *out);

@@ -65,11 +65,11 @@ import_findings_measure(import_findings_t *findings, bloom_foreign_t *f,
 
     census = image_read_census(image, words);
 
-    image->items = bloom_census_items(&census, &image->geometry);
+    image->items = bloom_census_items(&census);
     image->origin_items = image->items;
 
     findings->fill_ratio = bloom_census_fill(&census);
-    findings->estimated_fpr = bloom_census_fpr(&census, &image->geometry);
+    findings->estimated_fpr = bloom_census_fpr(&census);
     findings->found = probe(image, words);
     findings->measured_fpr = (double) findings->found / IMPORT_FINDINGS_PROBES;
 }
@@ -142,7 +142,8 @@ import_findings_json(const import_findings_t *findings,
 
     json_begin(&json, 0);
     image_json(&json, output, &f->image, NULL,
-               image_json_items_error(&f->image));
+               image_json_items_error(&f->image),
+               bloom_image_fpr(&f->image, f->image.items));
 
     if (f->claimed != BLOOM_FOREIGN_UNKNOWN) {
         json_count(&json, "items_claimed", f->claimed);

@@ -63,8 +63,9 @@ const option_t  key_options[] = {
       "json: the output of \"ngx-bloom journal --keys --json\"" },
     { 0, "exceptions", "FILE", offsetof(collect_options_t, exceptions),
       options_take_text,
-      "write the exceptions of the lists, such as @@||good.example^, to this "
-      "file, one canonical key on each line (default: skip them)" },
+      "with --from: write the exceptions of the lists, such as "
+      "@@||good.example^, to this file, one canonical key on each line "
+      "(default: skip them)" },
     { 0, "without", "FILE", offsetof(collect_options_t, without),
       options_take_text,
       "leave out the keys in this file, which is read as with --from lines; "
@@ -202,10 +203,18 @@ key_options_begin(collect_options_t *options, const bloom_image_t *image,
         return CLI_ERROR;
     }
 
-    if (options->exceptions != NULL
-        && spare_exceptions(options, out, *names, *n) != CLI_OK)
-    {
-        return CLI_ERROR;
+    if (options->exceptions != NULL) {
+
+        /* perhaps --except was meant, whose file must not be replaced */
+
+        if (options->list.kind == LISTFORMAT_KEYS) {
+            return cli_misuse("--exceptions needs --from LIST: without it, "
+                              "every line is a key");
+        }
+
+        if (spare_exceptions(options, out, *names, *n) != CLI_OK) {
+            return CLI_ERROR;
+        }
     }
 
     options->key_form = image->key_form;

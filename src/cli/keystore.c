@@ -808,15 +808,18 @@ void
 keystore_insert(keystore_t *store, const bloom_geometry_t *g,
     uint64_t *words, unsigned threads)
 {
-    int        near;
-    share_t   *share, seam;
-    unsigned   i;
+    int                near;
+    share_t           *share, seam;
+    unsigned           i;
+    bloom_geometry_t   last;
 
-    /* with one line per key, only adjacent partitions share a line */
+    /* keys go to the last part; with one line per key, only adjacent partitions
+     * share a line */
 
-    near = g->layout == BLOOM_LAYOUT_BLOCKED && g->lines == 1;
+    last = bloom_geometry_part(g, bloom_geometry_parts(g) - 1);
+    near = last.layout == BLOOM_LAYOUT_BLOCKED && last.lines == 1;
 
-    if (near && g->bits / BLOOM_LINE_BITS < 2 * PARTITIONS) {
+    if (near && last.bits / BLOOM_LINE_BITS < 2 * PARTITIONS) {
         threads = 1;
     }
 

@@ -381,6 +381,16 @@ refuse(entries_t *entries, int c, const char *word)
 }
 
 
+/* Returns 1 if a word is only the beginning of the long option for which
+ * getopt_long() took it.  Such a word may be the name of another command's
+ * option: "--except" reads a file, and "--exceptions" replaces one. */
+static int
+is_abbreviated(const option_t *option, const char *word)
+{
+    return strcspn(word, "=") != 2 + strlen(option->name);
+}
+
+
 static int
 missing(const option_t *option)
 {
@@ -396,7 +406,7 @@ options_parse(const option_t *table, void *values, int argc, char **argv,
     int *first)
 {
     int              c, i;
-    char             letters[3 * OPTIONS_MAX], *p;
+    char             letters[3 * OPTIONS_MAX], *p, *word;
     entry_t         *entry;
     entries_t        entries;
     const option_t  *option;
@@ -433,6 +443,12 @@ options_parse(const option_t *table, void *values, int argc, char **argv,
         }
 
         entry = find(&entries, c);
+
+        word = argv[optind - (optarg == argv[optind - 1] ? 2 : 1)];
+
+        if (c >= LONG && is_abbreviated(entry->option, word)) {
+            return cli_misuse("unknown option \"%s\"", word);
+        }
 
         if (entry->option == &help_option) {
             return OPTIONS_HELP;

@@ -336,7 +336,8 @@ is_source(const output_t *out, const char *path)
 }
 
 
-int
+/* Checks what output_made_of() demands.  Returns 0, or -1 after a message. */
+static int
 output_check(const output_t *out)
 {
     /* check its own name, too: a link in it may lead elsewhere now */

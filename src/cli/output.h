@@ -52,9 +52,6 @@ void output_made_of(output_t *out, const struct stat *source);
  * file.  A file that is replaced keeps its mode. */
 void output_secret(output_t *out);
 
-/* Checks what output_made_of() demands.  Returns 0, or -1 after a message. */
-int output_check(const output_t *out);
-
 /* Removes the temporary file; does nothing after a commit. */
 void output_discard(output_t *out);
 

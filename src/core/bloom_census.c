@@ -1,91 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A census counts what the rate of the filter's layout depends on: all bits,
- * the sectors of each line, or the bits of each link.
+ * A census counts what the rate of each part of the filter depends on: all its
+ * bits, or the sectors of each line.
  */
 
 #include <math.h>
-#include <string.h>
 
 #include "bloom_census.h"
 #include "bloom_layout.h"
 
 
-static void
-count_bits_set(bloom_census_t *census, const uint64_t *words, uint64_t n)
-{
-    census->words += n;
-    census->bits_set += bloom_layout_bits_set(words, n);
-}
-
-
-/* Returns the geometry of a link as a filter of its own. */
-static bloom_geometry_t
-link_geometry(const bloom_link_t *link)
-{
-    bloom_geometry_t  g;
-
-    memset(&g, 0, sizeof(g));
-
-    g.layout = BLOOM_LAYOUT_DOUBLE;
-    g.k = link->k;
-    g.bits = link->bits;
-
-    return g;
-}
-
-
-/* Continues in the link where the last call ended.  At the end of a link, its
- * items and its rate are added to the sums. */
-static void
-count_links(bloom_census_t *census, const bloom_geometry_t *g,
-    const uint64_t *words, uint64_t n)
-{
-    double            rate;
-    uint32_t          i;
-    uint64_t          end, part;
-    bloom_geometry_t  one;
-
-    for (end = 0, i = 0; i < g->links && n != 0; i++) {
-
-        end += bloom_geometry_whole_lines(g->link[i].bits) / 64;
-
-        if (census->words >= end) {
-            continue;
-        }
-
-        part = end - census->words < n ? end - census->words : n;
-
-        count_bits_set(census, words, part);
-
-        words += part;
-        n -= part;
-
-        if (census->words == end) {
-            one = link_geometry(&g->link[i]);
-
-            census->padding += bloom_geometry_whole_lines(one.bits) - one.bits;
-
-            census->items += bloom_geometry_items(&one,
-                                                  census->bits_set
-                                                  - census->closed);
-
-            rate = bloom_geometry_classic_fpr(&one, (double) (census->bits_set
-                                                              - census->closed)
-                                                    / (double) one.bits);
-
-            census->matches += log1p(-fmin(rate, 1 - 1e-15));
-            census->closed = census->bits_set;
-        }
-    }
-}
-
-
 /* Counts the bits in each sector of a blocked filter; `sector` is the number of
  * words in a sector. */
 static inline __attribute__((always_inline)) void
-count_sectors(bloom_census_t *census, const uint64_t *words, uint64_t n,
+count_sectors(bloom_census_part_t *part, const uint64_t *words, uint64_t n,
     uint32_t sector)
 {
     double           match;
@@ -102,10 +31,10 @@ count_sectors(bloom_census_t *census, const uint64_t *words, uint64_t n,
             }
 
             match *= bits_set / (64.0 * sector);
-            census->bits_set += bits_set;
+            part->bits_set += bits_set;
         }
 
-        census->matches += match;
+        part->matches += match;
     }
 }
 
@@ -114,14 +43,14 @@ count_sectors(bloom_census_t *census, const uint64_t *words, uint64_t n,
 
 __attribute__((target("popcnt")))
 static void
-count_sectors_popcnt(bloom_census_t *census, const uint64_t *words, uint64_t n,
-    uint32_t sector)
+count_sectors_popcnt(bloom_census_part_t *part, const uint64_t *words,
+    uint64_t n, uint32_t sector)
 {
     if (sector == 1) {
-        count_sectors(census, words, n, 1);
+        count_sectors(part, words, n, 1);
 
     } else {
-        count_sectors(census, words, n, sector);
+        count_sectors(part, words, n, sector);
     }
 }
 
@@ -129,17 +58,54 @@ count_sectors_popcnt(bloom_census_t *census, const uint64_t *words, uint64_t n,
 
 
 static void
-count_lines(bloom_census_t *census, const uint64_t *words, uint64_t n,
+count_lines(bloom_census_part_t *part, const uint64_t *words, uint64_t n,
     uint32_t sector)
 {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("popcnt")) {
-        count_sectors_popcnt(census, words, n, sector);
+        count_sectors_popcnt(part, words, n, sector);
         return;
     }
 #endif
 
-    count_sectors(census, words, n, sector);
+    count_sectors(part, words, n, sector);
+}
+
+
+/* Returns the rate of a part from the bits that were counted in it. */
+static double
+part_fpr(const bloom_census_part_t *part, const bloom_geometry_t *g)
+{
+    double    rate, one;
+    uint32_t  j;
+
+    if (g->layout != BLOOM_LAYOUT_BLOCKED) {
+        return bloom_geometry_classic_fpr(g, part->fill);
+    }
+
+    one = part->matches * BLOOM_LINE_WORDS / (double) part->words;
+
+    for (rate = 1, j = 0; j < g->lines; j++) {
+        rate *= one;
+    }
+
+    return rate;
+}
+
+
+/* Ends a part whose words are all counted. */
+static void
+end_part(bloom_census_t *census, bloom_census_part_t *part,
+    const bloom_geometry_t *g)
+{
+    part->items = bloom_geometry_items(g, part->bits_set);
+    part->error = bloom_geometry_items_error(g, part->items);
+    part->fill = (double) part->bits_set / (double) g->bits;
+    part->fpr = part_fpr(part, g);
+
+    census->bits_set += part->bits_set;
+    census->padding += bloom_geometry_whole_lines(g->bits) - g->bits;
+    census->parts++;
 }
 
 
@@ -147,24 +113,34 @@ void
 bloom_census(bloom_census_t *census, const bloom_geometry_t *g,
     const uint64_t *words, uint64_t n)
 {
-    if (g->layout == BLOOM_LAYOUT_LINKS) {
-        count_links(census, g, words, n);
-        return;
-    }
+    uint64_t              size, some;
+    bloom_geometry_t      one;
+    bloom_census_part_t  *part;
 
-    if (g->layout != BLOOM_LAYOUT_BLOCKED) {
-        count_bits_set(census, words, n);
+    while (n != 0 && census->parts < bloom_geometry_parts(g)) {
+        part = &census->part[census->parts];
+        one = bloom_geometry_part(g, census->parts);
+        size = bloom_geometry_bytes(&one) / 8;
+        some = size - part->words;
+        some = some < n ? some : n;
 
-        if (census->words == bloom_geometry_whole_lines(g->bits) / 64) {
-            census->padding = bloom_geometry_whole_lines(g->bits) - g->bits;
+        if (one.layout == BLOOM_LAYOUT_BLOCKED) {
+            count_lines(part, words, some,
+                        BLOOM_LINE_WORDS * one.lines / one.k);
+
+        } else {
+            part->bits_set += bloom_layout_bits_set(words, some);
         }
 
-        return;
+        words += some;
+        n -= some;
+        census->words += some;
+        part->words += some;
+
+        if (part->words == size) {
+            end_part(census, part, &one);
+        }
     }
-
-    census->words += n;
-
-    count_lines(census, words, n, BLOOM_LINE_WORDS * g->lines / g->k);
 }
 
 
@@ -179,33 +155,43 @@ bloom_census_fill(const bloom_census_t *census)
 
 
 uint64_t
-bloom_census_items(const bloom_census_t *census, const bloom_geometry_t *g)
+bloom_census_items(const bloom_census_t *census)
 {
-    return g->layout == BLOOM_LAYOUT_LINKS
-           ? census->items : bloom_geometry_items(g, census->bits_set);
+    uint32_t  i;
+    uint64_t  items;
+
+    for (items = 0, i = 0; i < census->parts; i++) {
+        items += census->part[i].items;
+    }
+
+    return items;
 }
 
 
 double
-bloom_census_fpr(const bloom_census_t *census, const bloom_geometry_t *g)
+bloom_census_items_error(const bloom_census_t *census)
 {
-    double    rate, one;
-    uint32_t  j;
+    double    error;
+    uint32_t  i;
 
-    if (g->layout == BLOOM_LAYOUT_LINKS) {
-        return -expm1(census->matches);
+    for (error = 0, i = 0; i < census->parts; i++) {
+        error = hypot(error, census->part[i].error);
     }
 
-    if (g->layout != BLOOM_LAYOUT_BLOCKED) {
-        return bloom_geometry_classic_fpr(g, bloom_census_fill(census));
+    return error;
+}
+
+
+double
+bloom_census_fpr(const bloom_census_t *census)
+{
+    double    none, rate;
+    uint32_t  i;
+
+    for (none = 0, i = 0; i < census->parts; i++) {
+        rate = census->part[i].fpr;
+        none += rate < 1 ? log1p(-rate) : -INFINITY;
     }
 
-    one = census->words ? census->matches * BLOOM_LINE_WORDS / census->words
-                        : 0;
-
-    for (rate = 1, j = 0; j < g->lines; j++) {
-        rate *= one;
-    }
-
-    return rate;
+    return 0 - expm1(none);
 }

@@ -296,6 +296,17 @@ bloom_exceptions_find(const bloom_exceptions_t *set, const void *data,
 }
 
 
+int
+bloom_exceptions_contains(const bloom_exceptions_t *set, const void *data,
+    size_t len)
+{
+    place_t  place;
+
+    return bloom_exceptions_count(set) != 0
+           && find(set, bloom_exceptions_hash(set, data, len), &place);
+}
+
+
 void
 bloom_exceptions_prefetch(const bloom_exceptions_t *set, bloom_hash_t hash)
 {
@@ -569,6 +580,23 @@ away_lower(bloom_exceptions_line_t *home)
 }
 
 
+/* Counts a change of the kinds of a key of `len` bytes. */
+static void
+count_learned(const bloom_exceptions_t *set, uint32_t before, uint32_t after,
+    size_t len)
+{
+    unsigned  was, is;
+
+    was = (before >> CELL_BITS & BLOOM_EXCEPTION_LEARNED) != 0;
+    is = (after >> CELL_BITS & BLOOM_EXCEPTION_LEARNED) != 0;
+
+    if (is != was) {
+        add(&set->head->learned,
+            ((uint64_t) is - was) * (1 + (bloom_exceptions_cells(len) << 32)));
+    }
+}
+
+
 /*
  * Gives a key that is in the set further kinds, and the time and the position.
  * Returns 1; 0 if another process has dropped the key meanwhile.
@@ -597,6 +625,10 @@ update(const bloom_exceptions_t *set, const place_t *place, uint64_t h1,
         /* void */
     }
 
+    if (old != 0) {
+        count_learned(set, old, old | kinds << CELL_BITS, exception->key.len);
+    }
+
     return __atomic_load_n(&place->line->hash[place->slot].h1, __ATOMIC_SEQ_CST)
            == h1;
 }
@@ -613,7 +645,7 @@ bloom_exceptions_put(bloom_exceptions_t *set,
 
     kinds = exception->kinds & BLOOM_EXCEPTION_KINDS;
 
-    if (set->head == NULL || kinds == 0 || exception->key.len == 0
+    if (set->head == NULL || exception->key.len == 0
         || exception->key.len > BLOOM_EXCEPTION_KEY_MAX)
     {
         return -1;
@@ -652,6 +684,8 @@ bloom_exceptions_put(bloom_exceptions_t *set,
 
     line = place.line;
 
+    count_learned(set, 0, kinds << CELL_BITS, exception->key.len);
+
     store(&line->first[place.slot], chain | kinds << CELL_BITS);
     store(&line->hash[place.slot].h2, hash.h2);
     __atomic_store_n(&line->hash[place.slot].h1, hash.h1, __ATOMIC_SEQ_CST);
@@ -662,6 +696,42 @@ bloom_exceptions_put(bloom_exceptions_t *set,
     add(&set->head->puts, 1);
 
     return 1;
+}
+
+
+int
+bloom_exceptions_confirm(bloom_exceptions_t *set, const void *data, size_t len,
+    unsigned kinds)
+{
+    uint32_t      old, counted, *first;
+    place_t       place;
+    bloom_hash_t  hash;
+
+    hash = bloom_exceptions_hash(set, data, len);
+
+    if (!find(set, hash, &place)) {
+        return 0;
+    }
+
+    first = &place.line->first[place.slot];
+    old = load(first);
+    kinds = (kinds & BLOOM_EXCEPTION_KINDS) << CELL_BITS;
+
+    /* with the caller's lock held, a key gets no other kinds, and loses them
+     * only all at once */
+
+    counted = old;
+    count_learned(set, counted, counted | kinds, len);
+
+    while (old == 0 || !swap(first, &old, old | kinds)) {
+        if (old == 0) {
+            count_learned(set, counted | kinds, counted, len);
+            return 0;
+        }
+    }
+
+    return __atomic_load_n(&place.line->hash[place.slot].h1, __ATOMIC_SEQ_CST)
+           == hash.h1;
 }
 
 
@@ -702,8 +772,10 @@ bloom_exceptions_drop(bloom_exceptions_t *set, const void *data, size_t len,
     if (kinds != BLOOM_EXCEPTION_KINDS) {
 
         if ((first >> CELL_BITS & ~kinds) != 0) {
-            (void) __atomic_fetch_and(&line->first[place.slot],
-                                      ~(kinds << CELL_BITS), __ATOMIC_SEQ_CST);
+            first = __atomic_fetch_and(&line->first[place.slot],
+                                       ~(kinds << CELL_BITS),
+                                       __ATOMIC_SEQ_CST);
+            count_learned(set, first, first & ~(kinds << CELL_BITS), len);
             return 0;
         }
     }
@@ -727,7 +799,10 @@ bloom_exceptions_drop(bloom_exceptions_t *set, const void *data, size_t len,
 
     sub(&set->head->count, 1);
 
-    store(&line->first[place.slot], 0);
+    /* a key that is confirmed meanwhile may have got a kind */
+
+    first = __atomic_exchange_n(&line->first[place.slot], 0, __ATOMIC_SEQ_CST);
+    count_learned(set, first, 0, len);
 
     return 1;
 }

@@ -70,7 +70,8 @@ typedef struct {
                                             number + 1; 0: none */
     uint64_t  fresh;                     /* the cells from this one on have
                                             never been used */
-    uint64_t  reserved;
+    uint64_t  learned;                   /* atomic; keys of the kind LEARNED,
+                                            and 2^32 times their cells */
 } bloom_exceptions_head_t;
 
 typedef struct bloom_exceptions_line_s  bloom_exceptions_line_t;
@@ -121,6 +122,23 @@ bloom_exceptions_count(const bloom_exceptions_t *set)
            ? 0 : __atomic_load_n(&set->head->count, __ATOMIC_ACQUIRE);
 }
 
+/* Returns the number of keys of the kind BLOOM_EXCEPTION_LEARNED. */
+static inline uint64_t
+bloom_exceptions_learned(const bloom_exceptions_t *set)
+{
+    return set->head == NULL
+           ? 0 : (uint32_t) __atomic_load_n(&set->head->learned,
+                                            __ATOMIC_ACQUIRE);
+}
+
+/* Returns how many cells the keys of the kind BLOOM_EXCEPTION_LEARNED take. */
+static inline uint64_t
+bloom_exceptions_learned_cells(const bloom_exceptions_t *set)
+{
+    return set->head == NULL
+           ? 0 : __atomic_load_n(&set->head->learned, __ATOMIC_ACQUIRE) >> 32;
+}
+
 /* Returns the kinds of a key; 0 if it is not in the set.  The set must not be
  * one that is always empty. */
 unsigned bloom_exceptions_find(const bloom_exceptions_t *set, const void *data,
@@ -146,14 +164,26 @@ bloom_hash_t bloom_exceptions_hash(const bloom_exceptions_t *set,
 void bloom_exceptions_prefetch(const bloom_exceptions_t *set,
     bloom_hash_t hash);
 
+/* Returns 1 if a key is in the set, with kinds or without; else 0. */
+int bloom_exceptions_contains(const bloom_exceptions_t *set, const void *data,
+    size_t len);
+
 /*
  * Puts a key of 1 to BLOOM_EXCEPTION_KEY_MAX bytes into the set.  A key that is
  * in the set already gets the kinds in addition, and the time and the position
  * unless its own position is greater.  Returns 1 if the key is new; 0 if it was
  * there; -1 if there is no room.
+ *
+ * A key may be put without kinds.  Such a key only takes its place: lookups and
+ * lists do not find it until bloom_exceptions_confirm() gives it kinds.
  */
 int bloom_exceptions_put(bloom_exceptions_t *set,
     const bloom_exception_t *exception);
+
+/* Gives a key in the set further kinds; the caller's lock has been held since
+ * the key was put.  Returns 1, or 0 if the key has been dropped meanwhile. */
+int bloom_exceptions_confirm(bloom_exceptions_t *set, const void *data,
+    size_t len, unsigned kinds);
 
 /* Returns how many cells a key of `len` bytes takes, how many n keys of `bytes`
  * bytes in all take at most, and how many are free. */

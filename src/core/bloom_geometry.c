@@ -144,21 +144,17 @@ links_fpr(const bloom_geometry_t *g, double items)
     uint32_t          i;
     bloom_geometry_t  one;
 
-    memset(&one, 0, sizeof(one));
-    one.layout = BLOOM_LAYOUT_DOUBLE;
-
     for (room = 0, i = 0; i < g->links; i++) {
         room += (double) g->link[i].bits / g->link[i].k;
     }
 
     for (none = 0, i = 0; i < g->links; i++) {
-        one.bits = g->link[i].bits;
-        one.k = g->link[i].k;
+        one = bloom_geometry_part(g, i);
         none += log1p(-classic_fpr(&one, items * (double) one.bits / one.k
                                          / room));
     }
 
-    return -expm1(none);
+    return 0 - expm1(none);
 }
 
 
@@ -374,7 +370,54 @@ bloom_geometry_size_fpr(bloom_geometry_t *g, uint32_t layout, uint64_t bytes,
 uint64_t
 bloom_geometry_bytes(const bloom_geometry_t *g)
 {
-    return bloom_geometry_whole_lines(g->bits) / 8;
+    uint32_t  i;
+    uint64_t  bits;
+
+    bits = bloom_geometry_whole_lines(g->bits);
+
+    /* a copy from memory that another process writes may have any number */
+
+    for (i = 0; i < g->layers && i < BLOOM_LAYERS_MAX; i++) {
+        bits += g->layer[i].bits;
+    }
+
+    return bits / 8;
+}
+
+
+uint32_t
+bloom_geometry_parts(const bloom_geometry_t *g)
+{
+    return g->layout == BLOOM_LAYOUT_LINKS ? g->links : 1 + g->layers;
+}
+
+
+bloom_geometry_t
+bloom_geometry_part(const bloom_geometry_t *g, uint32_t part)
+{
+    bloom_geometry_t  one;
+
+    memset(&one, 0, sizeof(one));
+
+    if (g->layout == BLOOM_LAYOUT_LINKS) {
+        one.layout = BLOOM_LAYOUT_DOUBLE;
+        one.k = g->link[part].k;
+        one.bits = g->link[part].bits;
+
+    } else if (part == 0) {
+        one.layout = g->layout;
+        one.k = g->k;
+        one.lines = g->lines;
+        one.bits = g->bits;
+
+    } else {
+        one.layout = BLOOM_LAYOUT_BLOCKED;
+        one.k = g->layer[part - 1].k;
+        one.lines = g->layer[part - 1].lines;
+        one.bits = g->layer[part - 1].bits;
+    }
+
+    return one;
 }
 
 
@@ -423,14 +466,10 @@ foreign_valid(const bloom_geometry_t *g)
 }
 
 
-int
-bloom_geometry_valid(const bloom_geometry_t *g)
+static int
+own_valid(const bloom_geometry_t *g)
 {
     uint32_t  per_line;
-
-    if (bloom_geometry_is_foreign(g->layout)) {
-        return foreign_valid(g);
-    }
 
     if (g->bits == 0 || g->bits % BLOOM_LINE_BITS != 0
         || g->bits > BLOOM_BITS_MAX)
@@ -460,25 +499,56 @@ bloom_geometry_valid(const bloom_geometry_t *g)
 
 
 int
+bloom_geometry_valid(const bloom_geometry_t *g)
+{
+    uint32_t          i;
+    uint64_t          bits;
+    bloom_geometry_t  part;
+
+    if (bloom_geometry_is_foreign(g->layout)) {
+        return g->layers == 0 && foreign_valid(g);
+    }
+
+    if (g->layers > BLOOM_LAYERS_MAX) {
+        return 0;
+    }
+
+    for (bits = 0, i = 0; i <= g->layers; i++) {
+        part = bloom_geometry_part(g, i);
+
+        if (!own_valid(&part)) {
+            return 0;
+        }
+
+        bits += part.bits;
+    }
+
+    return bits <= BLOOM_BITS_MAX;
+}
+
+
+int
 bloom_geometry_equal(const bloom_geometry_t *a, const bloom_geometry_t *b)
 {
     uint32_t  i;
 
     if (a->layout != b->layout || a->k != b->k || a->lines != b->lines
-        || a->bits != b->bits)
+        || a->bits != b->bits
+        || bloom_geometry_parts(a) != bloom_geometry_parts(b))
     {
         return 0;
     }
 
-    if (a->layout != BLOOM_LAYOUT_LINKS) {
-        return 1;
+    for (i = 0; i < a->layers; i++) {
+        if (a->layer[i].bits != b->layer[i].bits
+            || a->layer[i].k != b->layer[i].k
+            || a->layer[i].lines != b->layer[i].lines)
+        {
+            return 0;
+        }
     }
 
-    if (a->links != b->links) {
-        return 0;
-    }
-
-    for (i = 0; i < a->links; i++) {
+    for (i = 0; a->layout == BLOOM_LAYOUT_LINKS && i < a->links; i++) {
         if (a->link[i].bits != b->link[i].bits
             || a->link[i].k != b->link[i].k)
         {

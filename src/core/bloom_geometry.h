@@ -16,6 +16,11 @@
  *               k/lines = 8        |64|64|64|64|64|64|64|64|
  *               k/lines = 4        | 128 | 128 | 128 | 128 |
  *
+ * A filter of these layouts may have grown: then it has layers, which are
+ * blocked filters behind the base, the filter that the geometry begins with.
+ * Its parts are the base and the layers, or the links of an imported scaling
+ * filter.  See bloom_growth.h.
+ *
  * Sectors make the rate of a blocked filter exactly computable.  If a line has
  * J keys, each bit of a sector of S bits is set with probability
  * 1 - (1 - 1/S)^J.  Sectors are independent given J, and J is binomial.  So the
@@ -49,6 +54,8 @@
 #define BLOOM_LAYOUT_LINKS     12
 
 #define BLOOM_LINKS_MAX        56
+#define BLOOM_LAYERS_MAX       16
+#define BLOOM_PARTS_MAX        56        /* links; layers are fewer */
 
 #define BLOOM_LINE_BITS       512
 #define BLOOM_LINE_WORDS      8
@@ -77,19 +84,32 @@ typedef struct {
 } bloom_link_t;
 
 
+/* A layer is a blocked filter.  Layers follow the base, in order, without space
+ * between them. */
+typedef struct {
+    uint64_t  bits;                      /* a multiple of 512 */
+    uint32_t  k;
+    uint32_t  lines;
+} bloom_layer_t;
+
+
 /* The layout of a filter and its dimensions. */
 typedef struct {
-    uint32_t      layout;                /* BLOOM_LAYOUT_... */
-    uint32_t      k;                     /* bits of a key, over all its lines;
+    uint32_t       layout;               /* BLOOM_LAYOUT_..., of the base */
+    uint32_t       k;                    /* bits of a key, over all its lines;
                                             links: in the last link */
-    uint32_t      lines;                 /* lines of a key; 0 unless blocked */
-    uint64_t      bits;                  /* at least 1, and a multiple of 512
+    uint32_t       lines;                /* lines of a key; 0 unless blocked */
+    uint32_t       layers;               /* behind the base; imported: 0.  Next
+                                            to `lines`: lookups compare both at
+                                            once */
+    uint64_t       bits;                 /* at least 1, and a multiple of 512
                                             unless imported; links: the sum of
                                             all links, each rounded up to a
                                             multiple of 512 */
-    uint32_t      links;                 /* 2 to BLOOM_LINKS_MAX; used only by
+    uint32_t       links;                /* 2 to BLOOM_LINKS_MAX; used only by
                                             the layout links */
-    bloom_link_t  link[BLOOM_LINKS_MAX];
+    bloom_link_t   link[BLOOM_LINKS_MAX];
+    bloom_layer_t  layer[BLOOM_LAYERS_MAX];
 } bloom_geometry_t;
 
 
@@ -138,9 +158,16 @@ bloom_geometry_whole_lines(uint64_t bits)
     return (bits + BLOOM_LINE_BITS - 1) / BLOOM_LINE_BITS * BLOOM_LINE_BITS;
 }
 
-/* Returns the bytes that the bits occupy, a multiple of 64.  Bits after the
- * last one are zero. */
+/* Returns the bytes that the bits of all parts occupy, a multiple of 64.  Bits
+ * after the last one are zero. */
 uint64_t bloom_geometry_bytes(const bloom_geometry_t *g);
+
+/* Returns the number of parts; 1 if there are neither layers nor links. */
+uint32_t bloom_geometry_parts(const bloom_geometry_t *g);
+
+/* Returns a part, 0 <= part < bloom_geometry_parts(), as a filter of its own.
+ */
+bloom_geometry_t bloom_geometry_part(const bloom_geometry_t *g, uint32_t part);
 
 /* Returns 1 if every field is in range and the fields fit together, else 0. */
 int bloom_geometry_valid(const bloom_geometry_t *g);
@@ -149,7 +176,7 @@ int bloom_geometry_valid(const bloom_geometry_t *g);
 int bloom_geometry_equal(const bloom_geometry_t *a, const bloom_geometry_t *b);
 
 /* Returns the expected false-positive rate after `items` distinct keys were
- * added. */
+ * added.  With layers: that of the base; see bloom_growth_fpr(). */
 double bloom_geometry_fpr(const bloom_geometry_t *g, uint64_t items);
 
 /* Returns the rate of a classic filter, an imported filter other than links, or
@@ -164,7 +191,8 @@ double bloom_geometry_classic_fpr(const bloom_geometry_t *g, double fill);
  * close to Poisson, so the expected share of zero bits is e^(-k items/bits) in
  * both.  A filter without zero bits is counted as if it had one.  For links the
  * result is rough because their fill ratios differ; bloom_census_items()
- * estimates each link separately.
+ * estimates each link separately.  With layers: the number of keys in the base;
+ * see bloom_growth_items().
  */
 uint64_t bloom_geometry_items(const bloom_geometry_t *g, uint64_t bits_set);
 

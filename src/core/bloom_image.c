@@ -6,12 +6,14 @@
  */
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "bloom_image.h"
 #include "bloom_bytes.h"
 #include "bloom_crc.h"
+#include "bloom_growth.h"
 #include "bloom_scheme.h"
 
 
@@ -58,6 +60,10 @@ static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'O', 'O', 'M', 0x0d, 0x0a };
 #define AT_EXCEPTIONS_CRC   3600
 #define AT_LAYERS        3608
 #define AT_SOURCE_LEN    3648
+#define AT_LAYER_BITS    3912
+#define AT_LAYER_K       4040
+#define AT_LAYER_LINES   4056
+#define AT_LAYERS_END    4072
 #define AT_HEADER_CRC    (BLOOM_IMAGE_PAGE - 4)
 
 /* The fewest and the most bytes of an exception: its kinds, its time, its
@@ -95,7 +101,41 @@ table_size_of(uint64_t size)
 uint32_t
 bloom_image_version(const bloom_image_t *image)
 {
-    return image->exceptions != 0 ? 2 : 1;
+    return image->exceptions != 0 || image->geometry.layers != 0 ? 2 : 1;
+}
+
+
+uint64_t
+bloom_image_capacity(const bloom_image_t *image)
+{
+    return image->geometry.layers == 0
+           ? image->capacity
+           : bloom_growth_capacity(image->capacity, image->geometry.layers);
+}
+
+
+double
+bloom_image_fpr(const bloom_image_t *image, uint64_t items)
+{
+    return bloom_growth_fpr(&image->geometry, image->capacity, items);
+}
+
+
+double
+bloom_image_items_error(const bloom_image_t *image)
+{
+    return bloom_growth_items_error_at(&image->geometry, image->capacity,
+                                       image->items);
+}
+
+
+double
+bloom_image_promised(const bloom_image_t *image)
+{
+    return image->geometry.layers == 0
+           ? image->fpr
+           : fmax(image->fpr,
+                  bloom_image_fpr(image, bloom_image_capacity(image)));
 }
 
 
@@ -313,6 +353,21 @@ encode_origin(const bloom_image_t *image, uint8_t *h)
 }
 
 
+static void
+encode_layers(const bloom_geometry_t *g, uint8_t *h)
+{
+    uint32_t  i;
+
+    bloom_put64(h + AT_LAYERS, g->layers);
+
+    for (i = 0; i < g->layers; i++) {
+        bloom_put64(h + AT_LAYER_BITS + 8 * i, g->layer[i].bits);
+        h[AT_LAYER_K + i] = (uint8_t) g->layer[i].k;
+        h[AT_LAYER_LINES + i] = (uint8_t) g->layer[i].lines;
+    }
+}
+
+
 uint8_t *
 bloom_image_origin(const bloom_image_t *image, uint8_t h[BLOOM_IMAGE_PAGE])
 {
@@ -370,6 +425,7 @@ bloom_image_encode(const bloom_image_t *image, uint8_t h[BLOOM_IMAGE_PAGE])
         bloom_put32(h + AT_EXCEPTIONS_CRC, image->exceptions_crc);
     }
 
+    encode_layers(&image->geometry, h);
     bloom_image_encode_again(h);
 }
 
@@ -498,45 +554,86 @@ decode_origin(bloom_image_t *image, const uint8_t *h, size_t *used,
 }
 
 
+/* Decodes the layers, whose dimensions bloom_geometry_valid() checks. */
+static int
+decode_layers(bloom_image_t *image, const uint8_t *h, char *error)
+{
+    uint64_t           n;
+    uint32_t           i;
+    bloom_geometry_t  *g;
+
+    g = &image->geometry;
+    n = bloom_get64(h + AT_LAYERS);
+
+    if (n > BLOOM_LAYERS_MAX
+        || (n != 0 && image->capacity > BLOOM_CAPACITY_MAX))
+    {
+        return fail("is invalid: it has %" PRIu64 " layers behind a capacity "
+                    "of %" PRIu64 "; build it again", n, image->capacity);
+    }
+
+    g->layers = (uint32_t) n;
+
+    for (i = 0; i < g->layers; i++) {
+        g->layer[i].bits = bloom_get64(h + AT_LAYER_BITS + 8 * i);
+        g->layer[i].k = h[AT_LAYER_K + i];
+        g->layer[i].lines = h[AT_LAYER_LINES + i];
+    }
+
+    if (!bloom_all_zero(h + AT_LAYER_BITS + 8 * n, 8 * (BLOOM_LAYERS_MAX - n))
+        || !bloom_all_zero(h + AT_LAYER_K + n, BLOOM_LAYERS_MAX - n)
+        || !bloom_all_zero(h + AT_LAYER_LINES + n, BLOOM_LAYERS_MAX - n))
+    {
+        return fail("is invalid: it describes more than its %" PRIu64
+                    " layers; build it again", n);
+    }
+
+    return 0;
+}
+
+
 /*
  * Decodes the fields of version 2.  Fields that a later program may set are
  * told apart from invalid ones.
  */
 static int
-decode_exceptions(bloom_image_t *image, const uint8_t *h, char *error)
+decode_version_2(bloom_image_t *image, const uint8_t *h, char *error)
 {
     uint64_t  n, size;
-
-    n = bloom_get64(h + AT_EXCEPTIONS);
-    size = bloom_get64(h + AT_EXCEPTIONS_SIZE);
-
-    if (bloom_get64(h + AT_LAYERS) != 0) {
-        return fail("has layers, which this program does not know; use a newer "
-                    "program");
-    }
 
     if (bloom_get32(h + AT_SOURCE_LEN) != 0) {
         return fail("has the position of a source, which this program does not "
                     "know; use a newer program");
     }
 
-    if (n == 0 || size > BLOOM_IMAGE_EXCEPTIONS_MAX || n > size / EXCEPTION_MIN
+    if (decode_layers(image, h, error) != 0) {
+        return -1;
+    }
+
+    n = bloom_get64(h + AT_EXCEPTIONS);
+    size = bloom_get64(h + AT_EXCEPTIONS_SIZE);
+
+    if ((n == 0 && image->geometry.layers == 0)
+        || size > BLOOM_IMAGE_EXCEPTIONS_MAX || n > size / EXCEPTION_MIN
         || size > n * EXCEPTION_MAX)
     {
         return fail("is invalid: it has %" PRIu64 " exceptions in %" PRIu64
                     " bytes; build it again", n, size);
     }
 
-    if (!bloom_all_zero(h + AT_EXCEPTIONS_CRC + 4,
-                  AT_HEADER_CRC - AT_EXCEPTIONS_CRC - 4))
+    image->exceptions = n;
+    image->exceptions_size = size;
+    image->exceptions_crc = bloom_get32(h + AT_EXCEPTIONS_CRC);
+
+    if ((n == 0 && image->exceptions_crc != 0)
+        || !bloom_all_zero(h + AT_EXCEPTIONS_CRC + 4,
+                           AT_LAYERS - AT_EXCEPTIONS_CRC - 4)
+        || !bloom_all_zero(h + AT_LAYERS + 8, AT_LAYER_BITS - AT_LAYERS - 8)
+        || !bloom_all_zero(h + AT_LAYERS_END, AT_HEADER_CRC - AT_LAYERS_END))
     {
         return fail("is invalid: reserved bytes of its header are not zero; "
                     "build it again");
     }
-
-    image->exceptions = n;
-    image->exceptions_size = size;
-    image->exceptions_crc = bloom_get32(h + AT_EXCEPTIONS_CRC);
 
     return 0;
 }
@@ -585,7 +682,7 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
     if (bloom_get32(h + AT_VERSION) != 1) {
         end = AT_EXCEPTIONS;
 
-        if (decode_exceptions(image, h, error) != 0) {
+        if (decode_version_2(image, h, error) != 0) {
             return -1;
         }
     }
@@ -628,9 +725,10 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
 
     if (!bloom_geometry_valid(g)) {
         return fail("is invalid: layout %s cannot have %" PRIu64 " bits, k %"
-                    PRIu32 ", lines %" PRIu32 "; build it again",
+                    PRIu32 ", lines %" PRIu32 "%s; build it again",
                     bloom_geometry_layout_name(g->layout), g->bits, g->k,
-                    g->lines);
+                    g->lines,
+                    g->layers != 0 ? ", or these layers" : "");
     }
 
     if (bloom_get64(h + AT_PAYLOAD_SIZE) != bloom_image_payload_size(image)
@@ -686,7 +784,9 @@ bloom_image_differs(const bloom_image_t *a, const bloom_image_t *b)
     }
 
     if (!bloom_geometry_equal(&a->geometry, &b->geometry)) {
-        return a->geometry.layout == BLOOM_LAYOUT_LINKS ? "links" : "k";
+        return a->geometry.layout == BLOOM_LAYOUT_LINKS ? "links"
+               : a->geometry.k == b->geometry.k
+                 && a->geometry.lines == b->geometry.lines ? "layers" : "k";
     }
 
     if (a->hasher.kind != b->hasher.kind) {

@@ -5,14 +5,15 @@
  *
  *     0       header, one page (4096 bytes)
  *     4096    table: CRC-32C of every chunk, padded with zeros to a page
- *     ...     payload: the filter's bits
+ *     ...     payload: the filter's bits, those of the base and of each layer
  *     ...     version 2: the table of the exceptions, one page
  *     ...     version 2: the exceptions, padded with zeros to 64 bytes
  *
  * Every number is little-endian.  A chunk is 1 MiB of the payload or of the
  * exceptions; the last one may be shorter.  The header has a checksum of itself
  * and one of each table, and a table has one of each chunk, so every byte of
- * the file is covered.  An image has version 2 only if it has exceptions.
+ * the file is covered.  An image has version 2 only if it has exceptions or
+ * layers.
  *
  * docs/image-format.md describes each field; the files in t/golden/ make sure
  * that none changes.
@@ -65,7 +66,8 @@ typedef struct {
     bloom_hasher_t    hasher;
     uint32_t          key_form;          /* BLOOM_FORM_... */
     uint32_t          flags;
-    uint64_t          capacity;          /* items it is sized for, >= 1 */
+    uint64_t          capacity;          /* items its base is sized for,
+                                            >= 1 */
     uint64_t          items;             /* distinct keys in it */
     double            fpr;               /* promised at capacity, 0 < fpr < 1 */
     uint64_t          created;           /* ms since 1970-01-01 UTC */
@@ -98,6 +100,20 @@ typedef struct {
 
 /* Returns the version that the image has in a file. */
 uint32_t bloom_image_version(const bloom_image_t *image);
+
+/* Returns how many keys the filter is sized for, with its layers. */
+uint64_t bloom_image_capacity(const bloom_image_t *image);
+
+/* Returns the expected false-positive rate with `items` distinct keys. */
+double bloom_image_fpr(const bloom_image_t *image, uint64_t items);
+
+/* Returns the standard error that image->items has if it was estimated from the
+ * bits. */
+double bloom_image_items_error(const bloom_image_t *image);
+
+/* Returns the rate that is promised up to that capacity: `fpr`, or, if its
+ * layers were added to an image with that rate, their rate and it. */
+double bloom_image_promised(const bloom_image_t *image);
 
 /* Return the sizes of the file's parts in bytes, and the number of its chunks.
  * All of them follow from the geometry; the size of the file follows from the
@@ -194,7 +210,8 @@ int bloom_image_decode(bloom_image_t *image,
 
 /*
  * Returns NULL if the two images can be merged, else the name of what differs:
- * "layout", "bits", "k", "links", "hash", "funnel", "seed" or "key form".
+ * "layout", "bits", "k", "links", "layers", "hash", "funnel", "seed" or "key
+ * form".
  */
 const char *bloom_image_differs(const bloom_image_t *a,
     const bloom_image_t *b);

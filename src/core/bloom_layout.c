@@ -3,7 +3,13 @@
 /*
  * This file tests and adds keys in the layouts blocked and classic, singly and
  * in batches, and calls bloom_layout_foreign.c for all other layouts.
+ *
+ * If the filter has layers, the first lines of a key in all parts are requested
+ * from memory before the first of them is read.
  */
+
+#include <stddef.h>
+#include <string.h>
 
 #include "bloom_layout.h"
 #include "bloom_bits.h"
@@ -31,10 +37,24 @@ scale(uint64_t x, uint64_t n)
 }
 
 
+/* Returns the base of a blocked filter in the form of a layer. */
+static inline bloom_layer_t
+base_of(const bloom_geometry_t *g)
+{
+    bloom_layer_t  base;
+
+    base.bits = g->bits;
+    base.k = g->k;
+    base.lines = g->lines;
+
+    return base;
+}
+
+
 /* Returns a key's j-th line, and its pattern there: r bits, one in each sector
  * of 2^shift bits. */
 static inline bloom_place_t
-place(const bloom_geometry_t *g, bloom_hash_t hash, uint32_t j)
+place(bloom_layer_t part, bloom_hash_t hash, uint32_t j)
 {
     bloom_place_t  at;
 
@@ -43,7 +63,7 @@ place(const bloom_geometry_t *g, bloom_hash_t hash, uint32_t j)
         hash.h2 = bloom_murmur3_mix(hash.h2 + j * PHI);
     }
 
-    at.line = scale(hash.h1, g->bits / BLOOM_LINE_BITS);
+    at.line = scale(hash.h1, part.bits / BLOOM_LINE_BITS);
     at.pattern = hash.h2;
 
     return at;
@@ -127,19 +147,18 @@ words_test(const uint64_t *line, uint64_t pattern)
 }
 
 
-static int
-blocked_test(const bloom_geometry_t *g, const uint64_t *words,
-    bloom_hash_t hash)
+static inline int
+blocked_test(bloom_layer_t part, const uint64_t *words, bloom_hash_t hash)
 {
     int              match;
     bloom_place_t    at;
     uint32_t         j, r;
     const uint64_t  *line;
 
-    r = (g->lines == 1) ? g->k : g->k / g->lines;
+    r = (part.lines == 1) ? part.k : part.k / part.lines;
 
-    for (j = 0; j < g->lines; j++) {
-        at = place(g, hash, j);
+    for (j = 0; j < part.lines; j++) {
+        at = place(part, hash, j);
         line = words + at.line * BLOOM_LINE_WORDS;
 
         match = (r == BLOOM_LINE_WORDS)
@@ -155,12 +174,12 @@ blocked_test(const bloom_geometry_t *g, const uint64_t *words,
 }
 
 
-/* A function of its own, so that the usual test need not save registers. */
-static int __attribute__((noinline))
-other_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
+/* Tests the base alone. */
+static inline int
+base_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
 {
     if (g->layout == BLOOM_LAYOUT_BLOCKED) {
-        return blocked_test(g, words, hash);
+        return blocked_test(base_of(g), words, hash);
     }
 
     if (g->layout == BLOOM_LAYOUT_CLASSIC) {
@@ -171,6 +190,90 @@ other_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
 }
 
 
+/* Returns the first line that a test of the base reads, of a filter that is not
+ * imported. */
+static inline const uint64_t *
+first_line(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
+{
+    if (g->layout == BLOOM_LAYOUT_CLASSIC) {
+        return words + classic_bit(g, hash, 0) / 64;
+    }
+
+    return words + place(base_of(g), hash, 0).line * BLOOM_LINE_WORDS;
+}
+
+
+/* Requests the first line of a key in each layer. */
+static inline void
+prefetch_layers(const bloom_geometry_t *g, const uint64_t *words,
+    bloom_hash_t hash)
+{
+    uint32_t  i;
+
+    words += g->bits / 64;
+
+    for (i = 0; i < g->layers; i++) {
+        __builtin_prefetch(words + place(g->layer[i], hash, 0).line
+                                   * BLOOM_LINE_WORDS, 0);
+
+        words += g->layer[i].bits / 64;
+    }
+}
+
+
+/* Tests the layers, the last one first: it is the largest. */
+static int
+layers_test(const bloom_geometry_t *g, const uint64_t *words,
+    bloom_hash_t hash)
+{
+    uint32_t  i;
+
+    words += bloom_geometry_bytes(g) / sizeof(uint64_t);
+
+    for (i = g->layers; i > 0; i--) {
+        words -= g->layer[i - 1].bits / 64;
+
+        if (blocked_test(g->layer[i - 1], words, hash)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* A function of its own, so that the usual test need not save registers. */
+static int __attribute__((noinline))
+other_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
+{
+    if (g->layers == 0) {
+        return base_test(g, words, hash);
+    }
+
+    __builtin_prefetch(first_line(g, words, hash), 0);
+    prefetch_layers(g, words, hash);
+
+    return base_test(g, words, hash) || layers_test(g, words, hash);
+}
+
+
+/* Returns 1 if a key has one line and no layers: both fields are read at once,
+ * as a number that has the first one in its lower or upper half. */
+static inline int
+has_one_line(const bloom_geometry_t *g)
+{
+    uint64_t  both;
+
+    _Static_assert(offsetof(bloom_geometry_t, layers)
+                   == offsetof(bloom_geometry_t, lines) + sizeof(uint32_t),
+                   "the fields are neighbours");
+
+    memcpy(&both, &g->lines, sizeof(both));
+
+    return both == bloom_le64(1);
+}
+
+
 int
 bloom_layout_test(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash)
@@ -178,44 +281,31 @@ bloom_layout_test(const bloom_geometry_t *g, const uint64_t *words,
     uint64_t  line;
 
     if (g->layout != BLOOM_LAYOUT_BLOCKED || g->k != BLOOM_LINE_WORDS
-        || g->lines != 1)
+        || !has_one_line(g))
     {
         return other_test(g, words, hash);
     }
 
-    line = place(g, hash, 0).line;
+    line = place(base_of(g), hash, 0).line;
 
     return words_test(words + line * BLOOM_LINE_WORDS, hash.h2);
 }
 
 
 static inline int
-add(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash, int atomic)
+blocked_add(bloom_layer_t part, uint64_t *words, bloom_hash_t hash, int atomic)
 {
-    int        changed;
+    int            changed;
+    uint32_t       i, j, r, shift;
+    uint64_t      *line;
     bloom_place_t  at;
-    uint32_t   i, j, r, shift;
-    uint64_t  *line;
 
-    if (bloom_geometry_is_foreign(g->layout)) {
-        return bloom_layout_foreign_add(g, words, hash, atomic);
-    }
-
+    r = part.k / part.lines;
+    shift = sector_shift(r);
     changed = 0;
 
-    if (g->layout == BLOOM_LAYOUT_CLASSIC) {
-        for (i = 0; i < g->k; i++) {
-            changed += bloom_bit_set(words, classic_bit(g, hash, i), atomic);
-        }
-
-        return changed;
-    }
-
-    r = g->k / g->lines;
-    shift = sector_shift(r);
-
-    for (j = 0; j < g->lines; j++) {
-        at = place(g, hash, j);
+    for (j = 0; j < part.lines; j++) {
+        at = place(part, hash, j);
         line = words + at.line * BLOOM_LINE_WORDS;
 
         for (i = 0; i < r; i++) {
@@ -228,18 +318,66 @@ add(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash, int atomic)
 }
 
 
+/* Returns the words of the last layer. */
+static inline uint64_t
+last_layer(const bloom_geometry_t *g)
+{
+    return bloom_geometry_bytes(g) / sizeof(uint64_t)
+           - g->layer[g->layers - 1].bits / 64;
+}
+
+
+static inline int
+add(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash, int atomic)
+{
+    int       changed;
+    uint32_t  i;
+
+    if (g->layers != 0) {
+        return base_test(g, words, hash) || layers_test(g, words, hash)
+               ? 0 : blocked_add(g->layer[g->layers - 1], words + last_layer(g),
+                                 hash, atomic);
+    }
+
+    if (g->layout == BLOOM_LAYOUT_BLOCKED) {
+        return blocked_add(base_of(g), words, hash, atomic);
+    }
+
+    if (bloom_geometry_is_foreign(g->layout)) {
+        return bloom_layout_foreign_add(g, words, hash, atomic);
+    }
+
+    changed = 0;
+
+    for (i = 0; i < g->k; i++) {
+        changed += bloom_bit_set(words, classic_bit(g, hash, i), atomic);
+    }
+
+    return changed;
+}
+
+
 uint32_t
 bloom_layout_bits(const bloom_geometry_t *g, bloom_hash_t hash,
     uint64_t bits[BLOOM_K_MAX])
 {
+    uint32_t       i, j, r;
+    uint64_t       from;
+    bloom_layer_t  part;
     bloom_place_t  at;
-    uint32_t  i, j, r;
 
     if (bloom_geometry_is_foreign(g->layout)) {
         return bloom_layout_foreign_bits(g, hash, bits);
     }
 
-    if (g->layout == BLOOM_LAYOUT_CLASSIC) {
+    from = 0;
+    part = base_of(g);
+
+    if (g->layers != 0) {
+        from = last_layer(g) * 64;
+        part = g->layer[g->layers - 1];
+
+    } else if (g->layout == BLOOM_LAYOUT_CLASSIC) {
         for (i = 0; i < g->k; i++) {
             bits[i] = classic_bit(g, hash, i);
         }
@@ -247,18 +385,18 @@ bloom_layout_bits(const bloom_geometry_t *g, bloom_hash_t hash,
         return g->k;
     }
 
-    r = g->k / g->lines;
+    r = part.k / part.lines;
 
-    for (j = 0; j < g->lines; j++) {
-        at = place(g, hash, j);
+    for (j = 0; j < part.lines; j++) {
+        at = place(part, hash, j);
 
         for (i = 0; i < r; i++) {
-            bits[j * r + i] = at.line * BLOOM_LINE_BITS
+            bits[j * r + i] = from + at.line * BLOOM_LINE_BITS
                               + pattern_bit(at.pattern, i, sector_shift(r));
         }
     }
 
-    return g->k;
+    return part.k;
 }
 
 
@@ -277,23 +415,13 @@ bloom_layout_add_atomic(const bloom_geometry_t *g, uint64_t *words,
 }
 
 
-static inline const uint64_t *
-first_line(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
-{
-    if (g->layout == BLOOM_LAYOUT_CLASSIC) {
-        return words + classic_bit(g, hash, 0) / 64;
-    }
-
-    return words + place(g, hash, 0).line * BLOOM_LINE_WORDS;
-}
-
-
 void
 bloom_layout_prefetch(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash)
 {
     if (!bloom_geometry_is_foreign(g->layout)) {
         __builtin_prefetch(first_line(g, words, hash), 1);
+        prefetch_layers(g, words, hash);
     }
 }
 
@@ -323,6 +451,10 @@ spread(uint64_t answers, uint64_t of)
 {
     uint64_t  all;
 
+    if ((of & (of + 1)) == 0) {
+        return answers;                  /* they are at their places already */
+    }
+
     for (all = 0; of != 0; of &= of - 1, answers >>= 1) {
         all |= (of & -of) & -(answers & 1);
     }
@@ -334,14 +466,13 @@ spread(uint64_t answers, uint64_t of)
 /* Computes and prefetches the j-th places of the keys in the bitmap `of`.
  * Returns their number. */
 static inline unsigned
-places(const bloom_geometry_t *g, const uint64_t *words,
-    const bloom_hash_t *hash, uint64_t of, uint32_t j,
-    bloom_place_t at[BLOOM_BATCH])
+places(bloom_layer_t part, const uint64_t *words, const bloom_hash_t *hash,
+    uint64_t of, uint32_t j, bloom_place_t at[BLOOM_BATCH])
 {
     unsigned  n;
 
     for (n = 0; of != 0; of &= of - 1, n++) {
-        at[n] = place(g, hash[__builtin_ctzll(of)], j);
+        at[n] = place(part, hash[__builtin_ctzll(of)], j);
         __builtin_prefetch(words + at[n].line * BLOOM_LINE_WORDS, 0);
     }
 
@@ -349,21 +480,21 @@ places(const bloom_geometry_t *g, const uint64_t *words,
 }
 
 
+/* Tests the keys of the bitmap `present`. */
 static uint64_t
-blocked_test_batch(const bloom_geometry_t *g, const uint64_t *words,
-    const bloom_hash_t *hash, unsigned n)
+blocked_test_batch(bloom_layer_t part, const uint64_t *words,
+    const bloom_hash_t *hash, uint64_t present)
 {
     uint32_t       j, r, shift;
-    unsigned       i;
-    uint64_t       present, answers;
+    unsigned       i, n;
+    uint64_t       answers;
     bloom_place_t  at[BLOOM_BATCH];
 
-    r = g->k / g->lines;
+    r = part.k / part.lines;
     shift = sector_shift(r);
-    present = low_bits(n);
 
-    for (j = 0; j < g->lines && present != 0; j++) {
-        n = places(g, words, hash, present, j, at);
+    for (j = 0; j < part.lines && present != 0; j++) {
+        n = places(part, words, hash, present, j, at);
 
         if (r == BLOOM_LINE_WORDS) {
             answers = bloom_simd()->test(words, at, n);
@@ -376,22 +507,21 @@ blocked_test_batch(const bloom_geometry_t *g, const uint64_t *words,
             }
         }
 
-        present = (j == 0) ? answers : spread(answers, present);
+        present = spread(answers, present);
     }
 
     return present;
 }
 
 
+/* Tests the keys of the bitmap `present`. */
 static uint64_t
 classic_test_batch(const bloom_geometry_t *g, const uint64_t *words,
-    const bloom_hash_t *hash, unsigned n)
+    const bloom_hash_t *hash, uint64_t present)
 {
     uint32_t  i;
     unsigned  key;
-    uint64_t  bit[BLOOM_BATCH], of, present;
-
-    present = low_bits(n);
+    uint64_t  bit[BLOOM_BATCH], of;
 
     for (i = 0; i < g->k && present != 0; i++) {
 
@@ -411,19 +541,45 @@ classic_test_batch(const bloom_geometry_t *g, const uint64_t *words,
 }
 
 
-uint64_t
-bloom_layout_test_batch(const bloom_geometry_t *g, const uint64_t *words,
+/* Tests the keys of the bitmap `absent` in the layers.  Returns a bitmap of
+ * those that any layer has. */
+static uint64_t
+layers_test_batch(const bloom_geometry_t *g, const uint64_t *words,
+    const bloom_hash_t *hash, uint64_t absent)
+{
+    uint32_t  i;
+    uint64_t  present, found;
+
+    words += bloom_geometry_bytes(g) / sizeof(uint64_t);
+    present = 0;
+
+    for (i = g->layers; i > 0 && absent != 0; i--) {
+        words -= g->layer[i - 1].bits / 64;
+
+        found = blocked_test_batch(g->layer[i - 1], words, hash, absent);
+
+        present |= found;
+        absent ^= found;
+    }
+
+    return present;
+}
+
+
+/* Tests the base alone. */
+static inline uint64_t
+base_test_batch(const bloom_geometry_t *g, const uint64_t *words,
     const bloom_hash_t *hash, unsigned n)
 {
     unsigned  i;
     uint64_t  present;
 
     if (g->layout == BLOOM_LAYOUT_BLOCKED) {
-        return blocked_test_batch(g, words, hash, n);
+        return blocked_test_batch(base_of(g), words, hash, low_bits(n));
     }
 
     if (g->layout == BLOOM_LAYOUT_CLASSIC) {
-        return classic_test_batch(g, words, hash, n);
+        return classic_test_batch(g, words, hash, low_bits(n));
     }
 
     for (present = 0, i = 0; i < n; i++) {
@@ -431,6 +587,28 @@ bloom_layout_test_batch(const bloom_geometry_t *g, const uint64_t *words,
     }
 
     return present;
+}
+
+
+uint64_t
+bloom_layout_test_batch(const bloom_geometry_t *g, const uint64_t *words,
+    const bloom_hash_t *hash, unsigned n)
+{
+    unsigned  i;
+    uint64_t  present;
+
+    if (g->layers == 0) {
+        return base_test_batch(g, words, hash, n);
+    }
+
+    for (i = 0; i < n; i++) {
+        prefetch_layers(g, words, hash[i]);
+    }
+
+    present = base_test_batch(g, words, hash, n);
+
+    return present
+           | layers_test_batch(g, words, hash, low_bits(n) ^ present);
 }
 
 
@@ -445,7 +623,7 @@ blocked_add_batch(const bloom_geometry_t *g, uint64_t *words,
 
     for (j = 0; j < g->lines; j++) {
         for (i = 0; i < n; i++) {
-            at[j][i] = place(g, hash[i], j);
+            at[j][i] = place(base_of(g), hash[i], j);
             __builtin_prefetch(words + at[j][i].line * BLOOM_LINE_WORDS, 1);
         }
     }
@@ -466,7 +644,7 @@ bloom_layout_add_many(const bloom_geometry_t *g, uint64_t *words,
     for ( /* void */ ; n != 0; hash += part, n -= part) {
         part = (n < BLOOM_BATCH) ? (unsigned) n : BLOOM_BATCH;
 
-        if (g->layout == BLOOM_LAYOUT_BLOCKED
+        if (g->layout == BLOOM_LAYOUT_BLOCKED && g->layers == 0
             && g->k == g->lines * BLOOM_LINE_WORDS)
         {
             blocked_add_batch(g, words, hash, part);
@@ -476,6 +654,7 @@ bloom_layout_add_many(const bloom_geometry_t *g, uint64_t *words,
         if (!bloom_geometry_is_foreign(g->layout)) {
             for (i = 0; i < part; i++) {
                 __builtin_prefetch(first_line(g, words, hash[i]), 1);
+                prefetch_layers(g, words, hash[i]);
             }
         }
 
@@ -497,6 +676,10 @@ bloom_layout_test_any(const bloom_geometry_t *g, const uint64_t *words,
 
         for (i = 1; i < n && !bloom_geometry_is_foreign(g->layout); i++) {
             __builtin_prefetch(first_line(g, words, hash[i]), 0);
+        }
+
+        for (i = 1; g->layers != 0 && i < n; i++) {
+            prefetch_layers(g, words, hash[i]);
         }
 
         for (i = 0; i < n && !bloom_layout_test(g, words, hash[i]); i++) {

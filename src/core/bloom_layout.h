@@ -26,6 +26,11 @@
  * bit of a key in a line is chosen by different bits of the hash: double
  * hashing within a line of 512 bits would give too few distinct patterns.
  *
+ * A filter that has grown has layers behind the base.  Layer i is a blocked
+ * filter with its own bits, k and lines.  A key has the same hash in all parts;
+ * it is present if any part has it, and is added to the last one unless it is
+ * present.
+ *
  * The layouts of imported filters are described in bloom_layout_foreign.h; the
  * functions here accept them too.
  *
@@ -83,8 +88,8 @@ unsigned bloom_layout_test_any(const bloom_geometry_t *g, const uint64_t *words,
     const bloom_hash_t *hash, unsigned n);
 
 /* Computes the positions of the key's k bits, in the order of the formulas
- * above.  Some of them may be equal.  For links they are positions in the last
- * link, to which keys are added.  Returns k. */
+ * above.  Some of them may be equal.  With links or layers they are positions
+ * in the last one, to which keys are added.  Returns its k. */
 uint32_t bloom_layout_bits(const bloom_geometry_t *g, bloom_hash_t hash,
     uint64_t bits[BLOOM_K_MAX]);
 

@@ -12,6 +12,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 
+#include "ngx_bloom_adapt.h"
 #include "ngx_bloom_lookup.h"
 #include "ngx_bloom_zone.h"
 #include "bloom_key.h"
@@ -164,6 +165,22 @@ typedef struct {
 #define NGX_HTTP_BLOOM_AUDIT_ALL  100000
 
 
+/* A bloom_feedback directive. */
+typedef struct {
+    ngx_array_t                statuses; /* of ngx_uint_t: by which the backend
+                                            says that a key does not exist */
+    ngx_flag_t                 learn;    /* false positives are learned */
+    ngx_uint_t                 interval; /* least time between two learned keys,
+                                            microseconds */
+    ngx_msec_t                 after;    /* how long the backend may lack an
+                                            added key */
+    ngx_uint_t                 warned;   /* 1: a zone has no room to learn, and
+                                            the log says so */
+    ngx_str_t                  file;     /* of the directive */
+    ngx_uint_t                 line;     /* of the directive */
+} ngx_http_bloom_feedback_t;
+
+
 /* A location with the endpoint. */
 typedef struct {
     ngx_str_t                  prefix;   /* of its requests' paths, without "/"
@@ -193,9 +210,7 @@ typedef struct {
                                             NULL: none; inherited whole */
     ngx_array_t               *removes;  /* as `adds` */
     ngx_http_bloom_endpoint_t *endpoint; /* NULL: none */
-    ngx_array_t               *feedback; /* of ngx_uint_t: statuses by which the
-                                            backend says that a key does not
-                                            exist; NULL: no bloom_feedback */
+    ngx_http_bloom_feedback_t *feedback; /* NULL: none */
     ngx_http_bloom_audit_t    *audit;    /* NULL: none */
     ngx_flag_t                 dry_run;
     ngx_uint_t                 unavailable;
@@ -261,7 +276,10 @@ typedef struct {
     /* valid if `suspects` is 1: */
 
     ngx_bloom_zone_t          *suspect;  /* the zone that answered "present" */
-    ngx_array_t               *feedback; /* statuses that prove it wrong */
+    ngx_http_bloom_feedback_t *feedback; /* which statuses prove it wrong */
+    ngx_str_t                  suspect_key; /* canonical; data NULL: it is not
+                                            to be learned */
+    ngx_bloom_adapt_mark_t     asked;    /* when the zone was asked */
 
     /* the lists of rules that have been checked; each pass through the phase
      * adds one */

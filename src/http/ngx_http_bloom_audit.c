@@ -21,7 +21,7 @@
 typedef struct {
     ngx_bloom_zone_t          *zone;
     ngx_str_t                  key;      /* canonical */
-    ngx_array_t               *feedback; /* NULL: 404 and 410 */
+    ngx_http_bloom_feedback_t *feedback; /* NULL: 404 and 410 */
     ngx_http_bloom_audit_t    *conf;
     unsigned                   trial:1;  /* by a rule on trial */
     unsigned                   settled:1;
@@ -44,47 +44,6 @@ ngx_http_bloom_audit_rate(ngx_str_t *value)
     }
 
     return ngx_atofp(value->data, value->len - 1, 3);
-}
-
-
-/* Reads "learn_rate=10r/s" or "learn_rate=10r/m"; sets the microseconds for
- * each key. */
-static ngx_int_t
-ngx_http_bloom_audit_interval(ngx_str_t *value, ngx_uint_t *interval)
-{
-    u_char      *p;
-    size_t       len;
-    ngx_int_t    n;
-    ngx_uint_t   period;
-
-    p = value->data + sizeof("learn_rate=") - 1;
-    len = value->data + value->len - p;
-
-    if (len < sizeof("1r/s") - 1) {
-        return NGX_ERROR;
-    }
-
-    len -= 3;
-
-    if (ngx_strcmp(p + len, "r/s") == 0) {
-        period = 1000000;
-
-    } else if (ngx_strcmp(p + len, "r/m") == 0) {
-        period = 60000000;
-
-    } else {
-        return NGX_ERROR;
-    }
-
-    n = ngx_atoi(p, len);
-
-    if (n < 1 || n > NGX_BLOOM_LEARN_MAX) {
-        return NGX_ERROR;
-    }
-
-    *interval = period / n;
-
-    return NGX_OK;
 }
 
 
@@ -163,12 +122,10 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
         } else if (ngx_strncmp(value[i].data, "learn_rate=", 11) == 0) {
 
-            if (ngx_http_bloom_audit_interval(&value[i], &interval) != NGX_OK) {
-                return ngx_http_bloom_conf_invalid(cf, "rate", &value[i],
-                                                   "\"learn_rate=\" and a "
-                                                   "number of keys from 1 to "
-                                                   "1000000, such as \"10r/s\" "
-                                                   "or \"30r/m\"");
+            if (ngx_http_bloom_conf_learn_rate(cf, &value[i], &interval)
+                != NGX_CONF_OK)
+            {
+                return NGX_CONF_ERROR;
             }
 
             limited = 1;

@@ -6,6 +6,7 @@
  */
 
 #include "ngx_http_bloom_conf.h"
+#include "ngx_bloom_learn.h"
 
 
 typedef struct {
@@ -83,6 +84,9 @@ static ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_param[] = {
       NGX_HTTP_BLOOM_CONF_ZONE },
 
     { ngx_string("removals="), offsetof(ngx_http_bloom_conf_params_t, removals),
+      NGX_HTTP_BLOOM_CONF_ZONE },
+
+    { ngx_string("max_keys="), offsetof(ngx_http_bloom_conf_params_t, max_keys),
       NGX_HTTP_BLOOM_CONF_ZONE },
 
     { ngx_string("label="), offsetof(ngx_http_bloom_conf_params_t, label),
@@ -400,4 +404,43 @@ ngx_http_bloom_conf_enum(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                        choices);
 
     return NGX_CONF_ERROR;
+}
+
+
+char *
+ngx_http_bloom_conf_learn_rate(ngx_conf_t *cf, ngx_str_t *value,
+    ngx_uint_t *interval)
+{
+    u_char      *p;
+    size_t       len;
+    ngx_int_t    n;
+    ngx_uint_t   period;
+
+    p = value->data + sizeof("learn_rate=") - 1;
+    len = value->data + value->len - p;
+    period = 0;
+    n = 0;
+
+    if (len >= sizeof("1r/s") - 1) {
+        len -= 3;
+        n = ngx_atoi(p, len);
+
+        if (ngx_strcmp(p + len, "r/s") == 0) {
+            period = 1000000;
+
+        } else if (ngx_strcmp(p + len, "r/m") == 0) {
+            period = 60000000;
+        }
+    }
+
+    if (period == 0 || n < 1 || n > NGX_BLOOM_LEARN_MAX) {
+        return ngx_http_bloom_conf_invalid(cf, "rate", value,
+                                           "\"learn_rate=\" and a number of "
+                                           "keys from 1 to 1000000, such as "
+                                           "\"10r/s\" or \"30r/m\"");
+    }
+
+    *interval = period / n;
+
+    return NGX_CONF_OK;
 }

@@ -34,6 +34,7 @@ typedef struct {
     ngx_str_t                  max_change;
     ngx_str_t                  huge_pages;
     ngx_str_t                  removals;
+    ngx_str_t                  max_keys;
     ngx_str_t                  label;
     ngx_str_t                  decode;
     ngx_str_t                  condition;
@@ -90,6 +91,11 @@ char *ngx_http_bloom_conf_value(ngx_conf_t *cf, ngx_str_t *text,
  * directive and the choices.
  */
 char *ngx_http_bloom_conf_enum(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* Reads "learn_rate=10r/s" or "learn_rate=30r/m"; sets the microseconds for
+ * each key.  Returns NGX_CONF_OK or NGX_CONF_ERROR. */
+char *ngx_http_bloom_conf_learn_rate(ngx_conf_t *cf, ngx_str_t *value,
+    ngx_uint_t *interval);
 
 /* Logs that the value of `name` is invalid and what it must be.  Returns
  * NGX_CONF_ERROR. */

@@ -6,6 +6,7 @@
 
 #include "ngx_http_bloom_conf_zone.h"
 #include "ngx_http_bloom_conf.h"
+#include "bloom_growth.h"
 #include "bloom_guard.h"
 #include "bloom_units.h"
 #include "bloom_utf8.h"
@@ -25,7 +26,7 @@ static void ngx_http_bloom_conf_zone_warn(ngx_conf_t *cf,
 static char *ngx_http_bloom_conf_zone_file(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone);
 static char *ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, bloom_image_t *image);
+    ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone);
 
 
 char *
@@ -159,6 +160,20 @@ ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             }
         }
 
+        if (params.max_keys.data != NULL
+            && (bloom_units_count((char *) params.max_keys.data,
+                                  params.max_keys.len, &zone->max_keys)
+                != 0
+                || zone->max_keys == 0
+                || zone->max_keys > BLOOM_CAPACITY_MAX))
+        {
+            return ngx_http_bloom_conf_invalid(cf, "max_keys",
+                                               &params.max_keys,
+                                               "a count such as 10m, up to "
+                                               "4398g; leave it out if the "
+                                               "filter must not grow");
+        }
+
         if ((params.file.len != 0) == (params.capacity.len != 0)) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "bloom zone \"%V\" must have either \"file=\", "
@@ -170,7 +185,7 @@ ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             rc = ngx_http_bloom_conf_zone_file(cf, &params, zone);
 
         } else {
-            rc = ngx_http_bloom_conf_zone_empty(cf, &params, &zone->image);
+            rc = ngx_http_bloom_conf_zone_empty(cf, &params, zone);
 
             if (zone->key_form != -1) {
                 zone->image.key_form = (uint32_t) zone->key_form;
@@ -363,10 +378,13 @@ ngx_http_bloom_conf_zone_file(ngx_conf_t *cf,
  * keys. */
 static char *
 ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, bloom_image_t *image)
+    ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone)
 {
-    uint32_t  layout;
+    double          fpr;
+    uint32_t        layout;
+    bloom_image_t  *image;
 
+    image = &zone->image;
     layout = BLOOM_LAYOUT_BLOCKED;
     image->hasher.kind = BLOOM_HASH_MURMUR3;
 
@@ -422,8 +440,27 @@ ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
         }
     }
 
-    if (bloom_geometry_size(&image->geometry, layout, image->capacity,
-                            image->fpr)
+    fpr = image->fpr;
+
+    if (zone->max_keys != 0) {
+
+        if (zone->max_keys <= image->capacity
+            || bloom_growth_layers(image->capacity, zone->max_keys)
+               > BLOOM_LAYERS_MAX)
+        {
+            return ngx_http_bloom_conf_invalid(cf, "max_keys",
+                                               &params->max_keys,
+                                               "greater than \"capacity\", "
+                                               "and at most 131071 times as "
+                                               "much");
+        }
+
+        /* the layers have the other half: see bloom_growth.h */
+
+        fpr = ngx_max(fpr / 2, BLOOM_FPR_MIN);
+    }
+
+    if (bloom_geometry_size(&image->geometry, layout, image->capacity, fpr)
         != 0)
     {
         return ngx_http_bloom_conf_invalid(cf, "capacity", &params->capacity,

@@ -2,11 +2,23 @@
 
 /*
  * This file implements bloom_feedback: it counts keys that a rule let pass
- * although, as the backend says, they do not exist.
+ * although, as the backend says, they do not exist, and lets the zone learn
+ * them.
  */
 
 #include "ngx_http_bloom_feedback.h"
 #include "ngx_http_bloom_conf.h"
+#include "ngx_bloom_learn.h"
+
+
+/* Without "learn_rate=" and "learn_after=": microseconds for each learned key,
+ * and ms. */
+#define NGX_HTTP_BLOOM_FEEDBACK_INTERVAL  100000
+#define NGX_HTTP_BLOOM_FEEDBACK_AFTER     60000
+
+
+static char *ngx_http_bloom_feedback_param(ngx_conf_t *cf,
+    ngx_http_bloom_feedback_t *feedback, ngx_str_t *value);
 
 
 char *
@@ -14,9 +26,10 @@ ngx_http_bloom_feedback_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_bloom_loc_conf_t *blcf = conf;
 
-    ngx_int_t                    status;
+    char                        *rc;
     ngx_str_t                   *value;
-    ngx_uint_t                   i, *code;
+    ngx_uint_t                   i;
+    ngx_http_bloom_feedback_t   *feedback;
     ngx_http_bloom_main_conf_t  *bmcf;
 
     if (blcf->feedback != NGX_CONF_UNSET_PTR) {
@@ -30,24 +43,47 @@ ngx_http_bloom_feedback_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_OK;
     }
 
-    blcf->feedback = ngx_array_create(cf->pool, cf->args->nelts - 1,
-                                      sizeof(ngx_uint_t));
-    if (blcf->feedback == NULL) {
+    feedback = ngx_pcalloc(cf->pool, sizeof(ngx_http_bloom_feedback_t));
+
+    if (feedback == NULL
+        || ngx_array_init(&feedback->statuses, cf->pool, cf->args->nelts - 1,
+                          sizeof(ngx_uint_t))
+           != NGX_OK)
+    {
         return NGX_CONF_ERROR;
     }
 
+    feedback->file = cf->conf_file->file.name;
+    feedback->line = cf->conf_file->line;
+
     for (i = 1; i < cf->args->nelts; i++) {
-        status = ngx_atoi(value[i].data, value[i].len);
+        rc = ngx_http_bloom_feedback_param(cf, feedback, &value[i]);
 
-        if (status < 400 || status > 499) {
-            return ngx_http_bloom_conf_invalid(cf, "status", &value[i],
-                                               "a code from 400 to 499, such "
-                                               "as 404, or \"off\" alone");
+        if (rc != NGX_CONF_OK) {
+            return rc;
         }
-
-        code = ngx_array_push(blcf->feedback);
-        *code = status;
     }
+
+    if (feedback->statuses.nelts == 0) {
+        return "needs at least one status, such as 404";
+    }
+
+    if (!feedback->learn && (feedback->interval || feedback->after)) {
+        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                           "\"learn_rate=\" and \"learn_after=\" of "
+                           "\"bloom_feedback\" have no effect without "
+                           "\"learn=on\"");
+    }
+
+    if (feedback->interval == 0) {
+        feedback->interval = NGX_HTTP_BLOOM_FEEDBACK_INTERVAL;
+    }
+
+    if (feedback->after == 0) {
+        feedback->after = NGX_HTTP_BLOOM_FEEDBACK_AFTER;
+    }
+
+    blcf->feedback = feedback;
 
     bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);
     bmcf->asks = 1;
@@ -56,13 +92,134 @@ ngx_http_bloom_feedback_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-void
-ngx_http_bloom_feedback_note(ngx_http_bloom_ctx_t *ctx, ngx_array_t *statuses,
-    ngx_http_bloom_rule_t *rule, ngx_uint_t answer)
+/* Reads a status or another parameter. */
+static char *
+ngx_http_bloom_feedback_param(ngx_conf_t *cf,
+    ngx_http_bloom_feedback_t *feedback, ngx_str_t *value)
 {
-    if (rule->fires != NGX_BLOOM_ABSENT
-        || rule->action == NGX_HTTP_BLOOM_PASS)
-    {
+    ngx_int_t    status, after;
+    ngx_str_t    time;
+    ngx_uint_t  *code;
+
+    if (ngx_strcmp(value->data, "learn=on") == 0) {
+        feedback->learn = 1;
+        return NGX_CONF_OK;
+    }
+
+    if (ngx_strcmp(value->data, "learn=off") == 0) {
+        feedback->learn = 0;
+        return NGX_CONF_OK;
+    }
+
+    if (ngx_strncmp(value->data, "learn_rate=", 11) == 0) {
+        return ngx_http_bloom_conf_learn_rate(cf, value, &feedback->interval);
+    }
+
+    if (ngx_strncmp(value->data, "learn_after=", 12) == 0) {
+        time.data = value->data + 12;
+        time.len = value->len - 12;
+
+        after = ngx_parse_time(&time, 0);
+
+        if (after < 1000 || after > NGX_BLOOM_ADAPT_AFTER) {
+            return ngx_http_bloom_conf_invalid(cf, "parameter", value,
+                                               "\"learn_after=\" and a time "
+                                               "from 1s to 10m");
+        }
+
+        feedback->after = after;
+        return NGX_CONF_OK;
+    }
+
+    status = ngx_atoi(value->data, value->len);
+
+    if (status < 400 || status > 499) {
+        return ngx_http_bloom_conf_invalid(cf, "parameter", value,
+                                           "a status from 400 to 499, such as "
+                                           "404, \"learn=on\", "
+                                           "\"learn=off\", \"learn_rate=\", "
+                                           "\"learn_after=\", or \"off\" "
+                                           "alone");
+    }
+
+    code = ngx_array_push(&feedback->statuses);
+    if (code == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    *code = status;
+
+    return NGX_CONF_OK;
+}
+
+
+/* Returns 1 for rules whose false positives are known: those that let only
+ * present keys pass. */
+static ngx_inline ngx_uint_t
+ngx_http_bloom_feedback_is_for(ngx_http_bloom_rule_t *rule)
+{
+    return rule->fires == NGX_BLOOM_ABSENT
+           && rule->action != NGX_HTTP_BLOOM_PASS;
+}
+
+
+void
+ngx_http_bloom_feedback_merge(ngx_conf_t *cf, ngx_http_bloom_loc_conf_t *prev,
+    ngx_http_bloom_loc_conf_t *conf)
+{
+    ngx_uint_t                  i, learns;
+    ngx_http_bloom_rule_t      *rule;
+    ngx_http_bloom_feedback_t  *feedback;
+
+    feedback = conf->feedback;
+
+    if (feedback == NULL || !feedback->learn || conf->rules == NULL) {
+        return;
+    }
+
+    rule = conf->rules->elts;
+    learns = 0;
+
+    for (i = 0; i < conf->rules->nelts; i++) {
+
+        if (!ngx_http_bloom_feedback_is_for(&rule[i])) {
+            continue;
+        }
+
+        learns = 1;
+        rule[i].key.zone->adapts = 1;
+
+        if (rule[i].key.zone->removals < NGX_BLOOM_ADAPT_SHARE
+            && !feedback->warned)
+        {
+            ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                          "\"learn=on\" of \"bloom_feedback\" in %V:%ui has "
+                          "no effect on zone \"%V\", which has \"removals=%ui"
+                          "\": learned keys use up to half of that room; set "
+                          "\"removals=\" to 2 or more, or remove \"learn=on\"",
+                          &feedback->file, feedback->line,
+                          &rule[i].key.zone->name, rule[i].key.zone->removals);
+
+            feedback->warned = 1;
+        }
+    }
+
+    if (!learns && feedback != prev->feedback) {
+        ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                      "\"learn=on\" of \"bloom_feedback\" in %V:%ui has no "
+                      "effect: none of the rules in effect there is a "
+                      "\"bloom_reject absent\" or \"bloom_route absent\"",
+                      &feedback->file, feedback->line);
+    }
+}
+
+
+void
+ngx_http_bloom_feedback_note(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
+    ngx_http_bloom_feedback_t *feedback, ngx_http_bloom_rule_t *rule,
+    ngx_uint_t answer, ngx_str_t *key, ngx_bloom_adapt_mark_t *mark)
+{
+    if (!ngx_http_bloom_feedback_is_for(rule)) {
         return;
     }
 
@@ -77,18 +234,32 @@ ngx_http_bloom_feedback_note(ngx_http_bloom_ctx_t *ctx, ngx_array_t *statuses,
 
     ctx->suspects++;
     ctx->suspect = rule->key.zone;
-    ctx->feedback = statuses;
+    ctx->feedback = feedback;
+    ctx->suspect_key.data = NULL;
+
+    /* a request that creates a key does not tell whether it existed before, and
+     * one with several keys does not tell which of them does not exist */
+
+    if (feedback->learn && ctx->suspects == 1
+        && rule->how != NGX_HTTP_BLOOM_LIST
+        && (r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD)))
+    {
+        ctx->suspect_key.len = key->len;
+        ctx->suspect_key.data = ngx_pstrdup(r->pool, key);
+        ctx->asked = *mark;
+    }
 }
 
 
 ngx_uint_t
-ngx_http_bloom_feedback_denies(ngx_array_t *statuses, ngx_uint_t status)
+ngx_http_bloom_feedback_denies(ngx_http_bloom_feedback_t *feedback,
+    ngx_uint_t status)
 {
     ngx_uint_t  i, *code;
 
-    code = statuses->elts;
+    code = feedback->statuses.elts;
 
-    for (i = 0; i < statuses->nelts; i++) {
+    for (i = 0; i < feedback->statuses.nelts; i++) {
         if (code[i] == status) {
             return 1;
         }
@@ -99,13 +270,23 @@ ngx_http_bloom_feedback_denies(ngx_array_t *statuses, ngx_uint_t status)
 
 
 void
-ngx_http_bloom_feedback_response(ngx_http_bloom_ctx_t *ctx, ngx_uint_t status)
+ngx_http_bloom_feedback_response(ngx_http_request_t *r,
+    ngx_http_bloom_ctx_t *ctx, ngx_uint_t status, ngx_uint_t cached)
 {
-    if (ctx->suspects == 1
-        && ngx_http_bloom_feedback_denies(ctx->feedback, status))
+    ngx_uint_t  suspects;
+
+    suspects = ctx->suspects;
+    ctx->suspects = 0;                   /* counted at most once */
+
+    if (suspects != 1 || !ngx_http_bloom_feedback_denies(ctx->feedback, status))
     {
-        ngx_bloom_count(ctx->suspect, NGX_BLOOM_COUNTER_FALSE_POSITIVE, 1);
+        return;
     }
 
-    ctx->suspects = 0;                   /* counted at most once */
+    ngx_bloom_count(ctx->suspect, NGX_BLOOM_COUNTER_FALSE_POSITIVE, 1);
+
+    if (ctx->suspect_key.data != NULL && !cached) {
+        (void) ngx_bloom_adapt(ctx->suspect, &ctx->suspect_key, &ctx->asked,
+                               ctx->feedback->interval, ctx->feedback->after);
+    }
 }

@@ -31,21 +31,31 @@
 char *ngx_http_bloom_feedback_conf(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* Notes the answer that a rule under bloom_feedback got. */
-void ngx_http_bloom_feedback_note(ngx_http_bloom_ctx_t *ctx,
-    ngx_array_t *statuses, ngx_http_bloom_rule_t *rule, ngx_uint_t answer);
+/* Marks the zones that learn keys.  Warns once of a bloom_feedback whose zone
+ * has no room for learned keys, also where rules and bloom_feedback are
+ * inherited, and of one that applies to no rule of its location. */
+void ngx_http_bloom_feedback_merge(ngx_conf_t *cf,
+    ngx_http_bloom_loc_conf_t *prev, ngx_http_bloom_loc_conf_t *conf);
+
+/* Notes the answer that a rule under bloom_feedback got about a key, and when
+ * the zone was asked. */
+void ngx_http_bloom_feedback_note(ngx_http_request_t *r,
+    ngx_http_bloom_ctx_t *ctx, ngx_http_bloom_feedback_t *feedback,
+    ngx_http_bloom_rule_t *rule, ngx_uint_t answer, ngx_str_t *key,
+    ngx_bloom_adapt_mark_t *mark);
 
 /* Returns 1 if `status` is one of the statuses of a bloom_feedback, by which
  * the backend says that a key does not exist. */
-ngx_uint_t ngx_http_bloom_feedback_denies(ngx_array_t *statuses,
+ngx_uint_t ngx_http_bloom_feedback_denies(ngx_http_bloom_feedback_t *feedback,
     ngx_uint_t status);
 
 /*
- * Counts a false positive if the backend's status says that there was one.
- * `status` may come from nginx's cache; it is 0 if no backend answered.
+ * Counts a false positive if the backend's status says that there was one, and
+ * learns the key if it is to be learned and the response is not `cached`.
+ * `status` is 0 if no backend answered.
  */
-void ngx_http_bloom_feedback_response(ngx_http_bloom_ctx_t *ctx,
-    ngx_uint_t status);
+void ngx_http_bloom_feedback_response(ngx_http_request_t *r,
+    ngx_http_bloom_ctx_t *ctx, ngx_uint_t status, ngx_uint_t cached);
 
 
 #pragma GCC visibility pop

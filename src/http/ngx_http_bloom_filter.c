@@ -76,7 +76,7 @@ ngx_http_bloom_filter_header(ngx_http_request_t *r)
         if (ctx != NULL && (ctx->suspects != 0 || ctx->audited != NULL)) {
             status = ngx_http_bloom_filter_status(r, &cached);
 
-            ngx_http_bloom_feedback_response(ctx, status);
+            ngx_http_bloom_feedback_response(r, ctx, status, cached);
 
             if (!cached) {
                 ngx_http_bloom_audit_response(r, ctx, status);

@@ -64,6 +64,7 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
     ngx_uint_t                  i, answer;
     ngx_http_bloom_ctx_t       *ctx;
     ngx_http_bloom_rule_t      *rule;
+    ngx_bloom_adapt_mark_t      mark;
     ngx_http_bloom_loc_conf_t  *blcf;
 
     blcf = ngx_http_get_module_loc_conf(r, ngx_http_bloom_module);
@@ -96,6 +97,10 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
 
     for (i = 0; i < blcf->rules->nelts; i++) {
 
+        if (blcf->feedback != NULL && blcf->feedback->learn) {
+            ngx_bloom_adapt_mark(rule[i].key.zone, &mark);
+        }
+
         if (rule[i].how == NGX_HTTP_BLOOM_ALONE) {
             rc = ngx_http_bloom_key_check(r, &rule[i].key, &key, &answer);
 
@@ -127,8 +132,8 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
         ngx_bloom_counters_count(rule[i].series, answer, 1);
 
         if (blcf->feedback != NULL && !rule[i].dry_run) {
-            ngx_http_bloom_feedback_note(ctx, blcf->feedback, &rule[i],
-                                         answer);
+            ngx_http_bloom_feedback_note(r, ctx, blcf->feedback, &rule[i],
+                                         answer, &key, &mark);
         }
 
         if (answer == rule[i].fires) {

@@ -32,11 +32,10 @@
 
 
 static uint64_t ngx_bloom_add_bits(ngx_bloom_zone_t *zone,
-    const uint8_t *keys, const uint8_t *end, ngx_bloom_zone_tally_t *tally,
+    const uint8_t *keys, const uint8_t *end, ngx_bloom_set_tally_t *tally,
     uint64_t *puts);
 static void ngx_bloom_add_lift(ngx_bloom_zone_t *zone, const uint8_t *keys,
     const uint8_t *end);
-static uint64_t ngx_bloom_add_puts(const bloom_exceptions_t *set);
 static const char *ngx_bloom_add_accept(ngx_bloom_zone_t *zone,
     bloom_key_t *key);
 
@@ -97,13 +96,13 @@ ngx_bloom_add_lock(ngx_bloom_add_batch_t *batch)
  */
 static uint64_t
 ngx_bloom_add_bits(ngx_bloom_zone_t *zone, const uint8_t *keys,
-    const uint8_t *end, ngx_bloom_zone_tally_t *tally, uint64_t *puts)
+    const uint8_t *end, ngx_bloom_set_tally_t *tally, uint64_t *puts)
 {
     uint64_t               generation;
     ngx_bloom_zone_bits_t  bits;
 
     *puts = 0;
-    ngx_memzero(tally, sizeof(ngx_bloom_zone_tally_t));
+    ngx_memzero(tally, sizeof(ngx_bloom_set_tally_t));
 
     do {
         generation = ngx_bloom_zone_serving(zone, &bits);
@@ -112,9 +111,11 @@ ngx_bloom_add_bits(ngx_bloom_zone_t *zone, const uint8_t *keys,
             break;                               /* nothing serves yet */
         }
 
-        *puts = ngx_bloom_add_puts(&bits.exceptions);
+        *puts = ngx_bloom_zone_puts(&bits);
 
-        ngx_bloom_zone_set(&bits, keys, end, tally);
+        ngx_bloom_fault("puts");
+
+        ngx_bloom_set_keys(&bits, keys, end, tally);
 
         ngx_bloom_fault("set");
 
@@ -126,15 +127,6 @@ ngx_bloom_add_bits(ngx_bloom_zone_t *zone, const uint8_t *keys,
              != generation);
 
     return generation;
-}
-
-
-/* Returns how many keys have become exceptions in a generation so far. */
-static uint64_t
-ngx_bloom_add_puts(const bloom_exceptions_t *set)
-{
-    return set->head == NULL
-           ? 0 : __atomic_load_n(&set->head->puts, __ATOMIC_SEQ_CST);
 }
 
 
@@ -260,7 +252,7 @@ ngx_bloom_add_batch(ngx_bloom_add_batch_t *batch)
     ngx_bloom_state_t      *state;
     ngx_bloom_control_t    *control;
     ngx_bloom_zone_bits_t   bits;
-    ngx_bloom_zone_tally_t  tally;
+    ngx_bloom_set_tally_t  tally;
 
     if (batch->maker.count == 0) {
         return NGX_OK;
@@ -341,11 +333,10 @@ append:
 
         } else if (batch->tally.excepted != 0
                    || (ngx_bloom_zone_serving(zone, &bits) != 0
-                       && ngx_bloom_add_puts(&bits.exceptions)
-                          != batch->puts))
+                       && ngx_bloom_zone_puts(&bits) != batch->puts))
         {
-            /* the lock is held, so no key becomes an exception any more until
-             * the record is in the journal */
+            /* the lock is held, so no key is removed any more until the record
+             * is in the journal, and none of these keys is learned */
 
             ngx_bloom_add_lift(zone, keys, keys_end);
         }
@@ -546,7 +537,7 @@ ngx_bloom_add_key(ngx_bloom_zone_t *zone, ngx_str_t *key)
     const char            *why;
     bloom_key_t            canonical;
     ngx_bloom_add_batch_t  batch;
-    ngx_bloom_zone_tally_t tally;
+    ngx_bloom_set_tally_t tally;
 
     if (key->len == 0) {
         return NULL;

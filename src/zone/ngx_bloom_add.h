@@ -14,6 +14,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
+#include "ngx_bloom_set.h"
 #include "ngx_bloom_zone.h"
 
 #pragma GCC visibility push(hidden)
@@ -39,7 +40,7 @@ typedef struct {
     bloom_record_maker_t   maker;
     u_char                *buf;
     uint64_t               generation;   /* that has the bits; 0: none yet */
-    ngx_bloom_zone_tally_t tally;        /* of the keys whose bits it has */
+    ngx_bloom_set_tally_t tally;        /* of the keys whose bits it has */
     uint64_t               puts;         /* of its exceptions, before that */
     uint64_t               position;     /* up to which the journal has to be on
                                             disk; 0: not known yet */

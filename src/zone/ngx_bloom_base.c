@@ -5,9 +5,11 @@
  */
 
 #include "ngx_bloom_base.h"
+#include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_as_of.h"
 #include "ngx_bloom_cleared.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_layers.h"
 #include "ngx_bloom_pending.h"
 #include "ngx_bloom_state_files.h"
 
@@ -16,6 +18,8 @@ static ngx_int_t ngx_bloom_base_read_dropped(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_base_load_image(ngx_bloom_zone_t *zone,
     ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
     bloom_image_t *image);
+static ngx_uint_t ngx_bloom_base_outgrown(ngx_bloom_zone_t *zone,
+    ngx_bloom_image_file_t *checkpoint, bloom_image_t *base);
 static ngx_int_t ngx_bloom_base_run(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_base_settle(ngx_bloom_zone_t *zone,
     ngx_uint_t read);
@@ -377,6 +381,10 @@ ngx_bloom_base_load_image(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load,
         checkpoint.state = zone->state;
         checkpoint.fd = NGX_INVALID_FILE;
 
+        if (ngx_bloom_base_outgrown(zone, &checkpoint, image)) {
+            goto file;
+        }
+
         if (ngx_bloom_load_begin(load, zone, &checkpoint, empty ? NULL : image,
                                  position, NULL, 0)
             == NGX_OK)
@@ -406,6 +414,8 @@ without:
         ngx_bloom_load_end(load);
     }
 
+file:
+
     if (ngx_bloom_load_begin(load, zone, file, empty ? image : NULL, 0, NULL,
                              0)
         != NGX_OK)
@@ -414,6 +424,30 @@ without:
     }
 
     return ngx_bloom_base_run(load);
+}
+
+
+/* Returns 1 if a checkpoint has other layers than the zone would have now: the
+ * journal has all of its keys. */
+static ngx_uint_t
+ngx_bloom_base_outgrown(ngx_bloom_zone_t *zone,
+    ngx_bloom_image_file_t *checkpoint, bloom_image_t *base)
+{
+    if (ngx_bloom_image_file_open(checkpoint) != NGX_OK
+        || !ngx_bloom_base_alike(&checkpoint->reader.image, base)
+        || ngx_bloom_layers_fit(zone, base, &checkpoint->reader.image))
+    {
+        return 0;
+    }
+
+    ngx_log_error(NGX_LOG_NOTICE, zone->shm_zone->shm.log, 0,
+                  "bloom zone \"%V\" replays its whole journal, because its "
+                  "checkpoint has grown with another \"max_keys\" or size",
+                  &zone->name);
+
+    ngx_bloom_image_file_close(checkpoint);
+
+    return 1;
 }
 
 
@@ -433,7 +467,12 @@ ngx_bloom_base_run(ngx_bloom_load_t *load)
 ngx_uint_t
 ngx_bloom_base_alike(bloom_image_t *one, bloom_image_t *other)
 {
-    return bloom_geometry_equal(&one->geometry, &other->geometry)
+    bloom_geometry_t  first, second;
+
+    first = bloom_geometry_part(&one->geometry, 0);
+    second = bloom_geometry_part(&other->geometry, 0);
+
+    return bloom_geometry_equal(&first, &second)
            && one->capacity == other->capacity
            && one->fpr == other->fpr
            && one->hasher.kind == other->hasher.kind
@@ -506,7 +545,7 @@ ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
     __atomic_store_n(&state->control->instance[state->instance].applied,
                      sh->applied, __ATOMIC_SEQ_CST);
 
-    ngx_bloom_load_log_lost(zone, &load->replay.reader, load->complete);
+    ngx_bloom_catch_up_log_lost(zone, &load->replay.reader, load->complete);
 
     if (load->replay.records != 0 || load->position != 0) {
         ngx_log_error(NGX_LOG_NOTICE, zone->shm_zone->shm.log, 0,

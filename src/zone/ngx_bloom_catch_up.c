@@ -8,8 +8,9 @@
 #include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_as_of.h"
 #include "ngx_bloom_cleared.h"
+#include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"
-#include "ngx_bloom_load.h"
+#include "ngx_bloom_set.h"
 
 
 /* Bytes of the journal applied in one call.  A zone that gets its journal back
@@ -241,16 +242,24 @@ static ngx_int_t
 ngx_bloom_catch_up_record(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
     bloom_record_t *record, uint64_t truth, uint64_t position)
 {
-    uint64_t                cursor, before, keys;
+    uint64_t                cursor, before, keys, puts;
     ngx_int_t               rc;
-    ngx_bloom_zone_tally_t  tally;
+    ngx_bloom_set_tally_t  tally;
 
     switch (record->type) {
 
     case BLOOM_RECORD_ADD:
-        ngx_bloom_zone_set(bits, record->keys, record->end, &tally);
+        puts = ngx_bloom_zone_puts(bits);
 
-        return tally.excepted == 0
+        ngx_bloom_set_keys(bits, record->keys, record->end, &tally);
+
+        ngx_bloom_fault("caught");
+
+        /* a worker may learn a key meanwhile */
+
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+
+        return tally.excepted == 0 && ngx_bloom_zone_puts(bits) == puts
                ? NGX_OK
                : ngx_bloom_zone_lift_before(zone, bits, record, position);
 
@@ -361,7 +370,7 @@ ngx_bloom_catch_up_lost(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader)
 
     (void) ngx_bloom_state_lose(zone->state, reader->lost);
 
-    ngx_bloom_load_log_lost(zone, reader, covered);
+    ngx_bloom_catch_up_log_lost(zone, reader, covered);
 
     return NGX_OK;
 }
@@ -402,4 +411,31 @@ ngx_bloom_catch_up_unrequire(ngx_bloom_zone_t *zone)
     ngx_bloom_unlock(&control->append);
 
     return NGX_OK;
+}
+
+
+void
+ngx_bloom_catch_up_log_lost(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
+    uint64_t complete)
+{
+    uint64_t  lost;
+    ngx_tm_t  tm;
+
+    lost = __atomic_load_n(&zone->pending->lost, __ATOMIC_SEQ_CST);
+
+    if (lost == 0 || lost < complete) {
+        return;
+    }
+
+    ngx_gmtime((time_t) (lost / 1000), &tm);
+
+    ngx_log_error(NGX_LOG_ALERT, zone->shm_zone->shm.log, 0,
+                  "bloom zone \"%V\" has lost added keys and answers "
+                  "\"unknown\" instead of \"absent\" until an image built with "
+                  "--as-of more than an hour after "
+                  "%4d-%02d-%02dT%02d:%02d:%02dZ is loaded: %s",
+                  &zone->name, tm.ngx_tm_year, tm.ngx_tm_mon, tm.ngx_tm_mday,
+                  tm.ngx_tm_hour, tm.ngx_tm_min, tm.ngx_tm_sec,
+                  reader->damage[0] ? (char *) reader->damage
+                  : "see the error log of that time for the reason");
 }

@@ -11,6 +11,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
+#include "ngx_bloom_journal.h"
 #include "ngx_bloom_zone.h"
 
 #pragma GCC visibility push(hidden)
@@ -31,6 +32,11 @@ void ngx_bloom_catch_up_begin(ngx_bloom_zone_t *zone);
  * read.
  */
 ngx_int_t ngx_bloom_catch_up(ngx_bloom_zone_t *zone);
+
+/* Logs that keys were lost if a filter that is complete up to `complete` lacks
+ * them, with the damage that the reader has found. */
+void ngx_bloom_catch_up_log_lost(ngx_bloom_zone_t *zone,
+    ngx_bloom_reader_t *reader, uint64_t complete);
 
 
 #pragma GCC visibility pop

@@ -64,6 +64,13 @@ typedef enum {
                                             key was maybe present, but does
                                             not exist */
 
+    NGX_BLOOM_COUNTER_FEEDBACK_LEARNED,  /* what became of them with learn=on,
+                                            in the order of
+                                            ngx_bloom_adapt_e */
+    NGX_BLOOM_COUNTER_FEEDBACK_DOUBT,
+    NGX_BLOOM_COUNTER_FEEDBACK_FULL,
+    NGX_BLOOM_COUNTER_FEEDBACK_FAST,
+
     NGX_BLOOM_COUNTER_AUDITED,           /* requests that bloom_audit let
                                             through; once one is answered, one
                                             of the next 3 counts it, too */

@@ -9,6 +9,7 @@
 #include "ngx_bloom_declare.h"
 #include "ngx_bloom_base.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_layers.h"
 #include "ngx_bloom_reload.h"
 #include "ngx_bloom_start.h"
 #include "ngx_bloom_state_files.h"
@@ -191,10 +192,12 @@ ngx_bloom_declare_zone(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
         }
     }
 
-    bank = ngx_bloom_zone_bank_needs(&zone->image, 0);
+    bank = ngx_bloom_layers_need(&zone->image, zone->max_keys);
     needs = ngx_bloom_zone_needs(bank);
-    roomy = zone->file.name.len ? ngx_bloom_zone_needs(bank + bank / 8)
-                                : needs;
+    roomy = zone->file.name.len
+            ? ngx_bloom_zone_needs(ngx_bloom_layers_need_any(&zone->image,
+                                                             zone->max_keys))
+            : needs;
 
     if (size != 0 && size < needs) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
@@ -221,13 +224,14 @@ ngx_bloom_declare_zone(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
             && bank <= live->image_room)
         {
             size = old->shm.size
-                   - ngx_bloom_zone_removals_need(live->removals);
+                   - ngx_bloom_zone_beside(live->removals);
         }
     }
 
-    /* removed keys have room of their own, whatever size is configured */
+    /* removed keys and the memory of additions have room of their own, whatever
+     * size is configured */
 
-    size += ngx_bloom_zone_removals_need(zone->removals);
+    size += ngx_bloom_zone_beside(zone->removals);
 
     if (ngx_test_config) {
 
@@ -377,7 +381,7 @@ static ngx_int_t
 ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
 {
     u_char             path[NGX_MAX_PATH];
-    size_t             needs, removals;
+    size_t             needs, beside;
     uint64_t           bank;
     ngx_shm_t         *shm;
     ngx_shm_zone_t    *old;
@@ -409,10 +413,10 @@ ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
         return NGX_OK;
     }
 
-    removals = ngx_bloom_zone_removals_need(zone->removals);
+    beside = ngx_bloom_zone_beside(zone->removals);
 
-    if (shm->size < needs + removals) {
-        shm->size = ngx_bloom_zone_needs(bank + bank / 8) + removals;
+    if (shm->size < needs + beside) {
+        shm->size = ngx_bloom_zone_needs(bank + bank / 8) + beside;
     }
 
     old = ngx_bloom_declare_find_old(cf, zone, zone->shm_zone->tag);
@@ -558,7 +562,11 @@ ngx_bloom_declare_upload(void *data, ngx_bloom_answer_t *answer)
         return;
     }
 
-    answer->value = ngx_bloom_zone_bank_needs(&file.reader.image, 0);
+    /* a size that is given need not have room for the image's layers: it gets
+     * fewer */
+
+    answer->value = ngx_bloom_layers_need(&file.reader.image,
+                                          zone->size ? 0 : zone->max_keys);
 
     if (ngx_bloom_load_form(zone, &file.reader.image, error) != NGX_OK) {
         ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, 0,
@@ -574,20 +582,23 @@ ngx_bloom_declare_upload(void *data, ngx_bloom_answer_t *answer)
 
 
 /*
- * Warns of a zone that takes additions, and whose image of file= has room for
- * less than a hundredth of its capacity.
+ * Warns of a zone that takes additions, and has room for few of them: with all
+ * layers that its image of file= has and will get, room for less than a
+ * hundredth of the keys that the filter is made for.
  */
 static void
 ngx_bloom_declare_warn_full(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
 {
+    uint64_t        capacity;
     bloom_image_t  *image;
 
     image = &zone->image;
+    capacity = ngx_bloom_layers_capacity(image, zone->max_keys);
 
     if (!zone->adds || !zone->journal || zone->state_path.len == 0
         || zone->file.fd == NGX_INVALID_FILE || zone->has_upload
-        || (image->items < image->capacity
-            && image->capacity - image->items >= image->capacity / 100))
+        || (image->items < capacity
+            && capacity - image->items >= capacity / 100))
     {
         return;
     }
@@ -598,8 +609,7 @@ ngx_bloom_declare_warn_full(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
                   "for %uL; build it with \"-n\" greater than %uL",
                   &zone->name, zone->conf_file, zone->conf_line,
                   &zone->file.name,
-                  image->items < image->capacity ? "hardly any" : "no",
+                  image->items < capacity ? "hardly any" : "no",
                   image->items, ngx_bloom_plural(image->items),
-                  image->capacity,
-                  ngx_max(image->items, image->capacity));
+                  capacity, ngx_max(image->items, capacity));
 }

@@ -39,6 +39,7 @@ static void ngx_bloom_helper_stop(void *data);
 static void ngx_bloom_helper_exit(void);
 static void ngx_bloom_helper_abandon(ngx_bloom_helper_t *helper);
 static void ngx_bloom_helper_read(ngx_event_t *ev);
+static void ngx_bloom_helper_cancel(ngx_bloom_helper_t *helper);
 static void ngx_bloom_helper_timer(ngx_event_t *ev);
 static ngx_msec_t ngx_bloom_helper_zone(ngx_bloom_jobs_t *jobs);
 static void ngx_bloom_helper_measure_hugepages(ngx_bloom_jobs_t *jobs);
@@ -199,9 +200,7 @@ ngx_bloom_helper_stop(void *data)
     if (helper->runs) {
         helper->runs = 0;
 
-        if (helper->timer.timer_set) {
-            ngx_del_timer(&helper->timer);
-        }
+        ngx_bloom_helper_cancel(helper);
 
         (void) ngx_del_event(helper->c->read, NGX_READ_EVENT, 0);
         ngx_free_connection(helper->c);
@@ -249,11 +248,21 @@ ngx_bloom_helper_read(ngx_event_t *ev)
     ev->ready = 0;
     (void) ngx_handle_read_event(ev, 0);
 
+    ngx_bloom_helper_cancel(helper);     /* ngx_add_timer() may keep it */
+    ngx_bloom_helper_timer(&helper->timer);
+}
+
+
+static void
+ngx_bloom_helper_cancel(ngx_bloom_helper_t *helper)
+{
     if (helper->timer.timer_set) {
-        ngx_del_timer(&helper->timer);   /* ngx_add_timer() may keep it */
+        ngx_del_timer(&helper->timer);
     }
 
-    ngx_bloom_helper_timer(&helper->timer);
+    if (helper->timer.posted) {
+        ngx_delete_posted_event(&helper->timer);
+    }
 }
 
 
@@ -281,7 +290,15 @@ ngx_bloom_helper_timer(ngx_event_t *ev)
         next = ngx_min(next, delay);
     }
 
-    ngx_add_timer(ev, next);
+    if (next != 0) {
+        ngx_add_timer(ev, next);
+        return;
+    }
+
+    /* a timer of 0 ms would expire before nginx reads any event, for example
+     * that the process is to exit */
+
+    ngx_post_event(ev, &ngx_posted_next_events);
 }
 
 
@@ -310,6 +327,10 @@ ngx_bloom_helper_zone(ngx_bloom_jobs_t *jobs)
     }
 
     ngx_bloom_jobs_begin(jobs);
+
+    if (jobs->zone->adapts) {
+        ngx_bloom_recent_turn(&sh->recent, sh->generation);
+    }
 
     if (jobs->zone->state != NULL) {
         delay = ngx_bloom_maintenance_zone(jobs);

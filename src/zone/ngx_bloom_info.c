@@ -5,6 +5,8 @@
  */
 
 #include "ngx_bloom_info.h"
+#include "ngx_bloom_layers.h"
+#include "ngx_bloom_adapt.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_remove.h"
 
@@ -26,10 +28,10 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
 
         bank = info->generation & 1;
 
-        ngx_memcpy(&info->image, &sh->bank[bank].image,
-                   sizeof(bloom_image_t));
-        info->bits_set = __atomic_load_n(&sh->bank[bank].bits_set,
-                                         __ATOMIC_RELAXED);
+        info->planned = sh->bank[bank].image;
+        ngx_bloom_layers_image(zone, bank, &info->image);
+        info->bits_set = ngx_bloom_layers_bits_set(zone, bank,
+                                                   info->part_bits_set);
         info->uploaded = sh->uploaded;
 
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -37,6 +39,11 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
     } while (__atomic_load_n(&sh->generation, __ATOMIC_RELAXED)
              != info->generation);
 
+    info->planned.geometry.layers = ngx_min(info->planned.geometry.layers,
+                                            BLOOM_LAYERS_MAX);
+
+    info->max_items = bloom_image_capacity(&info->planned);
+    info->promised_fpr = bloom_image_promised(&info->planned);
     info->instance = sh->instance;
     info->file = (zone->file.name.len != 0);
     info->size = zone->shm_zone->shm.size;
@@ -50,6 +57,7 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
                     ? __atomic_load_n(&zone->pending->lost, __ATOMIC_RELAXED)
                     : 0;
     info->removed = ngx_bloom_removed_count(zone, &info->removals);
+    info->learned = ngx_bloom_adapt_count(zone, &info->learns);
     info->load_done = __atomic_load_n(&sh->load_done, __ATOMIC_RELAXED);
     info->load_total = __atomic_load_n(&sh->load_total, __ATOMIC_RELAXED);
     info->heartbeat = ngx_bloom_time() - (ngx_msec_int_t) (ngx_current_msec

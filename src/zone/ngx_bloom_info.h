@@ -22,6 +22,11 @@ typedef struct {
     ngx_uint_t           condition;      /* ngx_bloom_condition_e */
     bloom_image_t        image;          /* the image that serves */
     uint64_t             bits_set;       /* in the filter that serves */
+    uint64_t             part_bits_set[BLOOM_LAYERS_MAX + 1];
+    uint64_t             max_items;      /* that it has room for when all its
+                                            layers are in use */
+    double               promised_fpr;   /* up to that number */
+    bloom_image_t        planned;        /* `image` with all these layers */
     ngx_uint_t           file;           /* 1: the zone has file= */
     ngx_uint_t           uploaded;       /* 1: an uploaded image serves */
     size_t               size;           /* of the zone's memory */
@@ -44,6 +49,8 @@ typedef struct {
 
     uint64_t             removed;        /* keys */
     uint64_t             removals;       /* keys that may be removed */
+    uint64_t             learned;        /* learned keys */
+    uint64_t             learns;         /* keys that may be learned */
 
     ngx_bloom_result_t   loaded;         /* of the last load; started_at is 0
                                             if there was none */

@@ -135,9 +135,16 @@ ngx_bloom_jobs_choose(ngx_bloom_jobs_t *jobs)
     }
 
     if (ngx_bloom_task_begin(zone, NGX_BLOOM_TASK_RESTORE, NULL) == NGX_OK) {
-        ngx_bloom_restore_begin(&jobs->restore, zone);
+        ngx_bloom_restore_begin(&jobs->restore, zone, BLOOM_EXCEPTION_REMOVED);
         jobs->current = NGX_BLOOM_JOBS_RESTORE;
         jobs->task = NGX_BLOOM_TASK_RESTORE;
+        return;
+    }
+
+    if (ngx_bloom_task_begin(zone, NGX_BLOOM_TASK_FORGET, NULL) == NGX_OK) {
+        ngx_bloom_restore_begin(&jobs->restore, zone, BLOOM_EXCEPTION_LEARNED);
+        jobs->current = NGX_BLOOM_JOBS_RESTORE;
+        jobs->task = NGX_BLOOM_TASK_FORGET;
         return;
     }
 
@@ -233,9 +240,13 @@ ngx_bloom_jobs_died(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
         "was loading an uploaded image",
         "was clearing the zone",
         "was restoring removed keys",
+        "was forgetting learned keys",
         "was writing a checkpoint",
         "was writing an image"
     };
+
+    _Static_assert(sizeof(did) / sizeof(did[0]) == NGX_BLOOM_TASKS,
+                   "each task has a name");
 
     zone = jobs->zone;
     sh = zone->sh;
@@ -644,10 +655,12 @@ static void
 ngx_bloom_jobs_restored(ngx_bloom_jobs_t *jobs, ngx_int_t rc)
 {
     ngx_str_t            *name;
+    const char           *kind;
     ngx_bloom_result_t   *result;
     ngx_bloom_restore_t  *restore;
 
     name = &jobs->zone->name;
+    kind = jobs->task == NGX_BLOOM_TASK_FORGET ? "learned" : "removed";
     result = &jobs->result;
     restore = &jobs->restore;
 
@@ -655,15 +668,16 @@ ngx_bloom_jobs_restored(ngx_bloom_jobs_t *jobs, ngx_int_t rc)
 
     if (rc == NGX_OK) {
         ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
-                      "bloom zone \"%V\": %uL removed key%s restored", name,
-                      restore->keys, restore->keys == 1 ? " is" : "s are");
+                      "bloom zone \"%V\": %uL %s key%s restored", name,
+                      restore->keys, kind,
+                      restore->keys == 1 ? " is" : "s are");
 
     } else {
         result->outcome = NGX_BLOOM_FAILED;
 
         ngx_bloom_print(result->message, sizeof(result->message),
-                        "not all removed keys of bloom zone \"%V\" are "
-                        "restored: %s", name, restore->error);
+                        "not all %s keys of bloom zone \"%V\" are restored: "
+                        "%s", kind, name, restore->error);
 
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, restore->err, "%s",
                       result->message);
@@ -774,14 +788,16 @@ ngx_bloom_jobs_saved(ngx_bloom_jobs_t *jobs, ngx_int_t rc)
 
         if (rc == NGX_DECLINED) {
             save->err = 0;
-            save->error = "is useless now: another image serves";
+            save->error = "is useless now, as another image serves: try again";
         }
 
         if (save->err != 0) {
             ngx_bloom_print(result->message, sizeof(result->message),
-                            "\"%V/%s\" %s (%d: %s)", &zone->state->path,
-                            save->tmp, save->error, save->err,
-                            strerror(save->err));
+                            "\"%V/%s\" %s (%d: %s); %s, and try again",
+                            &zone->state->path, save->tmp, save->error,
+                            save->err, strerror(save->err),
+                            save->err == ENOSPC || save->err == EDQUOT
+                            ? "free space on its disk" : "correct that");
 
         } else {
             ngx_bloom_print(result->message, sizeof(result->message),

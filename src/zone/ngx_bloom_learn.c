@@ -8,10 +8,7 @@
 
 #include "ngx_bloom_learn.h"
 #include "ngx_bloom_add.h"
-
-
-static ngx_uint_t ngx_bloom_learn_takes(ngx_bloom_zone_t *zone,
-    uint64_t interval);
+#include "ngx_bloom_layers.h"
 
 
 ngx_bloom_learn_e
@@ -23,10 +20,10 @@ ngx_bloom_learn(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t interval)
     if (!ngx_bloom_add_possible(zone)) {
         rc = NGX_BLOOM_LEARN_UNABLE;
 
-    } else if (ngx_bloom_zone_overfull(zone, &items)) {
+    } else if (ngx_bloom_layers_overfull(zone, &items)) {
         rc = NGX_BLOOM_LEARN_FULL;
 
-    } else if (!ngx_bloom_learn_takes(zone, interval)) {
+    } else if (!ngx_bloom_learn_takes(&zone->sh->learned, interval)) {
         rc = NGX_BLOOM_LEARN_FAST;
 
     } else if (ngx_bloom_add_key(zone, key) != NULL) {
@@ -44,13 +41,11 @@ ngx_bloom_learn(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t interval)
 }
 
 
-/* Takes one key's share of the rate.  Returns 1, or 0 if none is left. */
-static ngx_uint_t
-ngx_bloom_learn_takes(ngx_bloom_zone_t *zone, uint64_t interval)
+ngx_uint_t
+ngx_bloom_learn_takes(uint64_t *learned, uint64_t interval)
 {
-    uint64_t  now, used, next, last, *learned;
+    uint64_t  now, used, next, last;
 
-    learned = &zone->sh->learned;
     now = (uint64_t) ngx_current_msec * 1000;
     last = now + ngx_max(NGX_BLOOM_LEARN_BURST * interval, 1000000);
     used = __atomic_load_n(learned, __ATOMIC_RELAXED);

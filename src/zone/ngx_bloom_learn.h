@@ -36,10 +36,17 @@ typedef enum {
  * Adds a key to the zone within the bounds, and counts whether it was learned.
  * After a burst the zone learns one key per `interval`, over all workers.
  * `interval` is in microseconds, 1 to 60,000,000.  A zone that is over-full by
- * ngx_bloom_zone_overfull() learns no keys.
+ * ngx_bloom_layers_overfull() learns no keys.
  */
 ngx_bloom_learn_e ngx_bloom_learn(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_uint_t interval);
+
+/*
+ * Takes one key's share of a rate, of one key per `interval` microseconds with
+ * bursts.  *learned is in shared memory and 0 at first.  Returns 1, or 0 if no
+ * share is left.
+ */
+ngx_uint_t ngx_bloom_learn_takes(uint64_t *learned, uint64_t interval);
 
 
 #pragma GCC visibility pop

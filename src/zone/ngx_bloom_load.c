@@ -6,8 +6,11 @@
  */
 
 #include "ngx_bloom_load.h"
+#include "ngx_bloom_adapt.h"
+#include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_as_of.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_layers.h"
 #include "ngx_bloom_unprivileged.h"
 #include "ngx_bloom_memory.h"
 #include "ngx_bloom_pending.h"
@@ -78,6 +81,7 @@ ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
 {
     char               error[BLOOM_IMAGE_ERROR_LEN];
     uint8_t            secret[BLOOM_HASH_KEY_LEN];
+    bloom_geometry_t   geometry;
     ngx_bloom_zone_t  *zone;
 
     zone = load->zone;
@@ -112,6 +116,9 @@ ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
 
     if (image != NULL) {
 
+        geometry = load->image.geometry;
+        load->image.geometry.layers = 0;
+
         if (load->file.name.len != 0
             && bloom_image_differs(image, &load->image) != NULL)
         {
@@ -119,6 +126,10 @@ ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
         }
 
         load->image = *image;
+
+        if (load->file.name.len != 0) {
+            load->image.geometry = geometry;
+        }
 
     } else if (load->position != 0) {
 
@@ -155,8 +166,8 @@ ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
     }
 
     zone->sh->bank[load->bank].filled = 1;
-    zone->sh->bank[load->bank].image = load->image;
-    zone->sh->bank[load->bank].bits_set = 0;
+    ngx_bloom_layers_plan(zone, load->bank, &load->image,
+                          zone->sh->generation + 1);
     zone->sh->bank[load->bank].removals = zone->removals;
 
     if (getrandom(secret, BLOOM_HASH_KEY_LEN, 0) == -1) {
@@ -175,7 +186,8 @@ ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
 #if (NGX_DEBUG_MALLOC)
     ngx_memzero(ngx_bloom_zone_bank(zone, load->bank)
                 + bloom_image_payload_size(&load->image),
-                ngx_bloom_zone_bank_needs(&load->image, zone->removals)
+                ngx_bloom_zone_bank_needs(&zone->sh->bank[load->bank].image,
+                                          zone->removals)
                 - bloom_image_payload_size(&load->image));
 #endif
 
@@ -258,6 +270,11 @@ ngx_bloom_load_unopened(ngx_bloom_load_t *load)
     ngx_core_conf_t   *ccf;
 
     ccf = load->zone->ccf;
+
+    if (load->about == NULL && load->file.err == NGX_ENOENT) {
+        return ngx_bloom_load_refuse(load, NGX_ENOENT,
+                                     "cannot be opened; put an image there");
+    }
 
     if (load->about != NULL
         || load->file.err != NGX_EACCES
@@ -382,6 +399,12 @@ ngx_bloom_load_step(ngx_bloom_load_t *load)
 
     rc = ngx_bloom_replay_step(&load->replay);
 
+    if (rc == NGX_OK) {
+        return ngx_bloom_adapt_keep(load->zone, &load->image,
+                                    &load->replay.bits,
+                                    load->replay.reader.position, &load->kept);
+    }
+
     return (rc == NGX_ERROR) ? ngx_bloom_load_unreplayed(load) : rc;
 }
 
@@ -391,7 +414,10 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
 {
     u_char             *p;
     size_t              len;
-    uint64_t            chunk, *words;
+    uint64_t            chunk;
+#if (NGX_DEBUG)
+    uint64_t            bits_set[BLOOM_LAYERS_MAX + 1];
+#endif
     ngx_bloom_shctx_t  *sh;
 
     sh = load->zone->sh;
@@ -442,13 +468,13 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
         ngx_log_debug2(NGX_LOG_DEBUG_CORE, load->zone->shm_zone->shm.log, 0,
                        "bloom zone \"%V\": load verified the image, which sets "
                        "%uL bits", &load->zone->name,
-                       sh->bank[load->bank].bits_set);
+                       ngx_bloom_layers_bits_set(load->zone, load->bank,
+                                                 bits_set));
 
         load->stage = NGX_BLOOM_LOAD_EXCEPTIONS;
         return NGX_AGAIN;
     }
 
-    words = (uint64_t *) (p + chunk * BLOOM_IMAGE_CHUNK);
     len = bloom_image_chunk_size(&load->image, chunk);
 
     if (load->takes != 0) {
@@ -456,8 +482,9 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
         ngx_bloom_load_takes -= len;
     }
 
-    sh->bank[load->bank].bits_set +=
-                      bloom_layout_bits_set(words, len / sizeof(uint64_t));
+    ngx_bloom_layers_count(load->zone, load->bank,
+                           chunk * BLOOM_IMAGE_CHUNK / sizeof(uint64_t),
+                           len / sizeof(uint64_t));
 
     __atomic_store_n(&sh->load_done, chunk * BLOOM_IMAGE_CHUNK + len,
                      __ATOMIC_RELAXED);
@@ -693,7 +720,7 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
                    "bloom zone \"%V\": load serves generation %uL",
                    &zone->name, zone->sh->generation);
 
-    ngx_bloom_load_log_lost(zone, &load->replay.reader, load->complete);
+    ngx_bloom_catch_up_log_lost(zone, &load->replay.reader, load->complete);
 
     return NGX_OK;
 }
@@ -763,33 +790,6 @@ ngx_bloom_load_end(ngx_bloom_load_t *load)
 
     __atomic_store_n(&load->zone->sh->load_total, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&load->zone->sh->load_done, 0, __ATOMIC_RELAXED);
-}
-
-
-void
-ngx_bloom_load_log_lost(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
-    uint64_t complete)
-{
-    uint64_t  lost;
-    ngx_tm_t  tm;
-
-    lost = __atomic_load_n(&zone->pending->lost, __ATOMIC_SEQ_CST);
-
-    if (lost == 0 || lost < complete) {
-        return;
-    }
-
-    ngx_gmtime((time_t) (lost / 1000), &tm);
-
-    ngx_log_error(NGX_LOG_ALERT, zone->shm_zone->shm.log, 0,
-                  "bloom zone \"%V\" has lost added keys and answers "
-                  "\"unknown\" instead of \"absent\" until an image built with "
-                  "--as-of more than an hour after "
-                  "%4d-%02d-%02dT%02d:%02d:%02dZ is loaded: %s",
-                  &zone->name, tm.ngx_tm_year, tm.ngx_tm_mon, tm.ngx_tm_mday,
-                  tm.ngx_tm_hour, tm.ngx_tm_min, tm.ngx_tm_sec,
-                  reader->damage[0] ? (char *) reader->damage
-                  : "see the error log of that time for the reason");
 }
 
 

@@ -69,6 +69,7 @@ typedef struct ngx_bloom_load_s {
                                             filter that starts empty */
     uint64_t                complete;    /* becomes sh->complete */
 
+    uint64_t                kept;        /* cursor of ngx_bloom_adapt_keep() */
     ngx_uint_t              clears;      /* 1: the load is part of a clear, and
                                             reads no journal */
 
@@ -174,11 +175,6 @@ ngx_int_t ngx_bloom_load_form(ngx_bloom_zone_t *zone,
 /* Returns 1 if records that the image may lack were dropped from the
  * journal. */
 ngx_uint_t ngx_bloom_load_too_old(ngx_bloom_load_t *load);
-
-/* Logs that keys were lost if a filter that is complete up to `complete` lacks
- * them, with the damage that the reader has found. */
-void ngx_bloom_load_log_lost(ngx_bloom_zone_t *zone,
-    ngx_bloom_reader_t *reader, uint64_t complete);
 
 /* Gives at most `max` bytes of the idle bank back to the system, beginning at
  * the bank's end.  Returns 1 if there is more to give back, or 0. */

@@ -6,6 +6,7 @@
  */
 
 #include "ngx_bloom_log.h"
+#include "ngx_bloom_layers.h"
 #include "ngx_bloom_guard.h"
 #include "ngx_bloom_io.h"
 
@@ -177,17 +178,17 @@ ngx_bloom_log_full(ngx_bloom_zone_t *zone, uint64_t *bits_set)
     double              fpr, times;
     u_char              now[NGX_BLOOM_LOG_RATE_LEN];
     u_char              meant[NGX_BLOOM_LOG_RATE_LEN];
-    uint64_t            set, items, generation;
+    uint64_t            set, items, generation, capacity;
+    uint64_t            parts[BLOOM_LAYERS_MAX + 1];
     ngx_uint_t          bank, level;
-    bloom_image_t      *image;
+    bloom_image_t       image;
     ngx_bloom_shctx_t  *sh;
 
     sh = zone->sh;
 
     generation = sh->generation;
     bank = generation & 1;
-    image = &sh->bank[bank].image;
-    set = __atomic_load_n(&sh->bank[bank].bits_set, __ATOMIC_RELAXED);
+    set = ngx_bloom_layers_bits_set(zone, bank, parts);
 
     if (set == *bits_set) {
         return;
@@ -195,12 +196,15 @@ ngx_bloom_log_full(ngx_bloom_zone_t *zone, uint64_t *bits_set)
 
     *bits_set = set;
 
-    if (!ngx_bloom_zone_overfull(zone, &items)) {
+    if (!ngx_bloom_layers_overfull(zone, &items)) {
         return;
     }
 
-    fpr = bloom_geometry_fpr(&image->geometry, items);
-    times = fpr / image->fpr;
+    capacity = bloom_image_capacity(&sh->bank[bank].image);
+    ngx_bloom_layers_image(zone, bank, &image);
+
+    fpr = bloom_image_fpr(&image, items);
+    times = fpr / bloom_image_promised(&image);
 
     for (level = 0; level < NGX_BLOOM_LOG_LEVELS; level++) {
         if (times < ngx_bloom_log_levels[level]) {
@@ -217,14 +221,15 @@ ngx_bloom_log_full(ngx_bloom_zone_t *zone, uint64_t *bits_set)
     sh->full = generation * (NGX_BLOOM_LOG_LEVELS + 1) + level;
 
     ngx_bloom_log_percent(now, fpr);
-    ngx_bloom_log_percent(meant, image->fpr);
+    ngx_bloom_log_percent(meant, bloom_image_promised(&image));
 
     ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
                   "bloom zone \"%V\" has about %uL keys and was made for %uL: "
                   "its false-positive rate is about %s, %.1f times the %s that "
                   "it was made for; %s %uL", &zone->name, items,
-                  image->capacity, now, times, meant,
-                  zone->file.name.len != 0 || sh->uploaded
+                  capacity, now, times, meant,
+                  zone->max_keys != 0 ? "raise its \"max_keys\" above"
+                  : zone->file.name.len != 0 || sh->uploaded
                   ? "build its next image with \"-n\" greater than"
                   : "raise its \"capacity\" above", items);
 }

@@ -49,8 +49,8 @@ static ngx_uint_t ngx_bloom_lookup_group(ngx_bloom_zone_t *zone,
     u_char *buf);
 
 
-/* Keys are converted to their form in this buffer; longer keys use the pool.
- * One suffices, because no lookup begins while another is running. */
+/* Keys are converted in this buffer; longer keys use the pool.  One suffices,
+ * because no lookup begins while another is running. */
 static u_char  ngx_bloom_lookup_scratch[BLOOM_URL_ROOM(BLOOM_URL_MAX)];
 
 
@@ -60,10 +60,8 @@ static bloom_form_t  ngx_bloom_lookup_keys;
 static bloom_hash_t  ngx_bloom_lookup_hashes[BLOOM_FORM_EXPRESSIONS];
 
 
-/*
- * What the last lookup has found.  Lookups in the forms raw and lower need not
- * set `expression`; only lookups of lists set `key`.
- */
+/* What the last lookup has found.  Lookups in the forms raw and lower need not
+ * set `expression`; only lookups of lists set `key`. */
 static ngx_bloom_match_t  ngx_bloom_lookup_found;
 
 
@@ -88,9 +86,10 @@ ngx_bloom_lookup_begin(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
         return NGX_AGAIN;
     }
 
-    /* read this before the bits: they may lack what is applied later */
+    /* read these before the bits: they may lack what is applied later */
 
     *behind = ngx_bloom_zone_behind(zone);
+    ngx_bloom_zone_follow_serving(zone);
 
     return NGX_OK;
 }
@@ -189,7 +188,7 @@ ngx_bloom_lookup_exact(ngx_bloom_zone_t *zone, ngx_str_t *key,
 }
 
 
-/* Inline, since each of its two callers has its own constant for `exact`. */
+/* Inline: each of its two callers has its own constant for `exact`. */
 static ngx_inline ngx_uint_t __attribute__((always_inline))
 ngx_bloom_lookup_key(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
     ngx_pool_t *pool)
@@ -820,8 +819,8 @@ ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
 {
     u_char        *buf;
     ngx_int_t      rc;
-    uint32_t       set;
     ngx_uint_t     i, j, behind;
+    bloom_key_t   *k;
     bloom_hash_t   hash[BLOOM_FORM_EXPRESSIONS];
 
     for (i = 0; i < NGX_BLOOM_LOOKUP_ATTEMPTS; i++) {
@@ -854,7 +853,6 @@ ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
             lookup->keys.n = 0;
 
         } else {
-            set = 0;
             lookup->k = bloom_layout_bits(&zone->geometry, hash[0],
                                           lookup->bits);
 
@@ -864,13 +862,15 @@ ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
             }
 
             for (j = 0; j < lookup->keys.n; j++) {
-                if (bloom_layout_test(&zone->geometry, zone->words, hash[j])) {
-                    set |= (uint32_t) 1 << j;
+                if (!bloom_layout_test(&zone->geometry, zone->words, hash[j])) {
+                    continue;
                 }
-            }
 
-            lookup->matches = ngx_bloom_lookup_kept(zone, &lookup->keys, set);
-            lookup->removed = set & ~lookup->matches;
+                k = &lookup->keys.expression[j];
+                lookup->kinds[j] = bloom_exceptions_has(&zone->exceptions,
+                                                        k->data, k->len);
+                lookup->matches |= (uint32_t) (lookup->kinds[j] == 0) << j;
+            }
         }
 
         rc = ngx_bloom_lookup_end(zone);

@@ -132,9 +132,11 @@ typedef struct {
                                             key that it does not find */
     uint32_t            matches;         /* bit i: keys.expression[i] is maybe
                                             present */
-    uint32_t            removed;         /* bit i: all bits of
+    u_char              kinds[BLOOM_FORM_EXPRESSIONS];   /* not 0: all bits of
                                             keys.expression[i] are set, but it
-                                            is an exception and thus absent */
+                                            is an exception of these kinds,
+                                            BLOOM_EXCEPTION_..., and thus
+                                            absent */
     uint32_t            k;               /* number of bits per key */
     uint64_t            bits[BLOOM_K_MAX];   /* places of the bits of the
                                                 canonical key,

@@ -9,6 +9,7 @@
 #include "ngx_bloom_cleared.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"
+#include "ngx_bloom_layers.h"
 
 
 static u_char *ngx_bloom_pending_keys(ngx_bloom_zone_t *zone, size_t *room);
@@ -290,14 +291,15 @@ ngx_bloom_pending_begin(ngx_bloom_zone_t *zone)
 }
 
 
-/* Sets the bits of the keys between two positions, and drops their exceptions:
- * they are going to be appended to the journal. */
+/* Sets the bits of the keys between two positions, remembers them as recent, and
+ * drops their exceptions: they are going to be appended to the journal. */
 static void
 ngx_bloom_pending_set(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
     uint64_t pos, uint64_t end)
 {
-    int          changed;
-    bloom_key_t  key;
+    u_char        changed;
+    bloom_key_t   key;
+    bloom_hash_t  hash;
 
     while (pos < end) {
         ngx_bloom_pending_next(zone, &pos, &key);
@@ -306,11 +308,18 @@ ngx_bloom_pending_set(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
             continue;
         }
 
-        changed = bloom_layout_add_atomic(bits->geometry, bits->words,
-                                          bloom_hash(bits->hasher, key.data,
-                                                     key.len));
+        hash = bloom_hash(bits->hasher, key.data, key.len);
 
-        (void) __atomic_fetch_add(bits->bits_set, changed, __ATOMIC_RELAXED);
+        ngx_bloom_layers_put(bits, &hash, 1, &changed);
+
+        if (bits->recent != NULL) {
+            ngx_bloom_recent_put(bits->recent, bits->hasher, &hash, 1);
+        }
+
+        /* a process that learns the key now finds it in the memory of recent
+         * additions, or has put it among the exceptions already */
+
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
 
         (void) bloom_exceptions_drop(&bits->exceptions, key.data, key.len,
                                      BLOOM_EXCEPTION_KINDS, UINT64_MAX);

@@ -6,6 +6,7 @@
  */
 
 #include "ngx_bloom_reload.h"
+#include "ngx_bloom_layers.h"
 #include "ngx_bloom_as_of.h"
 #include "ngx_bloom_base.h"
 #include "ngx_bloom_catch_up.h"
@@ -69,7 +70,7 @@ ngx_bloom_reload_differs(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
 
     /* the size of the memory may be equal, and the room for keys is not */
 
-    return zone->removals != old->removals;
+    return zone->removals != old->removals || zone->max_keys != old->max_keys;
 }
 
 
@@ -235,6 +236,7 @@ ngx_bloom_reload_join_child(void *data, ngx_bloom_answer_t *answer)
 {
     ngx_bloom_zone_t *zone = data;
 
+    uint64_t             bits_set[BLOOM_LAYERS_MAX + 1];
     ngx_uint_t           bank;
     ngx_bloom_load_t     load;
     ngx_bloom_shctx_t   *sh;
@@ -274,8 +276,7 @@ ngx_bloom_reload_join_child(void *data, ngx_bloom_answer_t *answer)
         ngx_bloom_catch_up_begin(zone);
 
         if (!sh->file && sh->generation != 0
-            && __atomic_load_n(&sh->bank[bank].bits_set, __ATOMIC_RELAXED)
-               != 0)
+            && ngx_bloom_layers_bits_set(zone, bank, bits_set) != 0)
         {
             ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, 0,
                           "bloom zone \"%V\" has a journal from now on: keys "

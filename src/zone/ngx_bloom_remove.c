@@ -18,6 +18,10 @@
 /* How many lines of the set, of 64 bytes, are searched for a key at a time. */
 #define NGX_BLOOM_REMOVE_LINES  16384
 
+/* How many keys that are exceptions of other kinds are passed over at a
+ * time. */
+#define NGX_BLOOM_REMOVE_OTHERS  64
+
 /* Room for a record of one key, however long. */
 #define NGX_BLOOM_REMOVE_ONE_SIZE                                             \
     (BLOOM_RECORD_HEADER + BLOOM_RECORD_KEY_MAX + 1 + 8)
@@ -488,11 +492,12 @@ ngx_bloom_remove_log(ngx_bloom_zone_t *zone, ngx_bloom_add_batch_t *batch)
 
 
 ngx_int_t
-ngx_bloom_removed_list(ngx_bloom_zone_t *zone, uint64_t cursor, ngx_uint_t n,
-    ngx_bloom_removed_t *removed, ngx_pool_t *pool)
+ngx_bloom_removed_list(ngx_bloom_zone_t *zone, unsigned kind, uint64_t cursor,
+    ngx_uint_t n, ngx_bloom_removed_t *removed, ngx_pool_t *pool)
 {
     int                    rc;
     u_char                *p;
+    ngx_uint_t             others;
     bloom_exception_t      exception, *key;
     ngx_bloom_zone_bits_t  bits;
 
@@ -512,7 +517,7 @@ ngx_bloom_removed_list(ngx_bloom_zone_t *zone, uint64_t cursor, ngx_uint_t n,
         return NGX_OK;
     }
 
-    for ( ;; ) {
+    for (others = 0; others < NGX_BLOOM_REMOVE_OTHERS; ) {
 
         rc = bloom_exceptions_next_within(&bits.exceptions, &cursor,
                                           NGX_BLOOM_REMOVE_LINES, &exception,
@@ -523,7 +528,8 @@ ngx_bloom_removed_list(ngx_bloom_zone_t *zone, uint64_t cursor, ngx_uint_t n,
             return NGX_OK;
         }
 
-        if ((exception.kinds & BLOOM_EXCEPTION_REMOVED) == 0) {
+        if ((exception.kinds & kind) == 0) {
+            others++;
             continue;
         }
 
@@ -540,10 +546,13 @@ ngx_bloom_removed_list(ngx_bloom_zone_t *zone, uint64_t cursor, ngx_uint_t n,
         key->key.data = p;
 
         if (removed->keys.nelts >= n) {
-            removed->cursor = cursor;
-            return NGX_OK;
+            break;
         }
     }
+
+    removed->cursor = cursor;
+
+    return NGX_OK;
 }
 
 

@@ -68,7 +68,7 @@ ngx_int_t ngx_bloom_remove_batch(ngx_bloom_add_batch_t *batch);
 const char *ngx_bloom_remove_key(ngx_bloom_zone_t *zone, ngx_str_t *key);
 
 
-/* Part of the removed keys of a zone. */
+/* Part of the exceptions of a zone. */
 typedef struct {
     uint64_t            generation;      /* 0: nothing serves */
     uint64_t            cursor;          /* where the next part begins; 0: this
@@ -78,16 +78,18 @@ typedef struct {
 } ngx_bloom_removed_t;
 
 /*
- * Lists at most n removed keys, from `cursor` on, which is 0 at first; a cursor
- * is valid as long as the generation serves.  Returns NGX_OK, or NGX_ERROR if
- * memory is short.
+ * Lists at most n keys that are exceptions of `kind`, BLOOM_EXCEPTION_..., from
+ * `cursor` on, which is 0 at first; a cursor is valid as long as the generation
+ * serves.  A part may have fewer keys, or no key, and not be the last.  Returns
+ * NGX_OK, or NGX_ERROR if memory is short.
  */
-ngx_int_t ngx_bloom_removed_list(ngx_bloom_zone_t *zone, uint64_t cursor,
-    ngx_uint_t n, ngx_bloom_removed_t *removed, ngx_pool_t *pool);
+ngx_int_t ngx_bloom_removed_list(ngx_bloom_zone_t *zone, unsigned kind,
+    uint64_t cursor, ngx_uint_t n, ngx_bloom_removed_t *removed,
+    ngx_pool_t *pool);
 
-/* Returns how many keys of the generation that serves are removed, besides
- * those that its image had removed already.  Unless `limit` is NULL, *limit
- * becomes how many may be. */
+/* Returns how many keys of the generation that serves are removed or learned,
+ * besides those of its image.  Unless `limit` is NULL, *limit becomes how many
+ * may be. */
 uint64_t ngx_bloom_removed_count(ngx_bloom_zone_t *zone, uint64_t *limit);
 
 

@@ -10,6 +10,7 @@
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal_survey.h"
 #include "ngx_bloom_replace.h"
+#include "ngx_bloom_set.h"
 
 #include <sys/random.h>
 
@@ -46,9 +47,7 @@ static ngx_int_t ngx_bloom_replay_judge(ngx_bloom_replay_t *replay,
 static ngx_int_t ngx_bloom_replay_remove(ngx_bloom_replay_t *replay,
     bloom_exception_t *exception, ngx_uint_t newer);
 static void ngx_bloom_replay_restore(ngx_bloom_replay_t *replay,
-    unsigned kinds, ngx_uint_t newer);
-static void ngx_bloom_replay_drop_all(bloom_exceptions_t *set,
-    unsigned kinds);
+    const bloom_record_t *record);
 static ngx_int_t ngx_bloom_replay_cover(ngx_bloom_replay_t *replay,
     const bloom_exception_t *exception, unsigned kind);
 static ngx_int_t ngx_bloom_replay_grow(ngx_bloom_replay_t *replay,
@@ -343,8 +342,7 @@ ngx_bloom_replay_judge(ngx_bloom_replay_t *replay,
      * forgotten, and a restoration is not */
 
     if (record->type == BLOOM_RECORD_RESTORE) {
-        ngx_bloom_replay_restore(replay, record->kinds,
-                                 record->time > replay->truth);
+        ngx_bloom_replay_restore(replay, record);
         return NGX_OK;
     }
 
@@ -441,37 +439,43 @@ ngx_bloom_replay_remove(ngx_bloom_replay_t *replay,
 }
 
 
-/* Restores all keys that the journal has removed so far and, if the restoration
- * is newer than the image, those of the image. */
+/*
+ * Restores all keys that the journal has removed so far, whatever their times,
+ * and, if the restoration is newer than the image, those of the image, which
+ * have no position.
+ *
+ * The journal does not have learned keys, so all of them are the image's.  Those
+ * of a checkpoint were learned before the record.  A saved image is as old as
+ * the one that it comes from, and may have keys that were learned later.
+ */
 static void
-ngx_bloom_replay_restore(ngx_bloom_replay_t *replay, unsigned kinds,
-    ngx_uint_t newer)
+ngx_bloom_replay_restore(ngx_bloom_replay_t *replay,
+    const bloom_record_t *record)
 {
-    if (kinds & BLOOM_EXCEPTION_REMOVED) {
-        ngx_bloom_replay_drop_all(&replay->covered, NGX_BLOOM_REPLAY_IS_COVERED
-                                                    | NGX_BLOOM_REPLAY_WAITS);
+    ngx_uint_t           newer;
+    bloom_exceptions_t  *set;
+
+    set = &replay->bits.exceptions;
+    newer = record->time > replay->truth;
+
+    if (record->kinds & BLOOM_EXCEPTION_REMOVED) {
+        ngx_bloom_zone_drop_all(&replay->covered,
+                                NGX_BLOOM_REPLAY_IS_COVERED
+                                | NGX_BLOOM_REPLAY_WAITS, 0, UINT64_MAX);
+
+        ngx_bloom_zone_drop_all(set, BLOOM_EXCEPTION_REMOVED, newer ? 0 : 1,
+                                UINT64_MAX);
     }
 
-    if (newer) {
-        ngx_bloom_replay_drop_all(&replay->bits.exceptions, kinds);
+    if (!(record->kinds & BLOOM_EXCEPTION_LEARNED)) {
+        return;
     }
-}
 
+    if (replay->position != 0) {
+        ngx_bloom_zone_drop_all(set, BLOOM_EXCEPTION_LEARNED, 0, UINT64_MAX);
 
-/* Takes kinds from all keys of a set. */
-static void
-ngx_bloom_replay_drop_all(bloom_exceptions_t *set, unsigned kinds)
-{
-    uint64_t           cursor;
-    bloom_exception_t  exception;
-
-    static u_char      buf[BLOOM_EXCEPTION_KEY_MAX];
-
-    cursor = 0;
-
-    while (bloom_exceptions_next(set, &cursor, &exception, buf)) {
-        (void) bloom_exceptions_drop(set, exception.key.data,
-                                     exception.key.len, kinds, UINT64_MAX);
+    } else if (newer) {
+        ngx_bloom_zone_drop_all(set, BLOOM_EXCEPTION_LEARNED, 0, record->time);
     }
 }
 
@@ -555,7 +559,7 @@ static ngx_int_t
 ngx_bloom_replay_put(ngx_bloom_replay_t *replay,
     const bloom_exception_t *exception)
 {
-    if (bloom_exceptions_put(&replay->bits.exceptions, exception) != -1) {
+    if (ngx_bloom_zone_except_key(&replay->bits, exception) != -1) {
         return NGX_OK;
     }
 
@@ -577,7 +581,7 @@ ngx_bloom_replay_put(ngx_bloom_replay_t *replay,
 static void
 ngx_bloom_replay_set(ngx_bloom_replay_t *replay, const bloom_record_t *record)
 {
-    ngx_bloom_zone_tally_t  tally;
+    ngx_bloom_set_tally_t  tally;
 
     if (record->type != BLOOM_RECORD_ADD
         || ngx_max(record->time, replay->reader.newest) < replay->cut)
@@ -585,7 +589,7 @@ ngx_bloom_replay_set(ngx_bloom_replay_t *replay, const bloom_record_t *record)
         return;
     }
 
-    ngx_bloom_zone_set(&replay->bits, record->keys, record->end, &tally);
+    ngx_bloom_set_keys(&replay->bits, record->keys, record->end, &tally);
 
     replay->records++;
     replay->keys += tally.keys;

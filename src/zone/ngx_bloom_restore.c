@@ -3,7 +3,9 @@
 /*
  * One record restores all keys that were removed before it, also those that are
  * no exceptions now because the image that serves covers their removal.  Then
- * the exceptions are dropped piece by piece: those from before the record.
+ * the exceptions are dropped piece by piece: those from before the record.  A
+ * learned key has no position in the journal: the record about learned keys
+ * concerns those of images that were saved earlier.
  */
 
 #include "ngx_bloom_restore.h"
@@ -21,11 +23,13 @@ static ngx_int_t ngx_bloom_restore_wait(ngx_bloom_restore_t *restore);
 
 
 void
-ngx_bloom_restore_begin(ngx_bloom_restore_t *restore, ngx_bloom_zone_t *zone)
+ngx_bloom_restore_begin(ngx_bloom_restore_t *restore, ngx_bloom_zone_t *zone,
+    unsigned kinds)
 {
     ngx_memzero(restore, sizeof(ngx_bloom_restore_t));
 
     restore->zone = zone;
+    restore->kinds = kinds;
 }
 
 
@@ -64,9 +68,8 @@ ngx_bloom_restore_step(ngx_bloom_restore_t *restore)
 
     cursor = restore->cursor;
 
-    rc = ngx_bloom_zone_restore(zone, &bits, BLOOM_EXCEPTION_REMOVED,
-                                restore->position, &restore->cursor,
-                                &restore->keys);
+    rc = ngx_bloom_zone_restore(zone, &bits, restore->kinds, restore->position,
+                                &restore->cursor, &restore->keys);
 
     if (rc == NGX_AGAIN && restore->cursor == cursor) {
         return ngx_bloom_restore_wait(restore);
@@ -104,7 +107,7 @@ ngx_bloom_restore_append(ngx_bloom_restore_t *restore)
     bloom_record_begin(&maker, buf, sizeof(buf));
 
     maker.type = BLOOM_RECORD_RESTORE;
-    maker.kinds = BLOOM_EXCEPTION_REMOVED;
+    maker.kinds = restore->kinds;
 
     rc = ngx_bloom_journal_append(state, &maker, &end);
 

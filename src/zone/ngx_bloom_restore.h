@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Restoring makes all removed keys of a zone ordinary keys again: the filter
- * alone decides about them.
+ * Restoring makes all removed keys of a zone, or all learned keys, ordinary keys
+ * again: the filter alone decides about them.
  */
 
 #ifndef _NGX_BLOOM_RESTORE_H_INCLUDED_
@@ -19,6 +19,7 @@
 /* The state of restoring. */
 typedef struct {
     ngx_bloom_zone_t  *zone;
+    unsigned           kinds;            /* of the exceptions that end */
     uint64_t           position;         /* after the record in the journal;
                                             0: it is not appended yet */
     uint64_t           cursor;           /* of ngx_bloom_zone_restore() */
@@ -32,14 +33,15 @@ typedef struct {
 } ngx_bloom_restore_t;
 
 
-/* Begins to restore the removed keys.  The caller holds sh->helper. */
+/* Begins to restore the keys that are exceptions of these kinds.  The caller
+ * holds sh->helper. */
 void ngx_bloom_restore_begin(ngx_bloom_restore_t *restore,
-    ngx_bloom_zone_t *zone);
+    ngx_bloom_zone_t *zone, unsigned kinds);
 
 /*
- * Appends the record to the journal, then drops some of the removed keys from
- * the exceptions of the generation that serves.  Returns NGX_AGAIN if there is
- * more to do; NGX_OK if all keys are restored; NGX_ERROR with restore->error.
+ * Appends the record to the journal, then drops some of the keys from the
+ * exceptions of the generation that serves.  Returns NGX_AGAIN if there is more
+ * to do; NGX_OK if all keys are restored; NGX_ERROR with restore->error.
  */
 ngx_int_t ngx_bloom_restore_step(ngx_bloom_restore_t *restore);
 

@@ -6,6 +6,8 @@
  */
 
 #include "ngx_bloom_save.h"
+#include "bloom_growth.h"
+#include "ngx_bloom_layers.h"
 #include "bloom_exceptions_image.h"
 #include "ngx_bloom_as_of.h"
 #include "ngx_bloom_catch_up.h"
@@ -59,17 +61,22 @@ ngx_uint_t
 ngx_bloom_save_due(ngx_bloom_zone_t *zone)
 {
     uint64_t            behind, limit;
+    bloom_image_t       image;
     ngx_bloom_shctx_t  *sh;
 
     sh = zone->sh;
 
+    if (sh->generation == 0) {
+        return 0;
+    }
+
+    ngx_bloom_layers_image(zone, sh->generation & 1, &image);
+
     behind = ngx_max(sh->checkpoint, zone->state->control->begin);
     limit = ngx_max(ngx_bloom_save_checkpoint_min(),
-                    bloom_image_payload_size(&sh->bank[sh->generation & 1]
-                                              .image));
+                    bloom_image_payload_size(&image));
 
-    return sh->generation != 0
-           && sh->applied > behind && sh->applied - behind > limit
+    return sh->applied > behind && sh->applied - behind > limit
            && (sh->checkpoint_tried == 0
                || ngx_current_msec - sh->checkpoint_tried
                   >= NGX_BLOOM_SAVE_RETRY);
@@ -132,6 +139,7 @@ ngx_int_t
 ngx_bloom_save_begin(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
     ngx_bloom_task_e kind)
 {
+    uint64_t            bits_set[BLOOM_LAYERS_MAX + 1];
     ngx_uint_t          bank;
     bloom_image_t      *image;
     ngx_bloom_shctx_t  *sh;
@@ -157,13 +165,14 @@ ngx_bloom_save_begin(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
     bank = save->generation & 1;
     image = &save->image;
 
-    save->bits_set = __atomic_load_n(&sh->bank[bank].bits_set,
-                                     __ATOMIC_ACQUIRE);
+    /* every key that was added before `position` is in a layer in use */
 
+    ngx_bloom_layers_image(zone, bank, image);
+
+    save->bits_set = ngx_bloom_layers_bits_set(zone, bank, bits_set);
     save->excepted = ngx_bloom_save_excepted(zone);
 
-    *image = sh->bank[bank].image;
-    image->items = bloom_geometry_items(&image->geometry, save->bits_set);
+    image->items = bloom_growth_items(&image->geometry, bits_set);
     image->flags |= BLOOM_IMAGE_ESTIMATED;
     image->exceptions = 0;
     image->exceptions_size = 0;

@@ -5,6 +5,7 @@
  */
 
 #include "ngx_bloom_snapshot.h"
+#include "ngx_bloom_layers.h"
 #include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_state_files.h"
@@ -96,8 +97,9 @@ ngx_bloom_snapshot_holds(ngx_bloom_snapshot_t *snapshot,
 static uint64_t
 ngx_bloom_snapshot_bits(ngx_bloom_zone_t *zone)
 {
-    return __atomic_load_n(&zone->sh->bank[zone->sh->generation & 1].bits_set,
-                           __ATOMIC_ACQUIRE);
+    uint64_t  bits_set[BLOOM_LAYERS_MAX + 1];
+
+    return ngx_bloom_layers_bits_set(zone, zone->sh->generation & 1, bits_set);
 }
 
 
@@ -122,6 +124,7 @@ ngx_bloom_snapshot_admit(ngx_bloom_snapshot_t *snapshot,
 {
     uint64_t        size, room;
     ngx_uint_t      used;
+    bloom_image_t   image;
     struct statvfs  fs;
 
     snapshot->name[0] = '\0';
@@ -146,8 +149,9 @@ ngx_bloom_snapshot_admit(ngx_bloom_snapshot_t *snapshot,
         return NGX_OK;               /* the save will report the error */
     }
 
-    size = bloom_image_file_size(&zone->sh->bank[zone->sh->generation & 1]
-                                  .image);
+    ngx_bloom_layers_image(zone, zone->sh->generation & 1, &image);
+
+    size = bloom_image_file_size(&image);
     room = (uint64_t) fs.f_bavail * fs.f_frsize;
 
     if (room < size + NGX_BLOOM_SNAPSHOT_SPARE) {

@@ -10,6 +10,7 @@
 #include "ngx_bloom_base.h"
 #include "ngx_bloom_guard.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_layers.h"
 #include "ngx_bloom_log.h"
 #include "ngx_bloom_state_files.h"
 
@@ -531,10 +532,13 @@ static void
 ngx_bloom_start_log_hugepages(ngx_bloom_zone_t *zone)
 {
     uint64_t            filter;
+    bloom_image_t       image;
     ngx_bloom_shctx_t  *sh;
 
     sh = zone->sh;
-    filter = bloom_image_payload_size(&sh->bank[1].image);
+
+    ngx_bloom_layers_image(zone, 1, &image);
+    filter = bloom_image_payload_size(&image);
 
     if (filter < 2 * NGX_BLOOM_HUGEPAGE_SIZE) {
         return;

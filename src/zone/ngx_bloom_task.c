@@ -42,6 +42,7 @@ ngx_bloom_task_impossible(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind)
 
     case NGX_BLOOM_TASK_CLEAR:
     case NGX_BLOOM_TASK_RESTORE:
+    case NGX_BLOOM_TASK_FORGET:
         return NULL;
 
     default: /* an upload, a checkpoint, a snapshot */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file copies what lookups need of a generation, and sets the bits of
- * added keys.
+ * This file copies what lookups need of a generation, and changes its
+ * exceptions.
  */
 
 #include "ngx_bloom_zone.h"
@@ -27,6 +27,8 @@ static const char *ngx_bloom_zone_convert(ngx_bloom_zone_convert_pt convert,
     uint32_t form, bloom_key_t *key);
 static void ngx_bloom_zone_drop(ngx_bloom_zone_bits_t *bits,
     bloom_record_t *record, uint64_t before);
+static uint64_t ngx_bloom_zone_pages(uint64_t bytes);
+static size_t ngx_bloom_zone_pages_need(uint64_t pages);
 
 
 const char *
@@ -75,6 +77,10 @@ ngx_bloom_zone_refresh(ngx_bloom_zone_t *zone, uint64_t generation)
     zone->generation = 0;
     zone->form = zone->sh->bank[bank].image.key_form;
     zone->geometry = zone->sh->bank[bank].image.geometry;
+    zone->room = ngx_min(zone->geometry.layers, BLOOM_LAYERS_MAX);
+    zone->geometry.layers = zone->room;
+    zone->capacity = zone->sh->bank[bank].image.capacity;
+    zone->grown = &zone->sh->bank[bank].grown;
     zone->hasher = zone->sh->bank[bank].image.hasher;
     zone->words = (uint64_t *) ngx_bloom_zone_bank(zone, bank);
     ngx_bloom_zone_exceptions(zone, bank, &zone->exceptions);
@@ -84,6 +90,8 @@ ngx_bloom_zone_refresh(ngx_bloom_zone_t *zone, uint64_t generation)
         zone->stale = (time_t) (zone->sh->bank[bank].image.as_of / 1000)
                       + zone->max_age;
     }
+
+    ngx_bloom_zone_follow(&zone->geometry, zone->grown, generation, zone->room);
 
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
 
@@ -100,15 +108,57 @@ ngx_bloom_zone_refresh(ngx_bloom_zone_t *zone, uint64_t generation)
 
 
 void
+ngx_bloom_zone_follow_room(ngx_bloom_zone_t *zone)
+{
+    ngx_bloom_zone_follow(&zone->geometry, zone->grown, zone->generation,
+                          zone->room);
+}
+
+
+/* Returns the zone's memory of added keys, or NULL if it is not in use. */
+static ngx_inline ngx_bloom_recent_t *
+ngx_bloom_zone_recent(ngx_bloom_zone_t *zone)
+{
+    return __atomic_load_n(&zone->sh->recent.on, __ATOMIC_SEQ_CST)
+           ? &zone->sh->recent : NULL;
+}
+
+
+void
 ngx_bloom_zone_bits(ngx_bloom_zone_t *zone, ngx_uint_t bank,
     ngx_bloom_zone_bits_t *bits)
 {
-    bits->form = zone->sh->bank[bank].image.key_form;
-    bits->geometry = &zone->sh->bank[bank].image.geometry;
-    bits->hasher = &zone->sh->bank[bank].image.hasher;
+    uint64_t        generation;
+    bloom_image_t  *image;
+
+    generation = zone->sh->generation;
+
+    if (generation != 0 && (generation & 1) == bank) {
+
+        /* the caller sees to it that this generation serves on */
+
+        (void) ngx_bloom_zone_serving(zone, bits);
+        return;
+    }
+
+    image = &zone->sh->bank[bank].image;
+    zone->idle = image->geometry;
+
+    bits->form = image->key_form;
+    bits->geometry = &zone->idle;
+    bits->room = ngx_min(zone->idle.layers, BLOOM_LAYERS_MAX);
+    bits->geometry->layers = bits->room;
+    bits->capacity = image->capacity;
+    bits->generation = generation + 1;
+    bits->hasher = &image->hasher;
     bits->words = (uint64_t *) ngx_bloom_zone_bank(zone, bank);
-    bits->bits_set = &zone->sh->bank[bank].bits_set;
+    bits->grown = &zone->sh->bank[bank].grown;
+    bits->bits_set = zone->sh->bank[bank].bits_set;
+    bits->recent = NULL;
     ngx_bloom_zone_exceptions(zone, bank, &bits->exceptions);
+
+    ngx_bloom_zone_follow(bits->geometry, bits->grown, bits->generation,
+                          bits->room);
 }
 
 
@@ -130,84 +180,19 @@ ngx_bloom_zone_serving(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits)
 
     bits->form = zone->form;
     bits->geometry = &zone->geometry;
+    bits->room = zone->room;
+    bits->capacity = zone->capacity;
+    bits->generation = generation;
     bits->hasher = &zone->hasher;
     bits->words = zone->words;
     bits->exceptions = zone->exceptions;
-    bits->bits_set = &zone->sh->bank[generation & 1].bits_set;
+    bits->grown = &zone->sh->bank[generation & 1].grown;
+    bits->bits_set = zone->sh->bank[generation & 1].bits_set;
+    bits->recent = ngx_bloom_zone_recent(zone);
+
+    ngx_bloom_zone_follow(bits->geometry, bits->grown, generation, bits->room);
 
     return generation;
-}
-
-
-void
-ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
-    const uint8_t *end, ngx_bloom_zone_tally_t *tally)
-{
-    int                  changed;
-    uint64_t             bits_set;
-    ngx_uint_t           i, n, read, most, some;
-    bloom_key_t          key[NGX_BLOOM_ZONE_GROUP];
-    bloom_hash_t         hash[NGX_BLOOM_ZONE_GROUP];
-    bloom_record_t       record;
-    bloom_exceptions_t  *exceptions;
-    u_char               excepted[NGX_BLOOM_ZONE_GROUP];
-
-    record.keys = keys;
-    record.end = end;
-
-    bits_set = 0;
-    ngx_memzero(tally, sizeof(ngx_bloom_zone_tally_t));
-
-    exceptions = &bits->exceptions;
-    some = (bloom_exceptions_count(exceptions) != 0);
-    excepted[0] = 0;
-
-    /* a converted key stays in the static buffer only until the next one */
-
-    most = (bits->form != BLOOM_FORM_RAW && bloom_hasher_refers(bits->hasher))
-           ? 1 : NGX_BLOOM_ZONE_GROUP;
-
-    do {
-        read = ngx_bloom_zone_keys(&record, key, most);
-
-        if (some) {
-            ngx_bloom_zone_prefetch(bits, key, read);
-        }
-
-        for (i = 0, n = 0; i < read; i++) {
-
-            if (ngx_bloom_zone_canonical(bits->form, &key[i]) != NULL) {
-                continue;
-            }
-
-            if (some) {
-                excepted[n] = (bloom_exceptions_has(exceptions, key[i].data,
-                                                    key[i].len)
-                               != 0);
-            }
-
-            hash[n++] = bloom_hash(bits->hasher, key[i].data, key[i].len);
-        }
-
-        /* request all lines with nothing in between, so that most overlap */
-
-        for (i = 0; i < n; i++) {
-            bloom_layout_prefetch(bits->geometry, bits->words, hash[i]);
-        }
-
-        for (i = 0; i < n; i++) {
-            changed = bloom_layout_add_atomic(bits->geometry, bits->words,
-                                              hash[i]);
-
-            bits_set += changed;
-            tally->added += (changed != 0 || (some && excepted[i]));
-            tally->excepted += (some && excepted[i]);
-        }
-
-        tally->keys += n;
-    } while (read == most);
-
-    (void) __atomic_fetch_add(bits->bits_set, bits_set, __ATOMIC_RELAXED);
 }
 
 
@@ -243,6 +228,15 @@ ngx_bloom_zone_prefetch(const ngx_bloom_zone_bits_t *bits,
     for (i = 0; i < n; i++) {
         bloom_exceptions_prefetch(&bits->exceptions, hash[i]);
     }
+}
+
+
+uint64_t
+ngx_bloom_zone_puts(const ngx_bloom_zone_bits_t *bits)
+{
+    return bits->exceptions.head == NULL
+           ? 0 : __atomic_load_n(&bits->exceptions.head->puts,
+                                 __ATOMIC_SEQ_CST);
 }
 
 
@@ -359,7 +353,7 @@ ngx_bloom_zone_except(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
     while (bloom_record_key(&keys, &exception.key)) {
 
         if (ngx_bloom_zone_canonical(bits->form, &exception.key) == NULL
-            && bloom_exceptions_put(&bits->exceptions, &exception) == -1)
+            && ngx_bloom_zone_except_key(bits, &exception) == -1)
         {
             rc = NGX_DECLINED;
         }
@@ -368,6 +362,48 @@ ngx_bloom_zone_except(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
     ngx_bloom_unlock(&zone->sh->exceptions);
 
     return rc;
+}
+
+
+int
+ngx_bloom_zone_except_key(ngx_bloom_zone_bits_t *bits,
+    const bloom_exception_t *exception)
+{
+    int  rc;
+
+    rc = bloom_exceptions_put(&bits->exceptions, exception);
+
+    if (rc == -1 && bloom_exceptions_learned(&bits->exceptions) != 0) {
+        ngx_bloom_zone_drop_all(&bits->exceptions, BLOOM_EXCEPTION_LEARNED, 0,
+                                UINT64_MAX);
+
+        rc = bloom_exceptions_put(&bits->exceptions, exception);
+    }
+
+    return rc;
+}
+
+
+void
+ngx_bloom_zone_drop_all(bloom_exceptions_t *set, unsigned kinds,
+    uint64_t from, uint64_t until)
+{
+    uint64_t           cursor;
+    bloom_exception_t  exception;
+
+    static u_char      buf[BLOOM_EXCEPTION_KEY_MAX];
+
+    cursor = 0;
+
+    while (bloom_exceptions_next(set, &cursor, &exception, buf)) {
+        if ((exception.kinds & kinds)
+            && exception.position >= from
+            && exception.time <= until)
+        {
+            (void) bloom_exceptions_drop(set, exception.key.data,
+                                         exception.key.len, kinds, UINT64_MAX);
+        }
+    }
 }
 
 
@@ -418,7 +454,7 @@ ngx_bloom_zone_bank_needs(const bloom_image_t *image, ngx_uint_t removals)
 
 
 size_t
-ngx_bloom_zone_removals_need(ngx_uint_t removals)
+ngx_bloom_zone_beside(ngx_uint_t removals)
 {
     size_t  size;
 
@@ -426,43 +462,9 @@ ngx_bloom_zone_removals_need(ngx_uint_t removals)
                                  (uint64_t) removals
                                  * BLOOM_EXCEPTION_KEY_USUAL);
 
-    return ngx_bloom_zone_needs(ngx_align(size, ngx_pagesize))
-           - ngx_bloom_zone_needs(0);
-}
-
-
-ngx_uint_t
-ngx_bloom_zone_overfull(ngx_bloom_zone_t *zone, uint64_t *items)
-{
-    uint64_t            generation, set;
-    ngx_uint_t          bank;
-    bloom_image_t       image;
-    ngx_bloom_shctx_t  *sh;
-
-    sh = zone->sh;
-    *items = 0;
-
-    do {
-        generation = __atomic_load_n(&sh->generation, __ATOMIC_ACQUIRE);
-
-        if (generation == 0) {
-            return 0;
-        }
-
-        bank = generation & 1;
-        image = sh->bank[bank].image;
-        set = __atomic_load_n(&sh->bank[bank].bits_set, __ATOMIC_RELAXED);
-
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
-
-    } while (__atomic_load_n(&sh->generation, __ATOMIC_RELAXED) != generation);
-
-    *items = bloom_geometry_items(&image.geometry, set);
-
-    return *items > image.capacity
-                    + (uint64_t) (3 * bloom_geometry_items_error(
-                                          &image.geometry, *items))
-           && bloom_geometry_fpr(&image.geometry, *items) > image.fpr;
+    return ngx_bloom_zone_pages_need(2 * ngx_bloom_zone_pages(size)
+                                     + ngx_bloom_zone_pages(
+                                           sizeof(ngx_bloom_recent_t)));
 }
 
 
@@ -521,15 +523,31 @@ ngx_bloom_zone_empty(ngx_bloom_zone_t *zone, bloom_image_t *image)
 size_t
 ngx_bloom_zone_needs(uint64_t bank)
 {
-    uint64_t  pages;
+    size_t  control;
 
-    /* add the pages of the offset above, and room for rounding */
+    control = sizeof(ngx_bloom_shctx_t) - sizeof(ngx_bloom_recent_t);
 
-    pages = 2 * ((bank + ngx_pagesize - 1) / ngx_pagesize)
-            + sizeof(ngx_bloom_shctx_t) / ngx_pagesize + 8;
+    /* the pages of the offset above, and room for rounding */
 
-    return (size_t) (pages * (ngx_pagesize + sizeof(ngx_slab_page_t))
-                     + NGX_BLOOM_ZONE_MIN);
+    return ngx_bloom_zone_pages_need(2 * ngx_bloom_zone_pages(bank)
+                                     + ngx_bloom_zone_pages(control) + 8)
+           + NGX_BLOOM_ZONE_MIN;
+}
+
+
+static uint64_t
+ngx_bloom_zone_pages(uint64_t bytes)
+{
+    return (bytes + ngx_pagesize - 1) / ngx_pagesize;
+}
+
+
+/* Returns the size of memory with so many pages; each has a descriptor of
+ * nginx's slab allocator. */
+static size_t
+ngx_bloom_zone_pages_need(uint64_t pages)
+{
+    return (size_t) (pages * (ngx_pagesize + sizeof(ngx_slab_page_t)));
 }
 
 

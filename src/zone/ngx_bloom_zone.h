@@ -35,6 +35,7 @@
 #include "ngx_bloom_counters.h"
 #include "ngx_bloom_image_file.h"
 #include "ngx_bloom_hugepages.h"
+#include "ngx_bloom_recent.h"
 #include "ngx_bloom_state.h"
 
 #pragma GCC visibility push(hidden)
@@ -70,6 +71,7 @@ typedef enum {
     NGX_BLOOM_TASK_CLEAR,                /* drop what was added, removed and
                                             uploaded */
     NGX_BLOOM_TASK_RESTORE,              /* restore the removed keys */
+    NGX_BLOOM_TASK_FORGET,               /* forget the learned keys */
     NGX_BLOOM_TASK_CHECKPOINT,
     NGX_BLOOM_TASK_SNAPSHOT,             /* write the zone to an image file */
     NGX_BLOOM_TASKS
@@ -157,8 +159,11 @@ typedef struct {
         ngx_uint_t           filled;     /* 0: the bank is empty */
         size_t               held;       /* bytes still to be given back while
                                             the bank is emptied */
-        bloom_image_t        image;
-        uint64_t             bits_set;   /* atomic */
+        bloom_image_t        image;      /* with all layers that are planned */
+        uint64_t             grown;      /* atomic: how many layers are in use,
+                                            see ngx_bloom_zone_grown() */
+        uint64_t             bits_set[BLOOM_LAYERS_MAX + 1]; /* atomic; in each
+                                            part */
         uint64_t             removals;   /* removed keys that its exceptions
                                             have room for, beyond those of the
                                             image */
@@ -185,7 +190,8 @@ typedef struct {
     pthread_mutex_t       helper;        /* robust; held by the process that
                                             loads, saves or catches up */
     pthread_mutex_t       exceptions;    /* robust; held to put exceptions into
-                                            the generation that serves */
+                                            the generation that serves, and to
+                                            switch to the next one */
     pthread_mutex_t       tasks;         /* robust; held for a copy only */
     ngx_bloom_task_t      task[NGX_BLOOM_TASKS];
     ngx_bloom_result_t    loaded;        /* last load, whichever process
@@ -212,9 +218,11 @@ typedef struct {
     uint64_t              learned;       /* atomic, monotonic, microseconds:
                                             the rate of learned keys is used up
                                             to this time */
+    uint64_t              adapted;       /* the same for false positives */
     ngx_uint_t            left_told;     /* 1: the instance before this one has
                                             been told that it is abandoned */
 
+    ngx_bloom_recent_t    recent;        /* keys that were added lately */
     ngx_bloom_accepted_t  accepted;      /* zones without a state directory */
     ngx_bloom_pending_t   pending;       /* zones without a state directory */
     u_char                keys[NGX_BLOOM_ZONE_PENDING];
@@ -281,6 +289,8 @@ typedef struct ngx_bloom_zone_s {
     ngx_str_t               state_path;  /* the directory of all zones, null-
                                             terminated; len 0: memory only */
     ngx_uint_t              journal;     /* 0: "journal=off" */
+    ngx_uint_t              adapts;      /* 1: a directive of the configuration
+                                            learns false positives */
     ngx_uint_t              adds;        /* 1: a directive or an endpoint of
                                             the configuration adds or removes
                                             keys */
@@ -292,6 +302,8 @@ typedef struct ngx_bloom_zone_s {
     ngx_uint_t              hugepages;   /* ngx_bloom_hugepages_e: wanted */
     ngx_uint_t              removals;    /* room for removed keys
                                             ("removals=") */
+    uint64_t                max_keys;    /* the filter grows to so many; 0: it
+                                            does not grow */
     ngx_bloom_guards_t      guards;
 
     ngx_uint_t              state_wanted;          /* or exists already */
@@ -316,7 +328,10 @@ typedef struct ngx_bloom_zone_s {
     /* what a lookup needs of the generation last seen */
     uint64_t                generation;
     uint32_t                form;        /* BLOOM_FORM_... */
-    bloom_geometry_t        geometry;
+    bloom_geometry_t        geometry;    /* with the layers in use */
+    uint32_t                room;        /* layers that it can have */
+    uint64_t                capacity;    /* of the base */
+    const uint64_t         *grown;       /* of its bank, in shared memory */
     bloom_hasher_t          hasher;
     uint64_t               *words;
     bloom_exceptions_t      exceptions;
@@ -324,6 +339,8 @@ typedef struct ngx_bloom_zone_s {
                                             on */
     const uint64_t         *required;    /* of this instance, in the control
                                             page: ngx_bloom_state.h */
+
+    bloom_geometry_t        idle;        /* of the bank that is being loaded */
 
     ngx_bloom_queue_t      *queue[NGX_BLOOM_QUEUES];   /* NULL: no request has
                                             waited in it yet */
@@ -356,15 +373,69 @@ ngx_bloom_count(ngx_bloom_zone_t *zone, ngx_bloom_counter_e what, uint64_t n)
  */
 ngx_int_t ngx_bloom_zone_refresh(ngx_bloom_zone_t *zone, uint64_t generation);
 
+/* Returns the number in sh->bank[].grown that says how many layers are in use in
+ * a generation, and how many that are. */
+static ngx_inline uint64_t
+ngx_bloom_zone_grown(uint64_t generation, uint32_t layers)
+{
+    return generation << 8 | layers;
+}
+
+static ngx_inline uint32_t
+ngx_bloom_zone_layers(uint64_t grown)
+{
+    return (uint32_t) (grown & 0xff);
+}
+
+/* Updates a process's own geometry, in which up to `room` layers are planned, to
+ * the layers that are in use. */
+static ngx_inline void
+ngx_bloom_zone_follow(bloom_geometry_t *geometry, const uint64_t *grown,
+    uint64_t generation, uint32_t room)
+{
+    uint64_t  now;
+
+    if (room == 0) {
+        return;
+    }
+
+    now = __atomic_load_n(grown, __ATOMIC_ACQUIRE);
+
+    if (now >> 8 == generation && ngx_bloom_zone_layers(now) <= room) {
+        geometry->layers = ngx_bloom_zone_layers(now);
+    }
+}
+
+/* Does so for the generation of which the process has a copy.  The function with
+ * "_room" is called only if layers are planned. */
+void ngx_bloom_zone_follow_room(ngx_bloom_zone_t *zone);
+
+static ngx_inline void
+ngx_bloom_zone_follow_serving(ngx_bloom_zone_t *zone)
+{
+    if (zone->room != 0) {
+        ngx_bloom_zone_follow_room(zone);
+    }
+}
+
 /* The bits and the exceptions of one bank, with what is needed to set the bits
  * of a key. */
 typedef struct {
     uint32_t                 form;       /* BLOOM_FORM_... */
-    const bloom_geometry_t  *geometry;
+    bloom_geometry_t        *geometry;   /* with the layers in use, a copy of
+                                            this process */
+    uint32_t                 room;       /* layers that it can have */
+    uint64_t                 capacity;   /* of the base */
+    uint64_t                 generation; /* in which the bank serves, or is
+                                            going to serve */
     const bloom_hasher_t    *hasher;
     uint64_t                *words;
-    uint64_t                *bits_set;   /* atomic */
+    uint64_t                *grown;      /* atomic */
+    uint64_t                *bits_set;   /* atomic; of each part */
     bloom_exceptions_t       exceptions;
+    ngx_bloom_recent_t      *recent;     /* remembers added keys; NULL: the bank
+                                            does not serve, or no key is
+                                            learned */
 } ngx_bloom_zone_bits_t;
 
 /*
@@ -397,21 +468,8 @@ ngx_uint_t ngx_bloom_zone_keys(bloom_record_t *record, bloom_key_t *keys,
 void ngx_bloom_zone_prefetch(const ngx_bloom_zone_bits_t *bits,
     const bloom_key_t *keys, ngx_uint_t n);
 
-/* What ngx_bloom_zone_set() has found out about the keys of a record. */
-typedef struct {
-    uint64_t                 keys;       /* valid keys */
-    uint64_t                 added;      /* of these, absent keys: they changed
-                                            a bit, or are exceptions */
-    uint64_t                 excepted;   /* of these, exceptions */
-} ngx_bloom_zone_tally_t;
-
-/*
- * Sets the bits of a record's keys, from `keys` to `end`, in the image's key
- * form, and stores what it has found in *tally.  Leaves exceptions as they are.
- * Skips keys that are invalid in that form: no lookup can find them.
- */
-void ngx_bloom_zone_set(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
-    const uint8_t *end, ngx_bloom_zone_tally_t *tally);
+/* Returns how often keys have become exceptions of the bank so far. */
+uint64_t ngx_bloom_zone_puts(const ngx_bloom_zone_bits_t *bits);
 
 /* Drops the exceptions of a record's keys. */
 void ngx_bloom_zone_lift(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
@@ -439,13 +497,27 @@ ngx_int_t ngx_bloom_zone_restore(ngx_bloom_zone_t *zone,
 
 /*
  * Makes the keys of a record exceptions of the generation that serves, whose
- * bits are `bits`.  `position` is where the record ends in the journal.
- * Returns NGX_OK; NGX_DECLINED if there is no room for all of them; NGX_ERROR
- * if another process holds the lock sh->exceptions.
+ * bits are `bits`.  `position` is where the record ends in the journal.  Drops
+ * all learned keys if their room is needed.  Returns NGX_OK; NGX_DECLINED if
+ * there is no room for all of them; NGX_ERROR if another process holds the lock
+ * sh->exceptions.
  */
 ngx_int_t ngx_bloom_zone_except(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits, const bloom_record_t *record,
     uint64_t position);
+
+/*
+ * Puts an exception into the set of a bank, and drops all learned keys if their
+ * room is needed.  Returns what bloom_exceptions_put() returns.  The caller
+ * holds the lock of the set, if it needs one.
+ */
+int ngx_bloom_zone_except_key(ngx_bloom_zone_bits_t *bits,
+    const bloom_exception_t *exception);
+
+/* Takes kinds from all exceptions of a set whose position is not less than
+ * `from`, and whose time, in ms since 1970, is not after `until`. */
+void ngx_bloom_zone_drop_all(bloom_exceptions_t *set, unsigned kinds,
+    uint64_t from, uint64_t until);
 
 /* Returns 1 if a key, in the image's key form, is present, else 0. */
 ngx_uint_t ngx_bloom_zone_has(const ngx_bloom_zone_bits_t *bits,
@@ -461,9 +533,9 @@ void ngx_bloom_zone_exceptions(ngx_bloom_zone_t *zone, ngx_uint_t bank,
 uint64_t ngx_bloom_zone_bank_needs(const bloom_image_t *image,
     ngx_uint_t removals);
 
-/* Returns by how much a zone's memory grows if its banks have room for this
- * many removed keys. */
-size_t ngx_bloom_zone_removals_need(ngx_uint_t removals);
+/* Returns the bytes that a zone has beside its size: for this many removed keys
+ * in each bank, and for the memory of recent additions. */
+size_t ngx_bloom_zone_beside(ngx_uint_t removals);
 
 /*
  * Each converts a key to a key form, in a static buffer that the next call
@@ -473,14 +545,6 @@ size_t ngx_bloom_zone_removals_need(ngx_uint_t removals);
  */
 const char *ngx_bloom_zone_accept(uint32_t form, bloom_key_t *key);
 const char *ngx_bloom_zone_canonical(uint32_t form, bloom_key_t *key);
-
-/*
- * Returns 1 if the filter that serves is over-full: its estimated number of
- * keys exceeds its capacity by more than three standard errors of the estimate,
- * and its false-positive rate exceeds the promised one.  Stores the estimate in
- * *items, or 0 if nothing serves.
- */
-ngx_uint_t ngx_bloom_zone_overfull(ngx_bloom_zone_t *zone, uint64_t *items);
 
 /* Measures how much of the banks is on huge pages.  Takes some milliseconds per
  * GiB. */
@@ -493,7 +557,8 @@ void ngx_bloom_zone_measure_hugepages(ngx_bloom_zone_t *zone);
  */
 ngx_int_t ngx_bloom_zone_empty(ngx_bloom_zone_t *zone, bloom_image_t *image);
 
-/* Returns the size of a zone whose banks have room for `bank` bytes each. */
+/* Returns the size of a zone whose banks have room for `bank` bytes each,
+ * without ngx_bloom_zone_beside(). */
 size_t ngx_bloom_zone_needs(uint64_t bank);
 
 /* Computes where the control block and the banks are, from the address and the

@@ -37,7 +37,7 @@ http {
     bloom_state_path %%TESTDIR%%/state;
     bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom;
     bloom_zone zone=aged file=%%TESTDIR%%/aged.bloom max_age=1h;
-    bloom_zone zone=seen capacity=100 fpr=0.01;
+    bloom_zone zone=seen capacity=100 fpr=0.01 max_keys=301;
     bloom_zone 'zone=q"\\\\x\xc3\xa9\xff' capacity=100 fpr=0.01 journal=off;
     bloom_lookup \$arg_id \$known zone=ids;
 
@@ -154,6 +154,10 @@ subtest 'zones have metrics' => sub {
         'estimated_items{zone="seen"}' => 2,
         'image_capacity{zone="seen"}' => 100,
         'image_fpr{zone="seen"}' => '0.01',
+        'max_items{zone="seen"}' => 700,
+        'layers{zone="seen"}' => 0,
+        'max_items{zone="ids"}' => 2,
+        'promised_fpr{zone="ids"}' => '1e-09',
         'journal_error{zone="seen"}' => 0,
         'loads_total{zone="ids",result="ok"}' => 0,
         'load_size_bytes{zone="ids"}' => 0,

@@ -94,8 +94,26 @@ subtest 'GET zones/NAME has the state of one zone' => sub {
     is($seen->{image}{as_of}, undef,
        'an empty filter has no as_of');
 
+    for my $zone ($ids, $seen) {
+        my $filter = $zone->{filter};
+
+        is($filter->{max_items}, $zone->{image}{capacity},
+           "zone $zone->{name} has room for its capacity");
+        is($filter->{promised_fpr}, $zone->{image}{fpr},
+           "zone $zone->{name} promises the rate of its image");
+        is($filter->{layers}, 0, "zone $zone->{name} has no layers");
+        is(scalar @{ $filter->{parts} }, 1, "zone $zone->{name} has one part");
+        is($filter->{parts}[0]{$_}, $zone->{image}{$_},
+           "the part of zone $zone->{name} has the $_ of the image")
+            for qw(capacity bits k lines);
+        is($filter->{parts}[0]{$_}, $filter->{$_},
+           "the part of zone $zone->{name} has the $_ of the filter")
+            for qw(estimated_items fill_ratio);
+    }
+
     like($r->body, qr/"$_"/, "the state of a zone has $_")
-        for qw(hash bits capacity items journal memory counters fill_ratio);
+        for qw(hash bits capacity items journal memory counters fill_ratio
+              max_items promised_fpr layers parts);
 };
 
 

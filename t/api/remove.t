@@ -337,7 +337,8 @@ subtest 'a zone without room answers 507 with the counts so far' => sub {
     is_removed($r, 1, 0, 0, ['s4'], 'the answer says that it is present');
     is_removed(delete_key('small', 's1'), 1, 0, 1, [],
                'a key that is removed already needs no room');
-    is_deeply(zone_state($t, 'small')->{removals}, { limit => 3, count => 3 },
+    is_deeply(zone_state($t, 'small')->{removals},
+              { limit => 3, count => 3, learned => 0, learned_limit => 1 },
               'the state says that the room is used up');
 
     add($t, 'small', ['s1']);
@@ -404,7 +405,8 @@ subtest 'state and metrics count removals' => sub {
     is($state->{counters}{removals_absent}, $before{removals_absent} + 1,
        'the state counts removed keys that were absent');
     is($state->{counters}{removals_refused}, 0, 'no removal was refused');
-    is_deeply($state->{removals}, { limit => 10000, count => $count + 3 },
+    is_deeply($state->{removals}, { limit => 10000, count => $count + 3,
+                                    learned => 0, learned_limit => 5000 },
               'the state has the number of removed keys, and the limit');
 
     my $metrics = api($t, GET => 'metrics')->body;

@@ -7,11 +7,12 @@
 #
 #   perl -It/lib t/chaos/chaos.pl --time 10m
 #
-# The files are in lib/Chaos: Events.pm, Removals.pm, Failures.pm and Attacks.pm
-# have the events; Client.pm, ClientRemovals.pm and SharedKeys.pm have what the
-# clients do and check; Ledger.pm decides which failures of a request are
-# excused, and History.pm which answers are allowed about keys that clients
-# share.
+# The files are in lib/Chaos: Events.pm, Removals.pm, Learning.pm, Failures.pm
+# and Attacks.pm have the events; Client.pm, ClientRemovals.pm,
+# ClientLearning.pm and SharedKeys.pm have what the clients do and check;
+# Rows.pm is the backend behind zones that learn; Ledger.pm decides which
+# failures of a request are excused, and History.pm which answers are allowed
+# about keys that clients share.
 
 use strict;
 use warnings;
@@ -56,7 +57,7 @@ usage: chaos.pl [--time 10m] [--seed N] [--workers N] [--clients N]
   --no-witness
             does not record what processes of root do
   --break   breaks a promise by hand: journal, ledger, pair, base, acknowledged,
-            lost, root, removal, lift, return, image
+            lost, root, removal, lift, return, image, rows, learned
 USAGE
 
 my %unit = ('' => 1, s => 1, m => 60, h => 3600);
@@ -104,6 +105,7 @@ my $events = Chaos::Events->new(
 
 $events->prepare;
 $t->run;
+$events->add_stock;
 begin_client($_) for 1 .. $option{clients};
 
 
@@ -120,6 +122,7 @@ while (now() - $start < $seconds) {
 
 happens("break_$option{break}") if $option{break} && !$problem;
 $problem //= attempt(sub {
+    $events->await_learning;
     $events->kill_all;
     command('verify all');
 }) unless $option{break};
@@ -145,9 +148,11 @@ sub begin_client {
 
     my $client = Chaos::Client->new(
         t => $t, number => $number, ledger => Chaos::Ledger->new("$dir/ledger"),
-        zones => ['shield', 'empty'],
+        zones => ['shield', 'empty'], learning_zones => $events->LEARNING,
         limit => int($option{keys} * 0.9 / $option{clients}),
         removals => int($removals * 0.5 / $option{clients}),
+        learning_removals => int($events->LEARNING_REMOVALS * 0.45
+                                 / $option{clients}),
         disk_full => sub { -e "$dir/disk.refuses" },
         commands => $commands, answers => $answers);
 
@@ -250,7 +255,7 @@ sub report {
 
     $sum{$_} //= 0 for qw(requests acked removed asked unknown again cut
                           refused lost returned torn failed images absent
-                          false events);
+                          false events rows passed rejected revived late);
 
     my $rate = int($sum{requests} / (now() - $start));
 
@@ -268,6 +273,11 @@ sub report {
             . " $history->{unknown}",
         "acknowledged keys: $sum{acked}, keys lost: $sum{lost}",
         "removed keys: $sum{removed}, keys that returned: $sum{returned}",
+        'learned keys: at least ' . $events->learned . ', rejected and then'
+            . " added: $sum{revived}",
+        'layers: at most ' . ($events->{layers} // 0),
+        "requests that the backend denied: $sum{passed}, found: $sum{rows},"
+            . " late: $sum{late}, rejected: $sum{rejected}",
     );
 
     ok(!defined $problem, 'no promise was broken')
@@ -279,6 +289,8 @@ sub report {
     is($sum{failed}, 0, 'no request failed but those that a kill cut');
     cmp_ok($sum{acked}, '>', 0, 'keys were acknowledged');
     cmp_ok($sum{removed}, '>', 0, 'keys were removed');
+    cmp_ok($events->learned, '>', 0, 'keys were learned');
+    cmp_ok($events->{layers} // 0, '>', 0, 'a filter has grown');
 
     # a filter that answers "present" to everything would lose no key
 

@@ -197,6 +197,9 @@ is_in_range(const bloom_image_t *image)
     expect(bloom_geometry_is_foreign(image->geometry.layout)
            || image->geometry.bits % BLOOM_LINE_BITS == 0);
     expect((image->exceptions != 0) == (image->exceptions_size != 0));
+    expect(image->geometry.layers <= BLOOM_LAYERS_MAX);
+    expect(image->geometry.layers == 0
+           || image->capacity <= BLOOM_CAPACITY_MAX);
     expect(image->exceptions_size <= BLOOM_IMAGE_EXCEPTIONS_MAX);
     expect(bloom_hasher_name(image->hasher.kind) != NULL);
     expect(bloom_form_name(image->key_form) != NULL);
@@ -287,15 +290,19 @@ can_be_used(const bloom_image_t *image, uint64_t *words)
     memset(&census, 0, sizeof(census));
     bloom_census(&census, g, words, n);
 
-    expect(census.words == n && census.bits_set <= g->bits);
+    expect(census.words == n && census.bits_set <= 64 * n);
 
-    fpr = bloom_census_fpr(&census, g);
+    fpr = bloom_census_fpr(&census);
     expect(fpr >= 0 && fpr <= 1 + 1e-9);
-    expect(bloom_geometry_items(g, census.bits_set) <= 64 * g->bits);
+    expect(census.parts == bloom_geometry_parts(g));
+    expect(bloom_census_items(&census) <= 64 * 64 * n);
 
-    fpr = bloom_geometry_fpr(g, image->items);
+    fpr = bloom_image_fpr(image, image->items);
     expect(fpr >= 0 && fpr <= 1 + 1e-9);
-    expect(bloom_geometry_items_error(g, image->items) >= 0);
+    fpr = bloom_image_promised(image);
+    expect(fpr >= image->fpr && fpr <= 1 + 1e-9);
+    expect(bloom_image_capacity(image) >= image->capacity);
+    expect(bloom_image_items_error(image) >= 0);
 
     for (i = 0; i < 8; i++) {
         hash = i < 5 ? corners[i] : bloom_hash(&image->hasher, &i, sizeof(i));

@@ -134,7 +134,22 @@ sub hash_of {
 }
 
 
-# The bits of a key with that hash
+# The parts of a filter with so many layers: the base, then the layers, each
+# with its first bit.
+
+sub parts_of {
+    my ($v, $layers) = @_;
+    my @parts = ({ %$v, from => 0 });
+
+    for my $layer (@{ $v->{layers} }[0 .. $layers - 1]) {
+        push @parts, { layout => 'blocked', %$layer,
+                       from => $parts[-1]{from} + $parts[-1]{bits} };
+    }
+
+    return @parts;
+}
+
+# The bits of a key with that hash in a part
 
 sub bits_of {
     my ($v, $h1, $h2) = @_;
@@ -188,6 +203,32 @@ sub crc32c {
 }
 
 
+# Adding a key, and looking it up
+
+sub is_set {
+    my ($payload, $part, $h1, $h2) = @_;
+
+    return !grep { !vec($$payload, $part->{from} + $_, 1) }
+                 bits_of($part, $h1, $h2);
+}
+
+sub is_maybe_present {
+    my ($payload, $key, $v, @parts) = @_;
+    my @hash = hash_of($v, $key);
+
+    return scalar grep { is_set($payload, $_, @hash) } @parts;
+}
+
+sub add_key {
+    my ($payload, $key, $v, @parts) = @_;
+
+    return if is_maybe_present($payload, $key, $v, @parts);
+
+    vec($$payload, $parts[-1]{from} + $_, 1) = 1
+        for bits_of($parts[-1], hash_of($v, $key));
+}
+
+
 # The parts of an image
 
 sub padded { return $_[0] . "\0" x (-length($_[0]) % $_[1]) }
@@ -209,11 +250,16 @@ sub origin_of {
 
 # The further fields of version 2, from byte 3584 on
 
-sub exceptions_of {
+sub version_2_of {
     my ($v, $data, $table) = @_;
+    my @layers = @{ $v->{layers} };
 
-    return pack('Q< Q< L< L<', scalar @{ $v->{exceptions} }, length $data,
-                crc32c($table), 0);
+    return pack('Q< Q< L< L< Q< x296 a128 a16 a16',
+                scalar @{ $v->{exceptions} }, length $data, crc32c($table), 0,
+                scalar @layers,
+                join('', map { pack('Q<', $_->{bits}) } @layers),
+                join('', map { chr $_->{k} } @layers),
+                join('', map { chr $_->{lines} } @layers));
 }
 
 sub leb128 {
@@ -224,10 +270,15 @@ sub leb128 {
 
 sub image_of {
     my ($v) = @_;
-    my $payload = padded("\0" x (($v->{bits} + 7) / 8), LINE / 8);
+    my $layers = @{ $v->{layers} };
+    my $bits = $v->{bits};
 
-    for my $key (@{ $v->{keys} }) {
-        vec($payload, $_, 1) = 1 for bits_of($v, hash_of($v, $key));
+    $bits += $_->{bits} for @{ $v->{layers} };
+
+    my $payload = padded("\0" x (($bits + 7) / 8), LINE / 8);
+
+    for my $i (0 .. $#{ $v->{keys} }) {
+        add_key(\$payload, $v->{keys}[$i], $v, parts_of($v, $v->{grown}[$i]));
     }
 
     my $table = table_of($payload);
@@ -237,8 +288,10 @@ sub image_of {
     my $exceptions = padded($data, LINE / 8);
     my $second = table_of($exceptions);
 
+    my $version = length $data || $layers ? 2 : 1;
+
     my $header = pack('a8 L< L< Q< Q< Q< L< L<',
-                      "\x89BLOOM\r\n", length $data ? 2 : 1, 0x01020304,
+                      "\x89BLOOM\r\n", $version, 0x01020304,
                       PAGE + length($table) + length($payload)
                       + length($second) + length($exceptions),
                       PAGE + length($table), length($payload), CHUNK,
@@ -258,9 +311,9 @@ sub image_of {
 
     $header .= origin_of($v);
 
-    if (length $data) {
+    if ($version == 2) {
         $header .= "\0" x (3584 - length $header);
-        $header .= exceptions_of($v, $data, $second);
+        $header .= version_2_of($v, $data, $second);
     }
 
     $header .= "\0" x (PAGE - 4 - length $header);
@@ -300,7 +353,8 @@ sub unescape {
 
 sub read_vector {
     my ($file) = @_;
-    my %v = (keys => [], absent => [], exceptions => [], listing => '');
+    my %v = (keys => [], grown => [], absent => [], exceptions => [],
+             layers => [], listing => '');
 
     open(my $in, '<:raw', $file) or die "$file: $!\n";
 
@@ -329,8 +383,18 @@ sub read_vector {
             push @{ $v{exceptions} },
                  { kinds => $kinds, time => $time, key => unescape($key) };
 
-        } elsif ($name eq 'key' || $name eq 'absent') {
-            push @{ $v{ $name eq 'key' ? 'keys' : 'absent' } }, $value;
+        } elsif ($name eq 'layer') {
+            my ($bits, $k, $lines) = split ' ', $value;
+
+            push @{ $v{layers} }, { bits => $bits, k => $k, lines => $lines };
+
+        } elsif ($name eq 'key') {
+            push @{ $v{keys} }, $value;
+            push @{ $v{grown} }, scalar @{ $v{layers} };
+
+        } elsif ($name eq 'absent') {
+            push @{ $v{absent} }, $value;
+
         } else {
             $v{$name} = $value;
         }

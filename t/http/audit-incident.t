@@ -85,7 +85,7 @@ sub findings {
                                     + $audit->{unanswered};
     });
 
-    return { %{ $state->{audit} }, %{ $state->{feedback} } };
+    return { %{ $state->{feedback} }, %{ $state->{audit} } };
 }
 
 

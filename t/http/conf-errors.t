@@ -179,7 +179,7 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
           invalid('bloom_zone', qw(zone file capacity fpr layout hash key
                                    journal required watch max_age must_have
                                    must_not_have min_keys max_change
-                                   huge_pages removals label)),
+                                   huge_pages removals max_keys label)),
           qw(colour=red status=404 to=@x decode=uri capacity Capacity=1k =));
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
           'duplicate parameter "%s"', qw(zone=y capacity=1k fpr=0.1));
@@ -241,6 +241,19 @@ subtest 'nginx refuses wrong parameters of zones that start empty' => sub {
           'invalid removals "%s": it must be a count such as 10k, up to 10m, or'
           . ' 0',
           '', qw(-1 1.5 1x off 10000001 11m 1g 18446744073709551616 0x10));
+    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 max_keys=%s;',
+          'invalid max_keys "%s": it must be a count such as 10m, up to 4398g; leave it out if the filter must not grow',
+          '', qw(0 0k -1 1.5k 1x off 4399g 18446744073709551616 0x10));
+    table('http', 'bloom_zone zone=z file=ids.bloom max_keys=%s;',
+          'invalid max_keys "%s": it must be a count such as 10m, up to 4398g; leave it out if the filter must not grow',
+          '', qw(0 many 4399g));
+    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 max_keys=%s;',
+          'invalid max_keys "%s": it must be greater than "capacity", and at'
+          . ' most 131071 times as much',
+          qw(1 999 1k 1000 131071001 1g));
+    is_accepted('http', "bloom_zone zone=z $_;")
+        for map({ "capacity=1k fpr=0.1 max_keys=$_" } qw(1001 2K 131071000)),
+            'capacity=1 fpr=1e-9 max_keys=2', 'file=ids.bloom max_keys=1';
     table('http', 'bloom_zone zone=z file=ids.bloom key=%s;',
           'invalid key "%s": it must be "raw", "lower", "host" or "url"',
           '', qw(cooked URL));
@@ -459,12 +472,26 @@ subtest 'nginx refuses wrong and duplicate settings' => sub {
 
 subtest 'nginx refuses wrong values of bloom_feedback and bloom_audit' => sub {
     for my $where (qw(http server location)) {
-        table($where, 'bloom_feedback %s;',
-              'invalid status "%s": it must be a code from 400 to 499, such as'
-              . ' 404, or "off" alone', qw(399 500 200 x on 404x));
-        table($where, 'bloom_feedback 404 %s;',
-              'invalid status "%s": it must be a code from 400 to 499, such as'
-              . ' 404, or "off" alone', qw(off 4040));
+        my $feedback = 'invalid parameter "%s": it must be a status from 400 to'
+            . ' 499, such as 404, "learn=on", "learn=off", "learn_rate=",'
+            . ' "learn_after=", or "off" alone';
+
+        table($where, 'bloom_feedback %s;', $feedback,
+              qw(399 500 200 x on 404x));
+        table($where, 'bloom_feedback 404 %s;', $feedback,
+              qw(off 4040 learn learn=yes LEARN=on rate=1r/s after=1m));
+        table($where, 'bloom_feedback 404 learn=on %s;',
+              'invalid rate "%s": it must be "learn_rate=" and a number of'
+              . ' keys from 1 to 1000000, such as "10r/s" or "30r/m"',
+              map { "learn_rate=$_" } '', qw(0r/s 1000001r/s 10r/sx));
+        table($where, 'bloom_feedback 404 learn=on %s;',
+              'invalid parameter "%s": it must be "learn_after=" and a time from'
+              . ' 1s to 10m',
+              map { "learn_after=$_" } '', qw(0 999ms 601s 11m 1d -1m x 1sx));
+        is_refused($where, ">bloom_feedback $_;",
+                   '"bloom_feedback" directive needs at least one status, such'
+                   . ' as 404')
+            for 'learn=on', 'learn=off', 'learn=on learn_rate=1r/s';
         table($where, 'bloom_audit %s;',
               'invalid fraction "%s": it must be from 0.001% to 100%, with'
               . ' up to three decimals, or "off" alone',
@@ -494,27 +521,79 @@ subtest 'nginx refuses wrong values of bloom_feedback and bloom_audit' => sub {
 };
 
 
-subtest 'nginx warns of learn_rate= without learn=on' => sub {
-    my $vain = qr/\[warn\] .*"learn_rate=" of "bloom_audit" has no effect without "learn=on" in .*nginx\.conf:(\d+)/;
+subtest 'nginx warns of learn_rate= and learn_after= without learn=on' => sub {
+    my $audit = ['bloom_audit 1%', qr/"learn_rate=" of "bloom_audit" has/];
+    my $feedback = ['bloom_feedback 404', qr/"learn_rate=" and "learn_after=" of "bloom_feedback" have/];
 
-    for (['learn_rate=1r/s', 1],
-         ['learn_rate=1r/s learn=off', 1],
-         ['learn_rate=1r/s learn=on', 0],
-         ['learn=on', 0])
+    for ([@$audit, 'learn_rate=1r/s', 1],
+         [@$audit, 'learn_rate=1r/s learn=off', 1],
+         [@$audit, 'learn_rate=1r/s learn=on', 0],
+         [@$audit, 'learn=on', 0],
+         [@$feedback, 'learn_rate=1r/s', 1],
+         [@$feedback, 'learn_after=10m', 1],
+         [@$feedback, 'learn=off learn_rate=1r/s learn_after=1s', 1],
+         [@$feedback, 'learn=on learn_rate=1r/s learn_after=1s', 0],
+         [@$feedback, 'learn=on', 0])
     {
-        my ($parameters, $warns) = @$_;
+        my ($directive, $vain, $parameters, $warns) = @$_;
         my $line = write_conf('location',
             "bloom_reject absent \$uri zone=ids;\n"
-            . ">bloom_audit 1% $parameters;");
+            . ">$directive $parameters;");
         my ($exit, $output) = $t->test_config;
-        my ($where) = $output =~ $vain;
+        my ($where) = $output =~ /\[warn\] .*$vain no effect without "learn=on" in .*nginx\.conf:(\d+)/;
 
-        is($exit, 0, "nginx accepts bloom_audit 1% $parameters");
+        is($exit, 0, "nginx accepts $directive $parameters");
         is($where, $warns ? $line : undef,
            "nginx " . ($warns ? 'warns' : 'does not warn') . " of $parameters")
             or diag($output);
     }
 };
+
+
+subtest 'nginx warns of learn=on where no key can be learned' => sub {
+    for ([0, 'absent', 'learn=on', 1],
+         [1, 'absent', 'learn=on', 1],
+         [2, 'absent', 'learn=on', 0],
+         [0, 'absent', 'learn=off', 0],
+         [0, 'present', 'learn=on', 0])
+    {
+        my ($removals, $on, $parameters, $warns) = @$_;
+        my $zone = "zone=few capacity=10 fpr=0.01 removals=$removals";
+
+        write_conf('http', "bloom_zone $zone;\n"
+            . ">bloom_reject $on \$uri zone=few;\n"
+            . "bloom_feedback 404 $parameters;");
+
+        my ($exit, $output) = $t->test_config;
+        my $what = "$parameters with removals=$removals and a rule on $on";
+        my $vain = qr/\[warn\] .*"learn=on" of "bloom_feedback" in .*nginx\.conf:\d+ has no effect on zone "few", which has "removals=$removals": learned keys use up to half of that room; set "removals=" to 2 or more, or remove "learn=on"/;
+
+        is($exit, 0, "nginx accepts $what");
+        is(scalar(() = $output =~ /$vain/g), $warns,
+           'nginx ' . ($warns ? 'warns' : 'does not warn') . " of $what")
+            or diag($output);
+    }
+};
+
+
+# Tests that nginx warns, or does not, of rules in a server and in a location.
+# The pattern captures the number of the line.
+
+sub warns_where {
+    my ($pattern, $rules, $warned) = @_;
+
+    for my $where (qw(server location)) {
+        my $line = write_conf($where, $rules);
+        my ($exit, $output) = $t->test_config;
+        my $shown = quoted($where, $rules);
+        is($exit, 0, "nginx accepts $shown");
+
+        my @lines = $output =~ /$pattern/g;
+        is("@lines", $warned ? $line : '',
+           $warned ? "nginx warns once of $shown"
+                   : "nginx does not warn of $shown");
+    }
+}
 
 
 subtest 'nginx warns of a bloom_audit that audits no rule' => sub {
@@ -528,19 +607,23 @@ subtest 'nginx warns of a bloom_audit that audits no rule' => sub {
          ["bloom_pass absent \$uri zone=ids;\n$audited\n>bloom_audit 1%;", 0],
          [">bloom_audit 1%;", 0])
     {
-        my ($rules, $warned) = @$_;
+        warns_where($nothing, @$_);
+    }
+};
 
-        for my $where (qw(server location)) {
-            my $line = write_conf($where, $rules);
-            my ($exit, $output) = $t->test_config;
-            my $shown = quoted($where, $rules);
-            is($exit, 0, "nginx accepts $shown");
 
-            my @lines = $output =~ /$nothing/g;
-            is("@lines", $warned ? $line : '',
-               $warned ? "nginx warns once of $shown"
-                       : "nginx does not warn of $shown");
-        }
+subtest 'nginx warns of a bloom_feedback that learns from no rule' => sub {
+    my $learn = '>bloom_feedback 404 learn=on;';
+    my $nothing = qr/\[warn\] .*"learn=on" of "bloom_feedback" in .*nginx\.conf:(\d+) has no effect: none of the rules in effect there is a "bloom_reject absent" or "bloom_route absent"/;
+
+    for (["bloom_reject present \$uri zone=ids;\n$learn", 1],
+         ["bloom_pass absent \$uri zone=ids;\n$learn", 1],
+         ["bloom_reject present \$uri zone=ids;\n>bloom_feedback 404;", 0],
+         ["bloom_reject present \$uri zone=ids;\n"
+          . "bloom_reject absent \$uri zone=ids;\n$learn", 0],
+         [$learn, 0])
+    {
+        warns_where($nothing, @$_);
     }
 };
 

@@ -184,8 +184,9 @@ like($info, qr/"fpr": 0.01,/, 'info states the rate of the source');
     is(join(' ', sort keys %$json),
        'as_of bits bits_per_item build_id capacity checked created estimated_fpr'
        . ' excepted file fill_ratio fpr from funnel hash items items_claimed items_error'
-       . ' items_estimated k key_form layout learned lines links measured_fpr promised'
-       . ' removed scheme seed size_bytes version',
+       . ' items_estimated k key_form layers layout learned lines links max_items'
+       . ' measured_fpr parts promised promised_fpr removed scheme seed size_bytes'
+       . ' version',
        'import --json has all of its members');
     cmp_ok(abs($json->{items} / @$in - 1), '<', 0.05,
            'import --json estimates the items from the bits');

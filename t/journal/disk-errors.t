@@ -264,7 +264,8 @@ subtest 'the disk refuses tasks of the helper' => sub {
     my $generation = generation($t, 'ids');
 
     $disk->refuse('ENOSPC', qw(open write grow));
-    is_error(api($t, POST => 'zones/ids/checkpoint'), 503, qr/No space left/,
+    is_error(api($t, POST => 'zones/ids/checkpoint'), 503,
+             qr/No space left on device\); free space on its disk, and try again/,
              'a checkpoint is refused while the disk is full');
     is_error(api($t, GET => 'zones/ids/image'), 503, qr/No space left/,
              'a download of the image is refused while the disk is full');

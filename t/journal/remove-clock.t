@@ -11,6 +11,7 @@ use warnings;
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Clock;
+use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
@@ -38,5 +39,33 @@ for my $hours (-3, 0, 3, 0) {
        "removed keys are absent after a start with the clock $hours hours"
        . ' ahead');
 }
+
+# Keys are removed while the clock is ahead, and restored when it is right again.
+# An image is loaded that is newer than the restoration, while the clock is ahead
+# again: its times say that the keys were removed after the image was built, and
+# the order of the records says that they were restored after that.
+
+$t->stop;
+$t->build_image('ids.bloom', ['kept', 'gone'], '--as-of', time - 7200);
+configure($t, ['zone=ids file=ids.bloom'], api => 1);
+$t->run;
+
+$clock->ahead(7200);
+is(api($t, POST => 'zones/ids/remove', body => "kept\ngone")->status, 200,
+   'keys are removed with the clock two hours ahead');
+$clock->ahead(0);
+is(api($t, POST => 'zones/ids/clear?only=removed')->status, 200,
+   'they are restored when the clock is right');
+is(api($t, POST => 'zones/ids/remove', body => 'gone')->status, 200,
+   'one is removed again');
+
+my $then = time + 2;
+$t->build_image('ids.bloom', ['kept', 'gone'], '--as-of', $then);
+wait_until(sub { time > $then });
+$clock->ahead(7200);
+is(api($t, POST => 'zones/ids/reload')->status, 200,
+   'a newer image is loaded with the clock two hours ahead');
+is(ask_until_known($t, 'ids', 'kept', 'gone'), '11',
+   'it brings removed keys back, and takes no restored key for removed');
 
 done_testing;

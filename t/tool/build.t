@@ -545,6 +545,8 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
 
     is(info($image)->{items}, 0,
        'build --allow-empty makes an image without keys');
+    unlike(tool(0, undef, 'verify', '--json', $image), qr/:\s*-/,
+           'an image without keys has no negative rate');
     is(count($image, 1 .. 100), '0 present, 100 absent',
        'an image without keys answers absent');
 }

@@ -35,7 +35,9 @@ sub build {
     my ($list, $good, @options) = @_;
 
     my $image = "$dir/image" . ++$n;
-    my $out = tool(0, undef, 'build', '--json', '-o', $image, @options,
+    my $warning = $good =~ /^[^#\n]/m ? undef
+                  : qr/: has no good key, so --except has no effect; check how/;
+    my $out = tool(0, $warning, 'build', '--json', '-o', $image, @options,
                    '--except', file("good$n", $good), file("list$n", $list));
 
     return ($image, json($out));
@@ -200,7 +202,8 @@ for (['raw'], ['lower', '--layout', 'classic'], ['host'], ['url'],
     refused("a\0bad\0", "bad\n", qr/list, key 2, has "bad"/, '-0', '-p',
             '1e-9');
     refused("bad\nbad\n", "bad\nbad\n",
-            qr/good: line 1: "bad" .* line 1, has "bad".*the lists have 1 key /s,
+            qr/good:\ line\ 1:\ "bad"\ .*\ line\ 1,\ has\ "bad"
+               .*1\ key\ of\ the\ lists\ matches\ good\ keys\ of/sx,
             '-p', '1e-9');
 
     # several files on both sides: the first place of each
@@ -225,7 +228,7 @@ for (['raw'], ['lower', '--layout', 'classic'], ['host'], ['url'],
         is(scalar(grep { /line (\d+): "bad(\d+)" .* line (\d+),/
                          && $1 == $2 + 1 && $3 == 5001 - $2 && $2 <= 20 } @err),
            20, "the first 20 of many conflicts are named ($threads threads)");
-        like($err, qr/: 4980 more conflicts\n.*the lists have 5000 keys/,
+        like($err, qr/: 4980 more conflicts\n.*: 5000 keys of the lists match/,
              'the other conflicts are counted');
     }
 
@@ -289,8 +292,8 @@ for (['raw'], ['lower', '--layout', 'classic'], ['host'], ['url'],
                    { stdin => "a\nb\n" });
 
     like($out, qr{^\Q$dir\E/wins:\ 2\ good\ keys,\ of\ which\ the\ filter\ matched
-                  \ 1;\ 1\ exception,\ 11\ bytes,\ 1\ of\ which\ is\ in\ the
-                  \ lists$}mx, 'build says how many exceptions are in the lists');
+                  \ 1;\ 1\ exception\ \(1\ in\ the\ lists\),\ 11\ bytes$}mx,
+         'build says how many exceptions are in the lists');
     is(join(' ', answers("$dir/wins", 'a', 'b')), 'absent present',
        'just the good key is not found');
 
@@ -385,8 +388,8 @@ for (['raw'], ['lower', '--layout', 'classic'], ['host'], ['url'],
     tool(2, qr/is also the output, and the image would replace the good keys/,
          @build, '--except', file('refused', "x.example\n"), $list);
     unlink "$dir/refused";
-    tool(2, qr/is also a file of --except/, @build, '--exceptions',
-         file('both', "x.example\n"), '--except', "$dir/both", $list);
+    tool(2, qr/is also a file of --except/, @build, '--from', 'adblock',
+         '--exceptions', file('both', "x.example\n"), '--except', "$dir/both", $list);
     tool(2, qr/is an image, not a list of keys/, @build, '--except',
          $t->build_image('an.bloom', ['a']), $list);
 

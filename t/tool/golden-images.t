@@ -54,14 +54,16 @@ for my $file (glob 't/golden/*.txt') {
     is(listing_of($image), listing_in($file),
        "the writer makes each byte of $name");
 
-    my @set = split //, unpack('b*', substr($image, unpack('x24 Q<', $image),
-                                            unpack('x32 Q<', $image)));
+    my $payload = substr($image, unpack('x24 Q<', $image),
+                         unpack('x32 Q<', $image));
+    my @parts = parts_of($v, scalar @{ $v->{layers} });
     my $maybe_present = sub {
-        my ($key) = @_;
-        return !grep { !$set[$_] } bits_of($v, hash_of($v, $key));
+        return is_maybe_present(\$payload, $_[0], $v, @parts);
     };
 
-    is(scalar(grep { $maybe_present->($_) } @{ $v->{keys} }), $v->{items},
+    my %once = map { $_ => 1 } @{ $v->{keys} };
+
+    is(scalar(grep { $maybe_present->($_) } keys %once), $v->{items},
        "each of the $v->{items} keys of $name is present");
     is(scalar(grep { $maybe_present->($_) } @{ $v->{absent} }), 0,
        "each absent key of $name is absent");
@@ -83,6 +85,23 @@ for my $file (glob 't/golden/*.txt') {
         for @{ $v->{keys} };
     $shown{'no key'}++ if !@{ $v->{keys} };
     $shown{'version ' . unpack('x8 L<', $image)}++;
+    $shown{'layers of a ' . ($v->{layout} eq 'classic' ? 'classic' : 'blocked')
+           . ' base'}++ if @{ $v->{layers} };
+    $shown{"lines $_->{lines} in a layer"}++ for @{ $v->{layers} };
+    $shown{'layers ' . (@{ $v->{exceptions} } ? 'with' : 'without')
+           . ' exceptions'}++ if @{ $v->{layers} };
+
+    # a key goes to the last part, unless a part has it already
+
+    for my $i (0 .. $#{ $v->{keys} }) {
+        my @hash = hash_of($v, $v->{keys}[$i]);
+        my @has = grep { is_set(\$payload, $parts[$_], @hash) } 0 .. $#parts;
+
+        $shown{"key in part $_"}++ for @has;
+        $shown{'key that a part before the last has'}++
+            if $has[0] < $v->{grown}[$i];
+    }
+
     $shown{'imported image of version ' . unpack('x8 L<', $image)}++
         if $v->{origin};
 
@@ -112,6 +131,11 @@ for my $what ('blocked murmur3', 'blocked siphash', 'classic murmur3',
               'chunks one', 'chunks two', 'no key', 'key with NUL',
               'key with 8 bits', 'version 1', 'version 2',
               'imported image of version 2',
+              'layers of a classic base', 'layers of a blocked base',
+              'layers with exceptions', 'layers without exceptions',
+              (map { "lines $_ in a layer" } 1, 2, 3),
+              (map { "key in part $_" } 0 .. 3),
+              'key that a part before the last has',
               'exceptions with padding', 'exceptions without padding',
               'exception with a time', 'exception without a time',
               'exception that is present', 'exception that is absent',

@@ -41,7 +41,14 @@ for my $command (@commands) {
                  . " \"ngx-bloom $command --help\""), $command, '--nonsense');
     tool(2, qr/unknown option "-Z"/, $command, '--json', '-Z');
     tool(2, qr/option --json takes no value/, $command, '--json=1');
+    tool(2, qr/unknown option "--hel"/, $command, '--hel');
 }
+
+# An abbreviation may be the name of another command's option: --except reads
+# the file that --exceptions would replace.
+
+tool(2, qr/unknown option "--except"/, 'add', 'x', '--except', 'file');
+tool(2, qr/unknown option "--except=file"/, 'add', 'x', '--except=file');
 
 my $usage = tool(0, undef, '--help');
 like($usage, qr/^  \Q$_\E /m, "--help lists $_") for @commands, 'help';

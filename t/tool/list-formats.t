@@ -184,6 +184,20 @@ cases('adblock', 'host', '',
 
     is(content_of("$dir/list"), "||a.example^\n", 'the list is unchanged');
 
+    # the file is not replaced where no line can be an exception: it may be
+    # the file of --except
+
+    $t->write_file('good', "good.example\n");
+    for (['build', '-o', "$dir/image"], ['add', $again]) {
+        my ($exit, undef, $err) = $t->run_tool(@$_, '--exceptions',
+                                               "$dir/good", "$dir/list");
+        is($exit, 2, "$_->[0] --exceptions needs --from");
+        like($err, qr/--exceptions needs --from LIST: without it, every line/,
+             "$_->[0] says that --exceptions needs --from");
+    }
+
+    is(content_of("$dir/good"), "good.example\n", 'the file is not replaced');
+
     # the exceptions cannot be written: the image stays, too
 
     $t->write_file('image', 'old');

@@ -6,6 +6,8 @@
 use strict;
 use warnings;
 
+use List::Util qw(sum);
+
 use BloomTest;
 use BloomTest::Tool qw(header json json_lines near tool tool_test);
 
@@ -136,5 +138,95 @@ tool(2, qr/: 1 byte is too little for 1 key in layout blocked,/,
 tool(2, qr/too little for one key/, 'size', '-m', '63', '-p', '0.1');
 tool(2, qr/too little for 10000000 keys/, 'size', '-m', '1k', '-n', '10m');
 tool(2, qr/needs more than 1 TiB/, 'size', '-n', '4000g', '-p', '1e-9');
+
+
+# ---- --max-keys ----
+
+# Returns the probability that one of several independent events happens.
+
+sub any_of {
+    my $none = 1;
+
+    $none *= 1 - $_ for @_;
+
+    return 1 - $none;
+}
+
+for (['1m', 1e6, '0.001', '20m', 4], ['1000', 1000, '1%', '1001', 1],
+     ['10', 10, '0.5', '1310710', 16])
+{
+    my ($n, $items, $p, $max, $layers) = @$_;
+    my $rate = $p eq '1%' ? 0.01 : $p;
+    my $name = "size -n $n -p $p --max-keys $max";
+    my ($empty, $image) = json_lines(tool(0, undef, 'size', '--json', '-n', $n,
+                                          '-p', $p, '--max-keys', $max));
+
+    is($empty->{zone}, 'empty', "$name has a zone that starts empty");
+    is($image->{zone}, 'image', "$name has a zone with an image");
+
+    for ([$empty, $rate / 2, $rate], [$image, $rate, 2 * $rate]) {
+        my ($got, $of_base, $promised) = @$_;
+        my @parts = @{ $got->{parts} };
+        my ($base) = json(tool(0, undef, 'size', '--json', '-n', $n, '-p',
+                               $of_base, '--layout', 'blocked'));
+
+        is($got->{items}, $items, "$name begins with the items");
+        is($got->{layers}, $layers, "$name needs $layers layers");
+        is($got->{max_items}, $items * (2 ** ($layers + 1) - 1),
+           "$name has room for the items of all parts");
+        is_deeply([map { $_->{capacity} } @parts],
+                  [map { $items * 2 ** $_ } 0 .. $layers],
+                  "$name doubles the room with each part");
+        is($parts[0]{$_}, $base->{$_}, "the base of $name has $_ as usual")
+            for qw(bits k lines);
+        is($got->{filter_bytes}, sum(map { $_->{filter_bytes} } @parts),
+           "$name has the bytes of all parts");
+        is(scalar(grep { $_->{filter_bytes} * 8 != $_->{bits} } @parts), 0,
+           "$name has the bytes of each part");
+        near($got->{bits_per_item},
+             8 * $got->{filter_bytes} / $got->{max_items},
+             "$name has the bits for each item of all parts");
+        cmp_ok(abs($got->{fpr} / any_of(map { $_->{fpr} } @parts) - 1), '<',
+               1e-6, "$name has the rate of all parts");
+        cmp_ok($got->{fpr}, '<=', $promised, "$name keeps the promise");
+        cmp_ok(any_of(map { $_->{fpr} } @parts[1 .. $#parts]), '<=',
+               $of_base, "the layers of $name have the base's rate together");
+    }
+}
+
+{
+    my ($empty) = json_lines(tool(0, undef, 'size', '--json', '-n', '1m', '-p',
+                                  '0.01', '--max-keys', '3m', '--layout',
+                                  'classic'));
+
+    is($empty->{parts}[0]{lines}, 0, 'size --max-keys --layout makes the base');
+    cmp_ok($empty->{parts}[1]{lines}, '>', 0,
+           'a layer is blocked behind any base');
+}
+
+my $text = tool(0, undef, 'size', '-n', '1m', '-p', '0.001', '--max-keys',
+                '3m');
+
+like($text, qr/^a[ ]zone[ ]that[ ]starts[ ]empty,[ ]with[ ]capacity=1000000
+                [ ]fpr=0\.001[ ]max_keys=3000000\n
+               part[ ]+items[ ].*\n
+               base[ ]+1000000[ ]+0\.05[ ]%.*\n
+               layer[ ]1[ ]+2000000[ ]+0\.05[ ]%.*\n
+               all[ ]+3000000[ ]+0\.1[ ]%.*\n\n
+               a[ ]zone[ ]with[ ]max_keys=3000000[ ]and[ ]an[ ]image[ ].*\n
+               part[ ].*\n
+               base[ ].*[ ]0\.1[ ]%.*\n
+               layer[ ]1[ ].*\n
+               all[ ]+3000000[ ]+0\.2[ ]%/x,
+     'size --max-keys prints the parts of both zones');
+
+tool(2, qr/--max-keys needs -n .* and -p/, 'size', '--max-keys', '1m', @$_)
+    for ['-n', '1k', '-m', '1m'], ['-p', '0.1', '-m', '1m'];
+tool(2, qr/--max-keys "$_": must be more than -n, 1000, and at most 131071 times/,
+     'size', '-n', '1k', '-p', '0.1', '--max-keys', $_)
+    for 999, 1000, 131071001;
+tool(0, undef, 'size', '-n', '1k', '-p', '0.1', '--max-keys', '131071000');
+tool(2, qr/grows from 1000000000 to 4000000000000 keys .* needs more than 1 TiB/,
+     'size', '-n', '1g', '-p', '0.1', '--max-keys', '4000g');
 
 done_testing;

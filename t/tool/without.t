@@ -267,7 +267,7 @@ for my $from (sort keys %list) {
     my $both = file('both', "a.example\n");
     $refuse->($both,
               qr/--exceptions "\Q$both\E": is also the file of --without/,
-              '--exceptions', $both);
+              '--from', 'lines', '--exceptions', $both);
 }
 
 done_testing;

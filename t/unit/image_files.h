@@ -47,6 +47,10 @@
 #define LAYERS        3608
 #define SOURCE        3632
 #define SOURCE_LEN    3648
+#define LAYER_BITS    3912
+#define LAYER_K       4040
+#define LAYER_LINES   4056
+#define LAYERS_END    4072
 #define HEADER_CRC    4092
 
 
@@ -391,6 +395,25 @@ remake_header_crc(file_t *file)
 {
     bloom_put32(file->bytes + HEADER_CRC,
                 bloom_crc32c(0, file->bytes, HEADER_CRC));
+}
+
+
+/* Puts a value of up to 8 bytes into the header of an image and corrects its
+ * checksum: the file is refused. */
+static inline void
+assert_value_refused(const bloom_image_t *image, size_t at, size_t len,
+    uint64_t value, const char *reason)
+{
+    file_t   file;
+    uint8_t  bytes[8];
+
+    file = example_file(image);
+    bloom_put64(bytes, value);
+    memcpy(file.bytes + at, bytes, len);
+    remake_header_crc(&file);
+    assert_refused(&file, reason);
+
+    free(file.bytes);
 }
 
 

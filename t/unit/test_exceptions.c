@@ -140,8 +140,60 @@ test_kinds_and_time_of_a_key(void **state)
     assert_int_equal(bloom_exceptions_has(&set, "a", 1), 0);
     assert_int_equal(bloom_exceptions_count(&set), 0);
 
-    assert_int_equal(put(&set, "a", 1, 0, 1), -1);
     assert_int_equal(put(&set, "", 0, 7, 1), -1);
+
+    free(set.head);
+}
+
+
+/* A key without kinds has a place, but is not found before it has a kind. */
+static void
+test_a_key_that_is_confirmed(void **state)
+{
+    uint8_t             buf[BLOOM_EXCEPTION_KEY_MAX];
+    uint64_t            cursor;
+    bloom_exception_t   exception;
+    bloom_exceptions_t  set;
+
+    (void) state;
+
+    make(&set, 10);
+
+    assert_int_equal(put(&set, "a", 1, 0, 1), 1);
+    assert_int_equal(set.head->puts, 2);
+    assert_int_equal(bloom_exceptions_count(&set), 1);
+    assert_int_equal(bloom_exceptions_has(&set, "a", 1), 0);
+
+    cursor = 0;
+    assert_int_equal(bloom_exceptions_next(&set, &cursor, &exception, buf), 0);
+
+    assert_int_equal(bloom_exceptions_confirm(&set, "a", 1,
+                                              BLOOM_EXCEPTION_LEARNED),
+                     1);
+    assert_int_equal(bloom_exceptions_has(&set, "a", 1),
+                     BLOOM_EXCEPTION_LEARNED);
+    assert_int_equal(bloom_exceptions_learned(&set), 1);
+
+    cursor = 0;
+    assert_int_equal(bloom_exceptions_next(&set, &cursor, &exception, buf), 1);
+    assert_int_equal(exception.kinds, BLOOM_EXCEPTION_LEARNED);
+
+    assert_int_equal(bloom_exceptions_confirm(&set, "b", 1,
+                                              BLOOM_EXCEPTION_LEARNED),
+                     0);
+
+    /* an addition drops a key, with or without kinds */
+
+    assert_int_equal(drop(&set, "a", 1, BLOOM_EXCEPTION_KINDS), 1);
+    assert_int_equal(put(&set, "a", 1, 0, 1), 1);
+    assert_int_equal(drop(&set, "a", 1, BLOOM_EXCEPTION_KINDS), 1);
+    assert_int_equal(bloom_exceptions_confirm(&set, "a", 1,
+                                              BLOOM_EXCEPTION_LEARNED),
+                     0);
+    assert_int_equal(bloom_exceptions_has(&set, "a", 1), 0);
+    assert_int_equal(bloom_exceptions_count(&set), 0);
+    assert_int_equal(bloom_exceptions_learned(&set), 0);
+    assert_int_equal(set.head->cells_used, 0);
 
     free(set.head);
 }
@@ -226,17 +278,19 @@ compare(bloom_exceptions_t *set, known_t *known, unsigned n)
     size_t             len;
     uint8_t            buf[BLOOM_EXCEPTION_KEY_MAX], key[256];
     unsigned           i, number;
-    uint64_t           cursor, count;
+    uint64_t           cursor, count, learned;
     bloom_exception_t  exception;
 
-    for (i = 0, count = 0; i < n; i++) {
+    for (i = 0, count = 0, learned = 0; i < n; i++) {
         len = key_of(i, key);
         assert_int_equal(bloom_exceptions_has(set, key, len), known[i].kinds);
         known[i].listed = 0;
         count += known[i].kinds != 0;
+        learned += (known[i].kinds & BLOOM_EXCEPTION_LEARNED) != 0;
     }
 
     assert_int_equal(bloom_exceptions_count(set), count);
+    assert_int_equal(bloom_exceptions_learned(set), learned);
 
     cursor = 0;
 
@@ -667,6 +721,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_an_empty_set_has_no_keys),
         cmocka_unit_test(test_kinds_and_time_of_a_key),
+        cmocka_unit_test(test_a_key_that_is_confirmed),
         cmocka_unit_test(test_positions_of_a_key),
         cmocka_unit_test(test_random_operations_are_those_of_a_table),
         cmocka_unit_test(test_a_set_has_the_room_for_which_it_was_made),

@@ -150,7 +150,7 @@ measure_at_capacity(uint32_t layout, double fpr, uint32_t hash, int random)
     memset(&census, 0, sizeof(census));
     bloom_census(&census, &g, words, g.bits / 64);
 
-    rate = bloom_census_fpr(&census, &g);
+    rate = bloom_census_fpr(&census);
 
     against_promise = unit_sigmas(hits, (double) probes, fpr);
     against_census = unit_sigmas(hits, (double) probes, rate);

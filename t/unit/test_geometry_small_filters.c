@@ -82,6 +82,7 @@ test_the_expected_rate_covers_double_hashing(void **state)
     (void) state;
 
     for (i = 0; i < array_len(filters); i++) {
+        memset(&g, 0, sizeof(g));
         g.layout = BLOOM_LAYOUT_CLASSIC;
         g.k = filters[i].k;
         g.lines = 0;

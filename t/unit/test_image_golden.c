@@ -30,6 +30,7 @@ typedef struct {
     unsigned        fields;              /* a bit for each field given */
     bloom_image_t   image;
     blob_t          keys[KEYS_MAX];
+    uint32_t        grown[KEYS_MAX];     /* layers when that key is added */
     size_t          nkeys;
     blob_t          absent[KEYS_MAX];
     size_t          nabsent;
@@ -126,6 +127,25 @@ parse_key(const vector_t *v, char *text)
 }
 
 
+/* Appends a layer, "BITS K LINES". */
+static void
+parse_layer(vector_t *v, const char *text)
+{
+    bloom_layer_t  *layer;
+
+    assert_true(v->image.geometry.layers < BLOOM_LAYERS_MAX);
+
+    layer = &v->image.geometry.layer[v->image.geometry.layers++];
+
+    if (sscanf(text, "%" SCNu64 " %" SCNu32 " %" SCNu32, &layer->bits,
+               &layer->k, &layer->lines)
+        != 3)
+    {
+        broken(v, text);
+    }
+}
+
+
 /* Appends an exception, "KINDS TIME KEY", to the vector's data. */
 static void
 parse_exception(vector_t *v, char *text)
@@ -176,7 +196,13 @@ parse_field(vector_t *v, const char *name, char *value)
     im = &v->image;
     number = strtoull(value, NULL, 0);
 
+    if (strcmp(name, "layer") == 0) {
+        parse_layer(v, value);
+        return;
+    }
+
     if (strcmp(name, "key") == 0 && v->nkeys < KEYS_MAX) {
+        v->grown[v->nkeys] = im->geometry.layers;
         v->keys[v->nkeys++] = parse_key(v, value);
         return;
     }
@@ -405,8 +431,11 @@ make(const vector_t *v)
     assert_non_null(file);
 
     for (i = 0; i < v->nkeys; i++) {
+        image.geometry.layers = v->grown[i];
         bloom_layout_add(&image.geometry, words, hash(v, &v->keys[i]));
     }
+
+    image.geometry.layers = v->image.geometry.layers;
 
     table = file + BLOOM_IMAGE_PAGE;
 
@@ -523,7 +552,8 @@ test_the_core_reads_the_golden_image(void **state)
     assert_int_equal(got->origin_items, v.image.origin_items);
     assert_int_equal(got->exceptions, v.image.exceptions);
     assert_int_equal(got->exceptions_size, v.image.exceptions_size);
-    assert_int_equal(bloom_image_version(got), got->exceptions ? 2 : 1);
+    assert_int_equal(bloom_image_version(got),
+                     got->exceptions || got->geometry.layers ? 2 : 1);
 
     if (got->exceptions != 0) {
         assert_int_equal(bloom_image_next_exceptions(reader, data), 1);

@@ -141,28 +141,6 @@ test_files_of_a_wrong_length_are_refused(void **state)
 
 /* ---- invalid values with a right checksum ---- */
 
-/* Puts a value of 4 or 8 bytes into the header and corrects its checksum. */
-static void
-assert_value_refused(const bloom_image_t *image, size_t at, size_t len,
-    uint64_t value, const char *reason)
-{
-    file_t  file;
-
-    file = example_file(image);
-
-    if (len == 4) {
-        bloom_put32(file.bytes + at, (uint32_t) value);
-    } else {
-        bloom_put64(file.bytes + at, value);
-    }
-
-    remake_header_crc(&file);
-    assert_refused(&file, reason);
-
-    free(file.bytes);
-}
-
-
 static void
 test_another_kind_of_file_is_refused(void **state)
 {

@@ -44,8 +44,9 @@ sub set_up {
     my $capacity = $change eq 'capacity' ? '2k' : '1k';
     my $size = $change eq 'size' ? '5m' : '4m';
 
-    configure($t, ['zone=ids:3m file=ids.bloom removals=0',
-                   "zone=seen:$size capacity=$capacity fpr=1e-9 removals=0"],
+    configure($t, ['zone=ids:3m file=ids.bloom removals=0 max_keys=50k',
+                   "zone=seen:$size capacity=$capacity fpr=1e-9 removals=0"
+                   . ' max_keys=20k'],
               api => 1, add => 1);
 }
 
@@ -57,6 +58,13 @@ set_up('');
 $t->run;
 upload_image($t, 'ids', 'upload')->status == 200 or die 'no upload';
 add($t, $_, ['key1'], durable => 1) for 'ids', 'seen';
+
+# the filters have grown: the numbers of layers are forged, too
+
+add($t, 'seen', [map { "k$_" } 1 .. 4000]);
+add($t, 'ids', [map { "k$_" } 1 .. 15_000]);
+cmp_ok(zone_state($t, $_)->{filter}{layers}, '>', 0, "zone $_ has layers")
+    for 'ids', 'seen';
 $t->stop;
 system('cp', '-a', "$dir/state", "$dir/saved") == 0 or die 'cp';
 

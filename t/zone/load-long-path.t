@@ -49,7 +49,7 @@ for my $length (@lengths) {
     is(ask($t, "z$length", 'id1', 'no'), '10',
        "the image whose path has $length bytes continues to serve");
 
-    like($message, qr/ cannot be opened \(2: No such file or directory\)$/,
+    like($message, qr/ cannot be opened; put .* \(2: No such file or directory\)$/,
          'the message ends with the reason if that fits') if $length == 400;
 }
 

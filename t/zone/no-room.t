@@ -80,8 +80,22 @@ for (['full', 'no room for them: it has 1000 keys and was made for 1000; build i
          "the warning of the image $image has its figures");
 }
 
+# A filter that grows is made for all its layers: here for 300 + 600 keys.
+
+$t->build_image('small.bloom', \@keys, '-n', 300);
+
+{
+    my ($line, @warnings) = warnings_of('small', zone => 'max_keys=400');
+
+    is(scalar @warnings, 1, 'nginx -t warns of no room in the layers');
+    like($warnings[0] // '',
+         message('small', $line, 'no room for them: it has 1000 keys and was made for 900; build it with "-n" greater than 1000'),
+         'the warning has the room with all layers');
+}
+
 my @quiet = (
     ['roomy', {}, 'an image with room'],
+    ['full', { zone => 'max_keys=2k' }, 'a zone whose filter will grow'],
     ['full', { location => 'bloom_reject absent $arg_id zone=ids;' },
      'a zone that takes no additions'],
     ['full', { location => 'bloom_api;' }, 'an endpoint without write=on'],

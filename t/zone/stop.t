@@ -224,4 +224,36 @@ subtest 'nginx stops without a master process' => sub {
 };
 
 
+# A load is done in slices, and between them the process reads what other
+# processes and clients send: nginx tells it to exit in this way, too.
+
+subtest 'the only process answers requests and exits during a load' => sub {
+    $t->stop;
+    $t->build_image('large.bloom', ['id1'], '-p', '1e-2', '-n', '120m');
+    configure($t, ['zone=large file=large.bloom'], api => 1,
+              main => 'master_process off;');
+    $t->run;
+
+    my $loading = sub {
+        my $connection = $t->connect;
+        $connection->send($t->request_text(POST => '/bloom/zones/large/reload'));
+
+        return wait_until(sub {
+            my $load = zone_state($t, 'large')->{load};
+            return $load->{in_progress} && $load->{done_bytes} > 0;
+        }, 3);
+    };
+
+    ok($loading->(), 'a request during a load is answered before the load ends');
+
+    wait_until(sub { !zone_state($t, 'large')->{load}{in_progress} });
+    my $mark = $t->log_mark;
+
+    ok($loading->(), 'a second load is in progress');
+    ok($t->stop, 'nginx stops');
+    unlike($t->log_since($mark), qr/zone "large" serves generation/,
+           'without the rest of the load');
+};
+
+
 done_testing;

@@ -114,7 +114,8 @@ static ngx_http_bloom_api_route_t  ngx_http_bloom_api_routes[] = {
                                        "is on disk" },
 
     { NGX_HTTP_BLOOM_GET, 1, ngx_string("/removed"), NGX_HTTP_BLOOM_WRITE, 0,
-      ngx_http_bloom_removed_get, "lists the removed keys" },
+      ngx_http_bloom_removed_get, "lists the removed keys; ?kind=learned lists "
+                                  "the learned keys" },
 
     { NGX_HTTP_BLOOM_POST, 1, ngx_string("/test"), NGX_HTTP_BLOOM_READ, 1,
       ngx_http_bloom_lookup_post, "looks up the keys in the body" },
@@ -135,7 +136,7 @@ static ngx_http_bloom_api_route_t  ngx_http_bloom_api_routes[] = {
     { NGX_HTTP_BLOOM_POST, 1, ngx_string("/clear"), NGX_HTTP_BLOOM_WRITE, 1,
       ngx_http_bloom_task_post_clear,
       "drops added keys, removed keys and uploads; ?only=removed restores the "
-      "removed keys" },
+      "removed keys, and ?only=learned forgets the learned keys" },
 
     { NGX_HTTP_BLOOM_GET, 1, ngx_string("/image"), NGX_HTTP_BLOOM_IMAGE, 0,
       ngx_http_bloom_image_get, "returns the zone as an image file; needs "

@@ -24,8 +24,10 @@ static void ngx_http_bloom_effect_in(ngx_http_bloom_text_t *text,
     ngx_http_bloom_place_t *place);
 static void ngx_http_bloom_effect_reason(ngx_http_bloom_text_t *text,
     ngx_http_bloom_effect_zone_t *zones, ngx_http_bloom_rule_t *rule);
+static void ngx_http_bloom_effect_exception(ngx_http_bloom_text_t *text,
+    ngx_bloom_lookup_t *lookup, ngx_http_bloom_rule_t *rule);
 static void ngx_http_bloom_effect_expression(ngx_http_bloom_text_t *text,
-    ngx_bloom_lookup_t *lookup, uint32_t which);
+    ngx_bloom_lookup_t *lookup, unsigned which);
 static ngx_uint_t ngx_http_bloom_effect_is_named(ngx_http_bloom_rule_t *rule);
 
 
@@ -237,7 +239,6 @@ static void
 ngx_http_bloom_effect_reason(ngx_http_bloom_text_t *text,
     ngx_http_bloom_effect_zone_t *zones, ngx_http_bloom_rule_t *rule)
 {
-    uint32_t                 removed;
     ngx_bloom_zone_t        *zone;
     ngx_bloom_lookup_t      *lookup;
     ngx_http_bloom_stats_t   stats;
@@ -257,19 +258,13 @@ ngx_http_bloom_effect_reason(ngx_http_bloom_text_t *text,
     case NGX_BLOOM_ABSENT:
         ngx_http_bloom_text_printf(text, " does not find it");
 
-        removed = lookup->removed & (rule->exact ? 1 : UINT32_MAX);
-
-        if (removed != 0) {
-            ngx_http_bloom_text_printf(text, ": ");
-            ngx_http_bloom_effect_expression(text, lookup, removed);
-            ngx_http_bloom_text_printf(text, " was removed");
-        }
-
+        ngx_http_bloom_effect_exception(text, lookup, rule);
         return;
 
     case NGX_BLOOM_PRESENT:
         ngx_http_bloom_text_printf(text, " finds ");
-        ngx_http_bloom_effect_expression(text, lookup, lookup->matches);
+        ngx_http_bloom_effect_expression(text, lookup,
+                                         __builtin_ctz(lookup->matches));
         return;
 
     case NGX_BLOOM_UNKNOWN:
@@ -284,15 +279,44 @@ ngx_http_bloom_effect_reason(ngx_http_bloom_text_t *text,
 }
 
 
-/* Appends the first of the expressions that the bits of `which` choose. */
+/* Appends which expression is an exception, the first one, and why. */
+static void
+ngx_http_bloom_effect_exception(ngx_http_bloom_text_t *text,
+    ngx_bloom_lookup_t *lookup, ngx_http_bloom_rule_t *rule)
+{
+    unsigned  i, n;
+
+    n = rule->exact ? ngx_min(lookup->keys.n, 1) : lookup->keys.n;
+
+    for (i = 0; i < n; i++) {
+
+        if (lookup->kinds[i] == 0) {
+            continue;
+        }
+
+        ngx_http_bloom_text_printf(text, ": ");
+        ngx_http_bloom_effect_expression(text, lookup, i);
+        ngx_http_bloom_text_printf(text,
+                             lookup->kinds[i] & BLOOM_EXCEPTION_REMOVED
+                             ? " was removed"
+                             : lookup->kinds[i] & BLOOM_EXCEPTION_LEARNED
+                             ? " is a learned key: the backend did not know it"
+                             : " is an exception that the builder of the image "
+                               "chose");
+        return;
+    }
+}
+
+
+/* Appends an expression, given its number. */
 static void
 ngx_http_bloom_effect_expression(ngx_http_bloom_text_t *text,
-    ngx_bloom_lookup_t *lookup, uint32_t which)
+    ngx_bloom_lookup_t *lookup, unsigned which)
 {
     ngx_str_t     shown;
     bloom_key_t  *key;
 
-    key = &lookup->keys.expression[__builtin_ctz(which)];
+    key = &lookup->keys.expression[which];
 
     shown.data = (u_char *) key->data;
     shown.len = ngx_min(key->len, NGX_HTTP_BLOOM_EFFECT_SHOWN);

@@ -52,7 +52,7 @@ ngx_http_bloom_image_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     if (version == 1) {
         ngx_bloom_info_get(zone, &info);
 
-        if (info.removed != 0 || info.image.exceptions != 0) {
+        if (info.removed != 0 || bloom_image_version(&info.image) != 1) {
             return ngx_http_bloom_image_newer(r, zone);
         }
     }
@@ -90,15 +90,16 @@ ngx_http_bloom_image_version(ngx_http_request_t *r, ngx_uint_t *version)
 }
 
 
-/* Refuses to send version 1 of an image that has removed keys. */
+/* Refuses to send version 1 of an image that has layers or removed keys. */
 static ngx_int_t
 ngx_http_bloom_image_newer(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
     return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_NOT_POSSIBLE,
-                                          "zone \"%V\" has removed keys, which "
-                                          "an image of version 1 cannot have; "
-                                          "leave out \"version=1\", or load an "
-                                          "image without these keys first",
+                                          "zone \"%V\" has layers or removed "
+                                          "keys, which an image of version 1 "
+                                          "cannot have; leave out "
+                                          "\"version=1\", or load an image "
+                                          "without them first",
                                           &zone->name);
 }
 

@@ -12,6 +12,8 @@
 
 static void ngx_http_bloom_json_object(ngx_http_bloom_text_t *text,
     ngx_http_bloom_stats_t *stats, const char *object);
+static void ngx_http_bloom_json_parts(ngx_http_bloom_text_t *text,
+    ngx_bloom_info_t *info);
 static void ngx_http_bloom_json_value(ngx_http_bloom_text_t *text,
     ngx_http_bloom_stats_t *stats, const ngx_http_bloom_stats_field_t *field);
 
@@ -126,6 +128,11 @@ ngx_http_bloom_json_value(ngx_http_bloom_text_t *text,
         ngx_http_bloom_text_printf(text, n ? "true" : "false");
         return;
 
+    case NGX_HTTP_BLOOM_STATS_PARTS:
+
+        ngx_http_bloom_json_parts(text, &stats->info);
+        return;
+
     default: /* NGX_HTTP_BLOOM_STATS_NUMBER, NGX_HTTP_BLOOM_STATS_MS */
 
         n = ngx_http_bloom_stats_number(stats, field);
@@ -135,6 +142,39 @@ ngx_http_bloom_json_value(ngx_http_bloom_text_t *text,
     }
 
     ngx_http_bloom_text_printf(text, "null");
+}
+
+
+/* Writes the parts of the filter that serves. */
+static void
+ngx_http_bloom_json_parts(ngx_http_bloom_text_t *text, ngx_bloom_info_t *info)
+{
+    uint32_t          i;
+    uint64_t          set;
+    bloom_geometry_t  part;
+
+    for (i = 0; i <= info->image.geometry.layers; i++) {
+        set = info->part_bits_set[i];
+        part = bloom_geometry_part(&info->image.geometry, i);
+
+        /* the links of an imported filter are one part here */
+
+        if (info->image.geometry.layers == 0) {
+            part = info->image.geometry;
+        }
+
+        ngx_http_bloom_text_printf(text, "%s{\"capacity\":%uL,"
+                                   "\"estimated_items\":%uL,\"bits\":%uL,"
+                                   "\"k\":%uD,\"lines\":%uD,"
+                                   "\"fill_ratio\":",
+                                   i == 0 ? "[" : ",", info->image.capacity << i,
+                                   bloom_geometry_items(&part, set), part.bits,
+                                   part.k, part.lines);
+        ngx_http_bloom_text_rate(text, (double) set / (double) part.bits);
+        ngx_http_bloom_text_printf(text, "}");
+    }
+
+    ngx_http_bloom_text_printf(text, "]");
 }
 
 

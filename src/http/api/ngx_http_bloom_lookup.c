@@ -182,10 +182,15 @@ ngx_http_bloom_lookup_put(ngx_http_bloom_text_t *text, ngx_uint_t answer,
 
         ngx_http_bloom_text_printf(text, "%s{\"key\":", i == 0 ? "" : ",");
         ngx_http_bloom_text_quote(text, data, key->len);
-        ngx_http_bloom_text_printf(text, ",\"present\":%s,\"removed\":%s}",
+        ngx_http_bloom_text_printf(text, ",\"present\":%s,\"removed\":%s,"
+                                   "\"learned\":%s,\"excepted\":%s}",
                                    (lookup->matches >> i) & 1
                                    ? "true" : "false",
-                                   (lookup->removed >> i) & 1
+                                   lookup->kinds[i] & BLOOM_EXCEPTION_REMOVED
+                                   ? "true" : "false",
+                                   lookup->kinds[i] & BLOOM_EXCEPTION_LEARNED
+                                   ? "true" : "false",
+                                   lookup->kinds[i] & BLOOM_EXCEPTION_BUILT
                                    ? "true" : "false");
     }
 

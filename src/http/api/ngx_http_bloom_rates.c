@@ -7,6 +7,7 @@
  */
 
 #include "ngx_http_bloom_rates.h"
+#include "bloom_growth.h"
 #include "ngx_http_bloom_etag.h"
 #include "ngx_http_bloom_response.h"
 
@@ -19,7 +20,6 @@ ngx_http_bloom_rates_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
     uint64_t                most, items;
     ngx_uint_t              i;
-    bloom_geometry_t       *g;
     ngx_bloom_info_t        info;
     ngx_http_bloom_text_t   text;
 
@@ -33,10 +33,8 @@ ngx_http_bloom_rates_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     ngx_http_bloom_text_printf(&text, "{\"rates\":[");
 
     if (info.generation != 0) {
-        g = &info.image.geometry;
-
-        most = bloom_geometry_items(g, info.bits_set);
-        most = ngx_max(most, info.image.capacity);
+        most = bloom_growth_items(&info.image.geometry, info.part_bits_set);
+        most = ngx_max(most, info.max_items);
         most += most / 2;
 
         for (i = 0; i <= NGX_HTTP_BLOOM_RATES_POINTS; i++) {
@@ -45,7 +43,7 @@ ngx_http_bloom_rates_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
             ngx_http_bloom_text_printf(&text, "%s[%uL,", i == 0 ? "" : ",",
                                        items);
-            ngx_http_bloom_text_rate(&text, bloom_geometry_fpr(g, items));
+            ngx_http_bloom_text_rate(&text, bloom_image_fpr(&info.planned, items));
             ngx_http_bloom_text_printf(&text, "]");
         }
     }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file lists the removed keys of a zone, a part in each response.  A part
- * ends with the cursor at which the next one begins:
+ * This file lists the removed keys of a zone, or the learned keys, a part in
+ * each response.  A part ends with the cursor at which the next one begins:
  *
  *     GENERATION-CURSOR
  *
- * Another generation has another set of removed keys, so a list that was begun
- * in one generation cannot be continued in the next.
+ * Another generation has another set of exceptions, so a list that was begun in
+ * one generation cannot be continued in the next.
  */
 
 #include "ngx_http_bloom_removed.h"
@@ -15,6 +15,7 @@
 #include "ngx_http_bloom_json.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_turns.h"
+#include "ngx_bloom_adapt.h"
 #include "ngx_bloom_remove.h"
 
 
@@ -30,6 +31,7 @@
 
 typedef struct {
     ngx_bloom_zone_t           *zone;
+    unsigned                    kind;    /* of the exceptions that are listed */
     uint64_t                    generation;
     uint64_t                    cursor;
     ngx_uint_t                  left;    /* keys that this response may have */
@@ -79,7 +81,9 @@ ngx_http_bloom_removed_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     turns->data = list;
 
-    count = ngx_bloom_removed_count(zone, &limit);
+    count = list->kind == BLOOM_EXCEPTION_LEARNED
+            ? ngx_bloom_adapt_count(zone, &limit)
+            : ngx_bloom_removed_count(zone, &limit);
 
     ngx_http_bloom_text_printf(&turns->text, "{\"generation\":%uL,"
                                "\"count\":%uL,\"limit\":%uL,\"keys\":[",
@@ -89,7 +93,8 @@ ngx_http_bloom_removed_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 }
 
 
-/* Reads "limit=" and "from=".  Returns NGX_OK, or NGX_DECLINED with *error. */
+/* Reads "kind=", "limit=" and "from=".  Returns NGX_OK, or NGX_DECLINED with
+ * *error. */
 static ngx_int_t
 ngx_http_bloom_removed_query(ngx_http_request_t *r,
     ngx_http_bloom_removed_t *list, ngx_http_bloom_error_t *error)
@@ -99,7 +104,24 @@ ngx_http_bloom_removed_query(ngx_http_request_t *r,
     ngx_int_t   n;
     ngx_str_t   value;
 
+    list->kind = BLOOM_EXCEPTION_REMOVED;
     list->left = NGX_HTTP_BLOOM_REMOVED_LIMIT;
+
+    if (ngx_http_arg(r, (u_char *) "kind", sizeof("kind") - 1, &value)
+        == NGX_OK)
+    {
+        if (value.len == 7 && ngx_strncmp(value.data, "learned", 7) == 0) {
+            list->kind = BLOOM_EXCEPTION_LEARNED;
+
+        } else if (value.len != 7
+                   || ngx_strncmp(value.data, "removed", 7) != 0)
+        {
+            ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_QUERY,
+                                 "invalid \"kind\" in the query; it must be "
+                                 "\"removed\" or \"learned\"");
+            return NGX_DECLINED;
+        }
+    }
 
     if (ngx_http_arg(r, (u_char *) "limit", sizeof("limit") - 1, &value)
         == NGX_OK)
@@ -173,7 +195,7 @@ ngx_http_bloom_removed_step(ngx_http_request_t *r,
         return NGX_OK;
     }
 
-    rc = ngx_bloom_removed_list(list->zone, list->cursor,
+    rc = ngx_bloom_removed_list(list->zone, list->kind, list->cursor,
                                 ngx_min(list->left,
                                         NGX_HTTP_BLOOM_REMOVED_STEP),
                                 &removed, pool);
@@ -198,7 +220,7 @@ ngx_http_bloom_removed_step(ngx_http_request_t *r,
 }
 
 
-/* Appends keys with the times of their removal. */
+/* Appends keys with the times at which they became exceptions. */
 static void
 ngx_http_bloom_removed_put(ngx_http_bloom_turns_t *turns,
     ngx_http_bloom_removed_t *list, ngx_array_t *keys)
@@ -241,8 +263,8 @@ ngx_http_bloom_removed_done(ngx_http_request_t *r,
         return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_GENERATION,
                                               "zone \"%V\" began to serve "
                                               "another generation while its "
-                                              "removed keys were listed; list "
-                                              "them again without \"from\"",
+                                              "keys were listed; list them "
+                                              "again without \"from\"",
                                               &list->zone->name);
     }
 

@@ -6,6 +6,7 @@
  */
 
 #include "ngx_http_bloom_stats.h"
+#include "bloom_growth.h"
 
 
 static ngx_str_t ngx_http_bloom_stats_text(const char *text);
@@ -30,6 +31,7 @@ static void ngx_http_bloom_stats_load(ngx_http_bloom_stats_t *stats);
 #define LABELS(value)   AT(LABELS, value)
 #define COUNTER(what)   NUMBER(info.counter[what])
 #define OBJECT          NGX_HTTP_BLOOM_STATS_OBJECT, 0, 0
+#define PARTS           NGX_HTTP_BLOOM_STATS_PARTS, 0, 0
 
 #define IF(need)        NGX_HTTP_BLOOM_STATS_##need
 #define ALWAYS          IF(ALWAYS)
@@ -86,6 +88,20 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "feedback.false_positives", COUNTER(NGX_BLOOM_COUNTER_FALSE_POSITIVE),
       ALWAYS, "feedback_requests_total", "result=\"false_positive\"", NULL },
     { "feedback.measured_fpr", RATE(measured_fpr), ALWAYS, MEMBER },
+    { "feedback.learned", COUNTER(NGX_BLOOM_COUNTER_FEEDBACK_LEARNED), ALWAYS,
+      "feedback_learned_keys_total", NULL,
+      "Number of false positives that bloom_feedback made learned keys." },
+    { "feedback.not_learned", NUMBER(not_learned), ALWAYS, MEMBER },
+    { "feedback.not_learned_doubt", COUNTER(NGX_BLOOM_COUNTER_FEEDBACK_DOUBT),
+      ALWAYS, "feedback_not_learned_keys_total", "reason=\"doubt\"",
+      "Number of false positives that bloom_feedback did not learn in spite "
+      "of learn=on, by the reason; doubt: the key or the image may be new, or "
+      "the response was late; full: learned keys use their share of removals; "
+      "rate: learn_rate was exceeded." },
+    { "feedback.not_learned_full", COUNTER(NGX_BLOOM_COUNTER_FEEDBACK_FULL),
+      ALWAYS, "feedback_not_learned_keys_total", "reason=\"full\"", NULL },
+    { "feedback.not_learned_rate", COUNTER(NGX_BLOOM_COUNTER_FEEDBACK_FAST),
+      ALWAYS, "feedback_not_learned_keys_total", "reason=\"rate\"", NULL },
 
     { "audit.audited", COUNTER(NGX_BLOOM_COUNTER_AUDITED), ALWAYS,
       "audited_requests_total", NULL,
@@ -196,6 +212,17 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "estimated_items", NULL,
       "Number of keys in the filter, additions included, as estimated from "
       "its bits." },
+    { "filter.max_items", NUMBER(info.max_items), IF(SERVING),
+      "max_items", NULL,
+      "Number of keys that the filter has room for, with all layers that it "
+      "can have (max_keys); image_capacity if it does not grow." },
+    { "filter.promised_fpr", RATE(info.promised_fpr), IF(SERVING),
+      "promised_fpr", NULL,
+      "False-positive rate that the filter has with max_items keys." },
+    { "filter.layers", NUMBER(layers), IF(SERVING),
+      "layers", NULL,
+      "Number of layers that the filter has grown by." },
+    { "filter.parts", PARTS, ALWAYS, MEMBER },
     { "filter.estimated_fpr", RATE(estimated_fpr), IF(SERVING),
       "estimated_fpr", NULL,
       "Estimated false-positive rate of the filter: the share of keys that "
@@ -207,10 +234,17 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
 
     { "removals.limit", NUMBER(info.removals), ALWAYS,
       "removed_keys_limit", NULL,
-      "Number of removed keys that the zone has room for (removals)." },
+      "Number of removed and learned keys that the zone has room for "
+      "(removals)." },
     { "removals.count", NUMBER(info.removed), ALWAYS,
       "removed_keys", NULL,
-      "Number of keys that are removed from the filter that serves." },
+      "Number of removed and learned keys that take this room." },
+    { "removals.learned", NUMBER(info.learned), ALWAYS,
+      "learned_exceptions", NULL,
+      "Number of learned keys in the filter that serves." },
+    { "removals.learned_limit", NUMBER(info.learns), ALWAYS,
+      "learned_exceptions_limit", NULL,
+      "Number of learned keys from which on the zone learns no more." },
 
     { "memory.zone_bytes", NUMBER(info.size), ALWAYS,
       "zone_bytes", NULL,
@@ -355,6 +389,10 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
     wrong = counter[NGX_BLOOM_COUNTER_FALSE_POSITIVE];
     right = counter[NGX_BLOOM_COUNTER_FEEDBACK_ABSENT];
 
+    stats->not_learned = counter[NGX_BLOOM_COUNTER_FEEDBACK_DOUBT]
+                         + counter[NGX_BLOOM_COUNTER_FEEDBACK_FULL]
+                         + counter[NGX_BLOOM_COUNTER_FEEDBACK_FAST];
+
     stats->measured_fpr = (double) wrong / (double) (wrong + right);
 }
 
@@ -384,10 +422,14 @@ ngx_http_bloom_stats_image(ngx_http_bloom_stats_t *stats)
     image = &stats->info.image;
     g = &image->geometry;
 
+    stats->layers = g->layers;
     stats->filter_bytes = bloom_geometry_bytes(g);
-    stats->estimated_items = bloom_geometry_items(g, stats->info.bits_set);
-    stats->estimated_fpr = bloom_geometry_fpr(g, stats->estimated_items);
-    stats->fill_ratio = (double) stats->info.bits_set / (double) g->bits;
+    stats->estimated_items = bloom_growth_items(g, stats->info.part_bits_set);
+    stats->estimated_fpr = bloom_image_fpr(image, stats->estimated_items);
+    stats->fill_ratio = (double) stats->info.bits_set
+                        / (g->layers == 0
+                           ? (double) g->bits
+                           : 8 * (double) stats->filter_bytes);
     stats->items_estimated = (image->flags & BLOOM_IMAGE_ESTIMATED) != 0;
 
     now = (uint64_t) ngx_time() * 1000;

@@ -33,6 +33,7 @@
  *     MS        number of ms        seconds
  *     STRING    string or null      1, or 0 if it is null
  *     LABELS    -                   1, with these further labels
+ *     PARTS     array of objects    -
  */
 typedef enum {
     NGX_HTTP_BLOOM_STATS_OBJECT = 0,
@@ -43,6 +44,8 @@ typedef enum {
     NGX_HTTP_BLOOM_STATS_MS,
     NGX_HTTP_BLOOM_STATS_STRING,
     NGX_HTTP_BLOOM_STATS_LABELS,
+    NGX_HTTP_BLOOM_STATS_PARTS,          /* of the filter: its base and its
+                                            layers */
     NGX_HTTP_BLOOM_STATS_END             /* the end of the table */
 } ngx_http_bloom_stats_type_e;
 
@@ -91,6 +94,7 @@ typedef struct {
     uint64_t                     estimated_items;
     double                       estimated_fpr;
     double                       fill_ratio;
+    uint64_t                     layers;               /* in use */
 
     ngx_str_t                    hugepages_wanted;
     ngx_str_t                    hugepages_kind;
@@ -100,6 +104,7 @@ typedef struct {
     ngx_uint_t                   load_ok;
 
     uint64_t                     checks;
+    uint64_t                     not_learned;          /* for any reason */
     double                       measured_fpr;         /* NaN: none */
 
     u_char                       build_buf[2 * BLOOM_IMAGE_BUILD_ID_LEN];

@@ -60,7 +60,9 @@ ngx_http_bloom_task_post_clear(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
                                               "a clear must have no body, and "
                                               "nothing was cleared; write "
                                               "\"clear?only=removed\" to "
-                                              "restore removed keys only");
+                                              "restore removed keys only, or "
+                                              "\"clear?only=learned\" to "
+                                              "forget learned keys only");
     }
 
     rc = ngx_http_discard_request_body(r);
@@ -78,19 +80,18 @@ ngx_http_bloom_task_post_clear(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     if (ngx_http_arg(r, (u_char *) "only", sizeof("only") - 1, &only)
         == NGX_OK)
     {
-        kind = NGX_BLOOM_TASK_RESTORE;
+        if (only.len == 7 && ngx_strncmp(only.data, "removed", 7) == 0) {
+            kind = NGX_BLOOM_TASK_RESTORE;
 
-        if (only.len == 7 && ngx_strncmp(only.data, "learned", 7) == 0) {
-            return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_BAD_QUERY,
-                                                  "there are no learned keys "
-                                                  "in this version");
-        }
+        } else if (only.len == 7 && ngx_strncmp(only.data, "learned", 7) == 0) {
+            kind = NGX_BLOOM_TASK_FORGET;
 
-        if (only.len != 7 || ngx_strncmp(only.data, "removed", 7) != 0) {
+        } else {
             return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_BAD_QUERY,
                                                   "invalid \"only\" in the "
                                                   "query; it must be "
-                                                  "\"removed\"");
+                                                  "\"removed\" or "
+                                                  "\"learned\"");
         }
     }
 

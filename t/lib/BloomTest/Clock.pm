@@ -3,12 +3,14 @@
 package BloomTest::Clock;
 
 # Makes the clock of nginx wrong.  A small library, loaded before the system's,
-# adds a number of seconds to the time of day, at once and in all processes.  It
-# does not change the time since the machine's start.
+# adds a number of seconds to the time of day, or to the time since the
+# machine's start, at once and in all processes.
 #
 #   my $clock = BloomTest::Clock->new($t);    before $t->run, after Disk->new
 #   $clock->ahead(7200);                      seconds; negative: behind
 #   $clock->right;
+#   $clock->pass(960);                        seconds more since the start; the
+#                                             time of day stays
 
 use strict;
 use warnings;
@@ -23,7 +25,8 @@ my $source = do { local $/; <DATA> };
 sub new {
     my ($class, $t) = @_;
 
-    my $self = bless { file => $t->testdir . '/clock.ahead' }, $class;
+    my $self = bless { file => $t->testdir . '/clock.ahead', passed => 0 },
+                     $class;
     my $code = $t->write_file('clock.c', $source);
     my $library = $t->testdir . '/clock.so';
 
@@ -33,19 +36,31 @@ sub new {
 
     $t->environment(
         LD_PRELOAD => $library,
-        BLOOM_CLOCK_AHEAD => $self->{file});
+        BLOOM_CLOCK_AHEAD => $self->{file},
+        BLOOM_CLOCK_PASSED => "$self->{file}.passed");
 
     return $self;
 }
 
 
-sub ahead {
+sub ahead { $_[0]->_write($_[0]{file}, $_[1]) }
+
+
+sub pass {
     my ($self, $seconds) = @_;
 
-    open my $fh, '>', "$self->{file}.new" or croak "$self->{file}: $!";
+    $self->{passed} += $seconds;
+    $self->_write("$self->{file}.passed", $self->{passed});
+}
+
+
+sub _write {
+    my ($self, $file, $seconds) = @_;
+
+    open my $fh, '>', "$file.new" or croak "$file: $!";
     print $fh "$seconds\n";
-    close $fh or croak "$self->{file}: $!";
-    rename "$self->{file}.new", $self->{file} or croak "$self->{file}: $!";
+    close $fh or croak "$file: $!";
+    rename "$file.new", $file or croak "$file: $!";
 }
 
 
@@ -59,7 +74,8 @@ sub right {
 1;
 
 __DATA__
-/* A time of day that is ahead by as much as the file BLOOM_CLOCK_AHEAD says. */
+/* A time of day that is ahead by as much as the file BLOOM_CLOCK_AHEAD says,
+ * and a time since the start by as much as BLOOM_CLOCK_PASSED says. */
 
 #define _GNU_SOURCE
 
@@ -73,12 +89,12 @@ __DATA__
 
 
 static long
-ahead(void)
+ahead(const char *variable)
 {
     int          fd, saved = errno;
     char         line[32];
     ssize_t      n;
-    const char  *name = getenv("BLOOM_CLOCK_AHEAD");
+    const char  *name = getenv(variable);
 
     fd = name ? (int) syscall(SYS_openat, AT_FDCWD, name, O_RDONLY|O_CLOEXEC)
               : -1;
@@ -102,7 +118,13 @@ clock_gettime(clockid_t clock, struct timespec *ts)
 
     if (rc == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
     {
-        ts->tv_sec += ahead();
+        ts->tv_sec += ahead("BLOOM_CLOCK_AHEAD");
+    }
+
+    if (rc == 0
+        && (clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_COARSE))
+    {
+        ts->tv_sec += ahead("BLOOM_CLOCK_PASSED");
     }
 
     return rc;

@@ -24,8 +24,10 @@ my $page = abs_path(dirname(__FILE__) . '/../../../dashboard');
 # The endpoint is at /bloom/, at /bare without a slash at its end, at /reading/
 # without writing, and at /proxied/deep/ behind a proxy.
 #
-# GET /item?id=ID rejects keys that zone "items" lacks, GET /go?url=URL keys that
-# zone "bad-urls" has, and GET /seen?k=KEY asks zone "seen".  On a bad day GET
+# GET /item?id=ID rejects keys that zone "items" lacks, and so does GET
+# /learn?id=ID, which learns false positives, such as the key "gone" of the image.
+# GET /go?url=URL rejects keys that zone "bad-urls" has, and GET /seen?k=KEY asks
+# zone "seen".  On a bad day GET
 # /token?id=ID and GET /customer?id=ID reject keys that zones "tokens" and
 # "customers" lack, and GET /lost?id=ID audits those that zone "leaked" lacks.
 # The backend has all IDs that begin with "id", or with "t" and a digit.
@@ -33,7 +35,7 @@ my $page = abs_path(dirname(__FILE__) . '/../../../dashboard');
 sub scene {
     my ($t, @more) = @_;
 
-    $t->build_image('items.bloom', [map { "id$_" } 1 .. 62_000],
+    $t->build_image('items.bloom', ['gone', map { "id$_" } 1 .. 61_999],
                     '-n', '100k', '-p', '0.001',
                     '--as-of', time_of(time - 2 * 3600));
     $t->build_image('urls.bloom',
@@ -80,6 +82,11 @@ $bad
             bloom_reject absent \$arg_id zone=items;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
+        location /learn {
+            bloom_feedback 404 learn=on learn_after=1s;
+            bloom_reject absent \$arg_id zone=items;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
         location /go {
             bloom_reject present \$arg_url zone=bad-urls decode=uri;
             try_files /none =204;
@@ -109,7 +116,8 @@ CONF
 
 # Returns the zones of a bad day for scene().  The image of "customers" is too
 # old. Once nginx runs, worsen() does the rest: "tokens" gets far too many keys,
-# and "leaked" lacks keys that the backend has and refuses an image.
+# "leaked" lacks keys that the backend has and refuses an image, and "grown" gets
+# four layers, the last of which has the key "new".
 
 sub bad_day {
     my ($t) = @_;
@@ -120,7 +128,8 @@ sub bad_day {
 
     return ('zone=customers file=old.bloom max_age=24h',
             'zone=tokens capacity=1k fpr=0.001',
-            'zone=leaked file=leaked.bloom');
+            'zone=leaked file=leaked.bloom',
+            'zone=grown capacity=100 fpr=0.001 max_keys=3k');
 }
 
 
@@ -128,6 +137,8 @@ sub worsen {
     my ($t) = @_;
 
     add($t, 'tokens', [map { "token$_" } 1 .. 2600]);
+    add($t, 'grown', [map { "key$_" } 1 .. 2000]);
+    add($t, 'grown', ['new']);
 
     $t->get("/token?id=none$_") for 1 .. 400;
     $t->get("/lost?id=id$_") for 1 .. 3;

@@ -13,6 +13,9 @@ package Chaos::Client;
 #                               refuse, and bloom_remove
 #   forget ZONE                 acknowledged keys may be lost from now on
 #   restore ZONE                adds all removed keys again
+#   ask_all                     asks the backend for all acknowledged keys of
+#                               zones that learn
+#   mistake ZONE                takes a learned key for added
 #   pause | resume              stops or resumes all requests
 #   quit                        exits
 #
@@ -24,17 +27,19 @@ package Chaos::Client;
 # this list, but in `removed`.  A key whose last operation was cut is in
 # neither.
 #
-# ClientRemovals.pm removes keys, and SharedKeys.pm adds and removes keys that
-# all clients share.
+# ClientRemovals.pm removes keys, SharedKeys.pm adds and removes keys that all
+# clients share, and ClientLearning.pm makes zones learn keys.
 
 use strict;
 use warnings;
 
-use parent qw(-norequire Chaos::ClientRemovals Chaos::SharedKeys);
+use parent qw(-norequire Chaos::ClientRemovals Chaos::ClientLearning
+              Chaos::SharedKeys);
 
 use BloomTest::Api;
 use BloomTest::Process qw(now wait_until);
 
+use Chaos::ClientLearning;
 use Chaos::ClientRemovals;
 use Chaos::SharedKeys;
 
@@ -42,17 +47,22 @@ use constant CONNECTIONS => 12;      # each has one request at a time
 
 
 sub new {
-    my ($class, %self) = @_;    # t, number, ledger, zones, limit, removals,
+    my ($class, %self) = @_;    # t, number, ledger, zones, learning_zones,
+                                # limit, removals, learning_removals,
                                 # commands, answers, disk_full
 
+    my @all = (@{ $self{zones} }, @{ $self{learning_zones} });
+
     return bless {
-        %self, idle => [], acked => {}, next => {}, checked => {},
+        %self, all_zones => \@all, idle => [], acked => {}, next => {},
+        checked => {},
         intervals => {}, since => {}, wrong => {}, operations => 0,
-        removed => { map { $_ => {} } @{ $self{zones} } },
-        unsettled => { map { $_ => {} } @{ $self{zones} } },
+        removed => { map { $_ => {} } @all },
+        unsettled => { map { $_ => {} } @all },
         count => { map { $_ => 0 } qw(requests acked removed asked unknown
                                       again cut refused lost returned torn
-                                      failed images absent false) },
+                                      failed images absent false rows
+                                      passed rejected revived late) },
     }, $class;
 }
 
@@ -60,9 +70,13 @@ sub new {
 sub run {
     my ($self) = @_;
 
-    $self->{acked}{$_} = '' for @{ $self->{zones} };
-    $self->{next}{$_} = 1 for @{ $self->{zones} };
-    $self->{since}{$_} = time for @{ $self->{zones} };
+    for (@{ $self->{all_zones} }) {
+        $self->{acked}{$_} = '';
+        $self->{next}{$_} = 1;
+        $self->{since}{$_} = time;
+    }
+
+    $self->begin_learning;
 
     while (1) {
         while ($self->{paused} || $self->_command_waits) {
@@ -71,6 +85,7 @@ sub run {
 
             my ($command, @words) = split ' ', $line;
             my $method = "_$command";
+            $self->_write_rows(1);
             $self->$method(@words);
             $self->_report;
             syswrite $self->{answers}, "done\n";
@@ -253,6 +268,10 @@ sub _kept {
     my $horizon = $self->{ledger}{horizon};
     my @kept;
 
+    # no image of a zone that learns says when it was complete
+
+    return [1, $self->{next}{$zone} - 1] if $self->{learning}{$zone};
+
     for (@{ $self->{intervals}{$zone} || [] },
          [$self->{checked}{$zone} // 1, $self->{next}{$zone} - 1,
           $self->{since}{$zone} + $self->{ledger}{lowest}])
@@ -275,6 +294,7 @@ sub _kept {
 sub _is_kept {
     my ($self, $zone, $number) = @_;
 
+    return $self->_is_promised($zone, $number) if $self->{learning}{$zone};
     return grep { $number >= $_->[0] && $number <= $_->[1] }
                 $self->_kept($zone);
 }
@@ -329,6 +349,11 @@ sub _round {
 
     if ($what < 0.25) {
         $self->_shared_round($zone, $self->{calm} || $careful);
+        return;
+    }
+
+    if ($what > 0.88) {
+        $self->_learning_round($careful);
         return;
     }
 
@@ -469,7 +494,8 @@ sub _ask {
         (map { +{ key => $self->_name($zone, $_), removed => 1 } }
              $some->(6, @$gone), $some->(3, @removed)),
         ($zone eq 'shield' ? { key => 'base' . (100 + int rand 900) } : ()),
-        { key => "never$self->{number}-" . int(rand 1e9), never => 1 },
+        ($self->{learning}{$zone} ? ()
+         : { key => "never$self->{number}-" . int(rand 1e9), never => 1 }),
     );
 
     $_->{method} = 'GET', $_->{path} = "/$zone?k=$_->{key}" for @requests;
@@ -527,7 +553,10 @@ sub _lost {
 sub _returned {
     my ($self, $zone, $key, $how) = @_;
 
-    return if $self->{wrong}{$key}++;
+    # the image of zone goods may be newer than the removal, and the key a false
+    # positive of it
+
+    return if $zone eq 'goods' || $self->{wrong}{$key}++;
 
     $self->_wrong(returned => "zone $zone, key $key: $how");
 }
@@ -580,7 +609,7 @@ sub _verify {
     my $now = time;
     my $lowest = $self->{ledger}->lowest_clock;
 
-    for my $zone (@{ $self->{zones} }) {
+    for my $zone (@{ $self->{all_zones} }) {
         my $next = $self->{next}{$zone};
         my $checked = $self->{checked}{$zone} // 1;
 
@@ -734,6 +763,7 @@ sub _pause {
 
     $self->{paused} = 1;
     $self->{idle} = [];
+    $self->{late} = [];
 }
 
 

@@ -7,14 +7,16 @@ package Chaos::Events;
 # name and the frequency of each event.  Some events need root and are not drawn
 # without.
 #
-# Removals.pm has the events that remove keys, Failures.pm the failures of
+# Removals.pm has the events that remove keys, Learning.pm those of zones that
+# learn, Failures.pm the failures of
 # disks, memory and clocks, and Attacks.pm what an attacker who has taken over a
 # worker does.
 
 use strict;
 use warnings;
 
-use parent qw(-norequire Chaos::Removals Chaos::Failures Chaos::Attacks);
+use parent qw(-norequire Chaos::Removals Chaos::Learning Chaos::Failures
+              Chaos::Attacks);
 
 use BloomTest::Api;
 use BloomTest::Image qw(patch_header);
@@ -24,11 +26,13 @@ use BloomTest::Zones;
 
 use Chaos::Attacks;
 use Chaos::Failures;
+use Chaos::Learning;
 use Chaos::Removals;
 
 my @weights = (
     reload => 4, upload => 3, upload_back => 1, checkpoint => 2, image => 2,
     future => 1, remove_base => 3, crowd => 1,
+    load_goods => 4, forget_learned => 2,
     clear => 1, hup => 2, hup_file => 2, hup_size => 3, upgrade => 2,
     kill_worker => 3, kill_helper => 3, kill_master => 2, kill_all => 3,
     disk => 2, disk_across => 3, lose_keys => 1,
@@ -83,6 +87,7 @@ sub prepare {
         if $self->{user};
 
     $self->install($self->make_image('none'));
+    $self->prepare_learning;
     $self->set_up;
 }
 
@@ -92,18 +97,20 @@ sub set_up {
 
     my ($n, $size) = @$self{qw(keys size)};
     my $removals = "removals=$self->{removals}";
+    my $small = 1 + int $n / 64;
 
     configure($self->{t},
         ["zone=shield$size file=shield.bloom $removals",
-         "zone=empty$size capacity=$n fpr=1e-9 $removals"],
+         "zone=empty$size capacity=$small max_keys=$n fpr=1e-9 $removals",
+         $self->learning_zones],
         api => 1, add => 1, remove => 1, workers => $self->{workers},
         http => join("\n", map { "bloom_lookup \$arg_$_->[0] \$pair_$_->[1]"
                                  . ' zone=shield;' }
                                ['a', 'a'], ['b', 'b'], ['a', 'again']),
-        server => 'add_header X-Worker $pid always;
-                   location = /pair {
-                       return 200 "$pair_a,$pair_b,$pair_again";
-                   }');
+        server => join "\n", 'add_header X-Worker $pid always;',
+                            'location = /pair {',
+                            'return 200 "$pair_a,$pair_b,$pair_again"; }',
+                            $self->learning_locations);
 }
 
 
@@ -369,7 +376,9 @@ sub checkpoint {
 sub image {
     my ($self) = @_;
 
-    $self->{command}->('image ' . (rand() < 0.5 ? 'shield' : 'empty'));
+    my @zones = (@{ +ZONES }, @{ $self->LEARNING });
+
+    $self->{command}->('image ' . $zones[rand @zones]);
 }
 
 
@@ -585,11 +594,17 @@ sub check {
         $self->{doubt} = undef;
     }
 
-    for my $zone (@{ +ZONES }) {
+    for my $zone (@{ +ZONES }, @{ $self->LEARNING }) {
         my $time = now();
+        my $state = zone_state($t, $zone);
         $self->{ledger}->write(settled => $zone, sprintf '%.6f', $time)
-            if zone_state($t, $zone)->{journal}{pending_keys} == 0;
+            if $state->{journal}{pending_keys} == 0;
+
+        my $layers = $state->{filter}{layers} // 0;
+        $self->{layers} = $layers if $layers > ($self->{layers} // 0);
     }
+
+    $self->check_learning;
 
     # the keys that all images have, and those of three hours ago unless a newer
     # image may have dropped them

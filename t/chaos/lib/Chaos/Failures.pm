@@ -15,6 +15,8 @@ use BloomTest::Api;
 use BloomTest::Process qw(now wait_until alive children title);
 use BloomTest::Zones;
 
+use Chaos::Learning;
+
 use constant { HOUR => 3600, ZONES => ['shield', 'empty'] };
 
 
@@ -154,7 +156,7 @@ sub _has_room {
 
     my $t = $self->{t};
 
-    for my $zone (@{ +ZONES }) {
+    for my $zone (@{ +ZONES }, @{ +Chaos::Learning::LEARNING }) {
         wait_until(sub {
             return api($t, POST => "zones/$zone/keys?durable=true",
                        body => "room\n")->status == 200;

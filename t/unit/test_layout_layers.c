@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * These tests compare filters that grow by layers with a simple implementation
+ * of them.
+ */
+
+#include "slow_layout.h"
+
+#include "bloom_simd.h"
+
+#define GROWN  (40 * (1 + BLOOM_LAYERS_MAX))
+
+
+/* Compares all ways to look keys up with the slow one: half of the keys are
+ * those that were added. */
+static void
+check_layers_test(const bloom_geometry_t *g, const uint64_t *words,
+    const uint8_t *slow, const bloom_hash_t *added, unsigned n_added)
+{
+    uint64_t             seed, answers;
+    unsigned             i, n, v, first;
+    bloom_hash_t         hash[BLOOM_BATCH];
+    const bloom_simd_t  *vector;
+
+    for (v = 0; (vector = bloom_simd_list(v)) != NULL; v++) {
+        bloom_simd_use(vector);
+
+        for (seed = 23, n = 0; n <= BLOOM_BATCH; n += n < 4 ? 1 : 6) {
+            answers = 0;
+            first = n;
+
+            for (i = n; i-- > 0; /* void */ ) {
+                hash[i] = unit_random(&seed) % 2
+                          ? added[unit_random(&seed) % n_added]
+                          : random_hash(&seed);
+
+                if (slow_test(g, slow, hash[i])) {
+                    answers |= (uint64_t) 1 << i;
+                    first = i;
+                }
+
+                assert_int_equal(bloom_layout_test(g, words, hash[i]),
+                                 answers >> i & 1);
+            }
+
+            assert_true(bloom_layout_test_batch(g, words, hash, n) == answers);
+            assert_int_equal(bloom_layout_test_any(g, words, hash, n), first);
+        }
+    }
+
+    bloom_simd_use(NULL);
+}
+
+
+/* A filter grows by a layer after each forty keys. */
+static void
+check_growth(const bloom_geometry_t *whole)
+{
+    int                changed;
+    size_t             bytes;
+    uint8_t           *slow;
+    uint32_t           i, j;
+    uint64_t           seed, begin, bits[BLOOM_K_MAX], *plain, *atomic, *many;
+    places_t           places;
+    bloom_hash_t       hash[GROWN];
+    bloom_geometry_t   now, last;
+
+    plain = filter_new(whole);
+    atomic = filter_new(whole);
+    many = filter_new(whole);
+    bytes = (size_t) bloom_geometry_bytes(whole);
+    slow = calloc(bytes, 1);
+    assert_non_null(slow);
+
+    now = *whole;
+    seed = whole->k;
+
+    for (now.layers = 0; now.layers <= whole->layers; now.layers++) {
+
+        for (i = 40 * now.layers; i < 40 * (now.layers + 1); i++) {
+
+            /* each fifth key is there already, if only in a part before */
+
+            hash[i] = i % 5 == 4 ? hash[unit_random(&seed) % i]
+                      : random_hash(&seed);
+
+            bloom_layout_prefetch(&now, plain, hash[i]);
+            assert_int_equal(bloom_layout_test(&now, plain, hash[i]),
+                             slow_test(&now, slow, hash[i]));
+
+            changed = slow_add(&now, slow, hash[i]);
+            assert_int_equal(bloom_layout_add(&now, plain, hash[i]), changed);
+            assert_int_equal(bloom_layout_add_atomic(&now, atomic, hash[i])
+                             != 0, changed);
+            assert_int_equal(bloom_layout_test(&now, plain, hash[i]), 1);
+
+            last = slow_part(&now, now.layers, &begin);
+            places = slow_places(&last, hash[i]);
+            assert_int_equal(bloom_layout_bits(&now, hash[i], bits), last.k);
+
+            for (j = 0; j < last.k; j++) {
+                assert_int_equal(bits[j], 8 * begin + places.bit[j]);
+            }
+        }
+
+        bloom_layout_add_many(&now, many, hash + 40 * now.layers, 40);
+
+        assert_memory_equal(plain, slow, bytes);
+        assert_memory_equal(atomic, slow, bytes);
+        assert_memory_equal(many, slow, bytes);
+
+        check_layers_test(&now, plain, slow, hash, i);
+    }
+
+    free(slow);
+    filter_free(whole, plain);
+    filter_free(whole, atomic);
+    filter_free(whole, many);
+}
+
+
+/* Bases and layers of several k and numbers of lines, and one to 16 layers. */
+static void
+test_keys_go_to_the_last_layer_and_are_found_in_any(void **state)
+{
+    uint32_t          i, lines, layers;
+    bloom_geometry_t  g;
+
+    static const struct {
+        uint32_t  layout, k, lines;
+    } bases[] = {
+        { BLOOM_LAYOUT_CLASSIC, 7, 0 },
+        { BLOOM_LAYOUT_BLOCKED, 8, 1 },
+        { BLOOM_LAYOUT_BLOCKED, 4, 1 },
+        { BLOOM_LAYOUT_BLOCKED, 16, 2 },
+        { BLOOM_LAYOUT_BLOCKED, 12, 3 },
+    };
+
+    (void) state;
+
+    for (i = 0; i < array_len(bases); i++) {
+        for (layers = 1; layers <= BLOOM_LAYERS_MAX; layers += 3) {
+            memset(&g, 0, sizeof(g));
+            g.layout = bases[i].layout;
+            g.k = bases[i].k;
+            g.lines = bases[i].lines;
+            g.bits = 3 * BLOOM_LINE_BITS;
+
+            for (g.layers = 0; g.layers < layers; g.layers++) {
+                lines = 1 + (g.layers + i) % BLOOM_LINES_MAX;
+
+                g.layer[g.layers].lines = lines;
+                g.layer[g.layers].k = lines << ((g.layers + 3 - i % 2) % 4);
+                g.layer[g.layers].bits = (2 + 3 * g.layers) * BLOOM_LINE_BITS;
+            }
+
+            assert_true(bloom_geometry_valid(&g));
+            check_growth(&g);
+        }
+    }
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_keys_go_to_the_last_layer_and_are_found_in_any),
+    };
+
+    return cmocka_run_group_tests_name("layout, layers", tests, NULL, NULL);
+}
