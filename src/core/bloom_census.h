@@ -41,7 +41,8 @@ typedef struct {
 /*
  * Counts n words, a number of whole lines.  The caller passes every word of the
  * filter once and in order, in as many calls as it likes.  The results below
- * are complete after the last word.
+ * are complete after the last word.  All slices of a ring are counted, also
+ * those that are not live.
  */
 void bloom_census(bloom_census_t *census, const bloom_geometry_t *g,
     const uint64_t *words, uint64_t n);

@@ -377,6 +377,10 @@ bloom_geometry_bytes(const bloom_geometry_t *g)
 
     /* a copy from memory that another process writes may have any number */
 
+    if (g->slices != 0) {
+        bits *= g->slices < BLOOM_PARTS_MAX ? g->slices : BLOOM_PARTS_MAX;
+    }
+
     for (i = 0; i < g->layers && i < BLOOM_LAYERS_MAX; i++) {
         bits += g->layer[i].bits;
     }
@@ -388,7 +392,11 @@ bloom_geometry_bytes(const bloom_geometry_t *g)
 uint32_t
 bloom_geometry_parts(const bloom_geometry_t *g)
 {
-    return g->layout == BLOOM_LAYOUT_LINKS ? g->links : 1 + g->layers;
+    if (g->slices != 0) {
+        return g->slices;
+    }
+
+    return g->layout == BLOOM_LAYOUT_LINKS ? g->links : 1u + g->layers;
 }
 
 
@@ -404,7 +412,7 @@ bloom_geometry_part(const bloom_geometry_t *g, uint32_t part)
         one.k = g->link[part].k;
         one.bits = g->link[part].bits;
 
-    } else if (part == 0) {
+    } else if (part == 0 || g->slices != 0) {
         one.layout = g->layout;
         one.k = g->k;
         one.lines = g->lines;
@@ -498,12 +506,30 @@ own_valid(const bloom_geometry_t *g)
 }
 
 
+static int
+ring_valid(const bloom_geometry_t *g)
+{
+    bloom_geometry_t  slice;
+
+    slice = bloom_geometry_part(g, 0);
+
+    return g->layout == BLOOM_LAYOUT_BLOCKED && g->layers == 0
+           && g->slices <= BLOOM_PARTS_MAX && g->open < g->slices
+           && g->live >> g->slices == 0 && own_valid(&slice)
+           && g->bits <= BLOOM_BITS_MAX / g->slices;
+}
+
+
 int
 bloom_geometry_valid(const bloom_geometry_t *g)
 {
     uint32_t          i;
     uint64_t          bits;
     bloom_geometry_t  part;
+
+    if (g->slices != 0) {
+        return ring_valid(g);
+    }
 
     if (bloom_geometry_is_foreign(g->layout)) {
         return g->layers == 0 && foreign_valid(g);
@@ -533,7 +559,7 @@ bloom_geometry_equal(const bloom_geometry_t *a, const bloom_geometry_t *b)
     uint32_t  i;
 
     if (a->layout != b->layout || a->k != b->k || a->lines != b->lines
-        || a->bits != b->bits
+        || a->bits != b->bits || a->slices != b->slices
         || bloom_geometry_parts(a) != bloom_geometry_parts(b))
     {
         return 0;

@@ -21,6 +21,9 @@
  * Its parts are the base and the layers, or the links of an imported scaling
  * filter.  See bloom_growth.h.
  *
+ * A filter whose keys expire is a ring: its parts are slices, blocked filters
+ * of equal dimensions, one behind the other.  See bloom_ring.h.
+ *
  * Sectors make the rate of a blocked filter exactly computable.  If a line has
  * J keys, each bit of a sector of S bits is set with probability
  * 1 - (1 - 1/S)^J.  Sectors are independent given J, and J is binomial.  So the
@@ -55,7 +58,8 @@
 
 #define BLOOM_LINKS_MAX        56
 #define BLOOM_LAYERS_MAX       16
-#define BLOOM_PARTS_MAX        56        /* links; layers are fewer */
+#define BLOOM_PARTS_MAX        56        /* links, or slices; layers are fewer
+                                         */
 
 #define BLOOM_LINE_BITS       512
 #define BLOOM_LINE_WORDS      8
@@ -99,13 +103,19 @@ typedef struct {
     uint32_t       k;                    /* bits of a key, over all its lines;
                                             links: in the last link */
     uint32_t       lines;                /* lines of a key; 0 unless blocked */
-    uint32_t       layers;               /* behind the base; imported: 0.  Next
-                                            to `lines`: lookups compare both at
-                                            once */
+    uint16_t       layers;               /* behind the base; imported: 0 */
+    uint16_t       slices;               /* 0 if the filter is no ring.  Next to
+                                            `lines` and `layers`: lookups
+                                            compare the three at once */
     uint64_t       bits;                 /* at least 1, and a multiple of 512
                                             unless imported; links: the sum of
                                             all links, each rounded up to a
-                                            multiple of 512 */
+                                            multiple of 512; slices: the bits of
+                                            one slice, as k and lines */
+    uint64_t       live;                 /* bit i is 1 if lookups test slice i;
+                                            used only with slices */
+    uint32_t       open;                 /* the slice to which keys are added;
+                                            used only with slices */
     uint32_t       links;                /* 2 to BLOOM_LINKS_MAX; used only by
                                             the layout links */
     bloom_link_t   link[BLOOM_LINKS_MAX];
@@ -162,21 +172,24 @@ bloom_geometry_whole_lines(uint64_t bits)
  * after the last one are zero. */
 uint64_t bloom_geometry_bytes(const bloom_geometry_t *g);
 
-/* Returns the number of parts; 1 if there are neither layers nor links. */
+/* Returns the number of parts; 1 if there are no layers, links or slices. */
 uint32_t bloom_geometry_parts(const bloom_geometry_t *g);
 
 /* Returns a part, 0 <= part < bloom_geometry_parts(), as a filter of its own.
  */
 bloom_geometry_t bloom_geometry_part(const bloom_geometry_t *g, uint32_t part);
 
-/* Returns 1 if every field is in range and the fields fit together, else 0. */
+/* Returns 1 if every field is in range and the fields fit together, else 0.
+ * `open` and `live` are in range if they name no slice beyond the last one. */
 int bloom_geometry_valid(const bloom_geometry_t *g);
 
-/* Returns 1 if two filters of these geometries can be merged, else 0. */
+/* Returns 1 if two filters of these geometries can be merged, else 0.  `open`
+ * and `live` are not compared: they are state, not dimensions. */
 int bloom_geometry_equal(const bloom_geometry_t *a, const bloom_geometry_t *b);
 
 /* Returns the expected false-positive rate after `items` distinct keys were
- * added.  With layers: that of the base; see bloom_growth_fpr(). */
+ * added.  With layers: that of the base; see bloom_growth_fpr().  With slices:
+ * that of one slice; see bloom_ring_fpr(). */
 double bloom_geometry_fpr(const bloom_geometry_t *g, uint64_t items);
 
 /* Returns the rate of a classic filter, an imported filter other than links, or
@@ -192,7 +205,8 @@ double bloom_geometry_classic_fpr(const bloom_geometry_t *g, double fill);
  * both.  A filter without zero bits is counted as if it had one.  For links the
  * result is rough because their fill ratios differ; bloom_census_items()
  * estimates each link separately.  With layers: the number of keys in the base;
- * see bloom_growth_items().
+ * see bloom_growth_items().  With slices: the number of keys in one slice; see
+ * bloom_ring_items().
  */
 uint64_t bloom_geometry_items(const bloom_geometry_t *g, uint64_t bits_set);
 

@@ -61,7 +61,9 @@ bloom_growth_extend(bloom_geometry_t *g, uint64_t capacity, uint32_t layers)
     uint32_t          i;
     bloom_geometry_t  base, one;
 
-    if (bloom_geometry_is_foreign(g->layout) || capacity > BLOOM_CAPACITY_MAX) {
+    if (bloom_geometry_is_foreign(g->layout) || g->slices != 0
+        || capacity > BLOOM_CAPACITY_MAX)
+    {
         return -1;
     }
 
@@ -83,7 +85,7 @@ bloom_growth_extend(bloom_geometry_t *g, uint64_t capacity, uint32_t layers)
         g->layer[i - 1].bits = one.bits;
         g->layer[i - 1].k = one.k;
         g->layer[i - 1].lines = one.lines;
-        g->layers = i;
+        g->layers = (uint16_t) i;
     }
 
     return bloom_geometry_bytes(g) <= BLOOM_BITS_MAX / 8 ? 0 : -1;
@@ -98,6 +100,10 @@ bloom_growth_offset(const bloom_geometry_t *g, uint32_t part)
 
     if (part == 0) {
         return 0;
+    }
+
+    if (g->slices != 0) {
+        return part * (g->bits / 8);
     }
 
     bits = bloom_geometry_whole_lines(g->bits);

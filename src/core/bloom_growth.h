@@ -42,14 +42,15 @@ uint32_t bloom_growth_layers(uint64_t capacity, uint64_t max_keys);
 
 /*
  * Adds layers to a geometry that has fewer, until it has `layers`, at most
- * BLOOM_LAYERS_MAX.  Returns 0, or -1 if the filter is imported, if it would
- * have more than BLOOM_BITS_MAX bits, or if its capacity is out of range.
+ * BLOOM_LAYERS_MAX.  Returns 0, or -1 if the filter is imported or a ring, if
+ * it would have more than BLOOM_BITS_MAX bits, or if its capacity is out of
+ * range.
  */
 int bloom_growth_extend(bloom_geometry_t *g, uint64_t capacity,
     uint32_t layers);
 
-/* Returns the offset of a part's first byte, a multiple of 64.  Part
- * bloom_geometry_parts() begins where the filter ends. */
+/* Returns the offset of the first byte of a layer or slice, a multiple of 64.
+ * Part bloom_geometry_parts() begins where the filter ends. */
 uint64_t bloom_growth_offset(const bloom_geometry_t *g, uint32_t part);
 
 /* Returns the expected rate after `items` distinct keys were added, one part

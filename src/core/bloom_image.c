@@ -572,7 +572,7 @@ decode_layers(bloom_image_t *image, const uint8_t *h, char *error)
                     "of %" PRIu64 "; build it again", n, image->capacity);
     }
 
-    g->layers = (uint32_t) n;
+    g->layers = (uint16_t) n;
 
     for (i = 0; i < g->layers; i++) {
         g->layer[i].bits = bloom_get64(h + AT_LAYER_BITS + 8 * i);

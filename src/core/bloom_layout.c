@@ -2,7 +2,8 @@
 
 /*
  * This file tests and adds keys in the layouts blocked and classic, singly and
- * in batches, and calls bloom_layout_foreign.c for all other layouts.
+ * in batches.  It calls bloom_layout_foreign.c for all other layouts, and
+ * bloom_layout_ring.c for lookups in slices.
  *
  * If the filter has layers, the first lines of a key in all parts are requested
  * from memory before the first of them is read.
@@ -14,83 +15,19 @@
 #include "bloom_layout.h"
 #include "bloom_bits.h"
 #include "bloom_layout_foreign.h"
-#include "bloom_murmur3.h"
+#include "bloom_layout_ring.h"
+#include "bloom_line.h"
 #include "bloom_simd.h"
 
-
-#ifndef __SIZEOF_INT128__
-#error "a 64-bit machine is needed, and gcc or clang: numbers of 128 bits"
-#endif
-
-#define PHI  0x9e3779b97f4a7c15
 
 /* Below this number, testing keys one by one is faster than a batch. */
 #define FEW  4
 
 
-/* Returns floor(x * n / 2^64), which maps a hash evenly onto 0 .. n-1
- * (Lemire, 2016). */
-static inline uint64_t
-scale(uint64_t x, uint64_t n)
-{
-    return (uint64_t) (((unsigned __int128) x * n) >> 64);
-}
-
-
-/* Returns the base of a blocked filter in the form of a layer. */
-static inline bloom_layer_t
-base_of(const bloom_geometry_t *g)
-{
-    bloom_layer_t  base;
-
-    base.bits = g->bits;
-    base.k = g->k;
-    base.lines = g->lines;
-
-    return base;
-}
-
-
-/* Returns a key's j-th line, and its pattern there: r bits, one in each sector
- * of 2^shift bits. */
-static inline bloom_place_t
-place(bloom_layer_t part, bloom_hash_t hash, uint32_t j)
-{
-    bloom_place_t  at;
-
-    if (j != 0) {
-        hash.h1 = bloom_murmur3_mix(hash.h1 + j * PHI);
-        hash.h2 = bloom_murmur3_mix(hash.h2 + j * PHI);
-    }
-
-    at.line = scale(hash.h1, part.bits / BLOOM_LINE_BITS);
-    at.pattern = hash.h2;
-
-    return at;
-}
-
-
-/* Returns log2 of the sector size for r = 1, 2, 4 or 8 bits in a line. */
-static inline uint32_t
-sector_shift(uint32_t r)
-{
-    return 9 - (uint32_t) __builtin_ctz(r);
-}
-
-
-/* Returns bit i of a pattern, counted from the line's first bit. */
-static inline uint32_t
-pattern_bit(uint64_t pattern, uint32_t i, uint32_t shift)
-{
-    return (i << shift)
-           + (uint32_t) ((pattern >> (i * shift)) & ((1u << shift) - 1));
-}
-
-
 static inline uint64_t
 classic_bit(const bloom_geometry_t *g, bloom_hash_t hash, uint32_t i)
 {
-    return scale(hash.h1 + i * hash.h2, g->bits);
+    return bloom_line_scale(hash.h1 + i * hash.h2, g->bits);
 }
 
 
@@ -110,43 +47,6 @@ classic_test(const bloom_geometry_t *g, const uint64_t *words,
 }
 
 
-/* The line costs one memory access, so there is no branch until all bits are
- * read. */
-static inline int
-line_test(const uint64_t *line, uint64_t pattern, uint32_t r, uint32_t shift)
-{
-    uint32_t  i;
-    uint64_t  all;
-
-    for (all = 1, i = 0; i < r; i++) {
-        all &= bloom_bit_load(line, pattern_bit(pattern, i, shift));
-    }
-
-    return (int) (all & 1);
-}
-
-
-/* Tests a pattern with one bit in each word, the usual case at rates below a
- * few percent. */
-static inline int
-words_test(const uint64_t *line, uint64_t pattern)
-{
-    uint32_t  i;
-    uint64_t  all;
-
-    all = 1;
-
-#pragma GCC unroll 8
-    for (i = 0; i < BLOOM_LINE_WORDS; i++) {
-        all &= bloom_le64(__atomic_load_n(&line[i], __ATOMIC_RELAXED))
-               >> (pattern & 63);
-        pattern >>= 6;
-    }
-
-    return (int) all;
-}
-
-
 static inline int
 blocked_test(bloom_layer_t part, const uint64_t *words, bloom_hash_t hash)
 {
@@ -158,12 +58,12 @@ blocked_test(bloom_layer_t part, const uint64_t *words, bloom_hash_t hash)
     r = (part.lines == 1) ? part.k : part.k / part.lines;
 
     for (j = 0; j < part.lines; j++) {
-        at = place(part, hash, j);
+        at = bloom_line_place(part, hash, j);
         line = words + at.line * BLOOM_LINE_WORDS;
 
         match = (r == BLOOM_LINE_WORDS)
-                ? words_test(line, at.pattern)
-                : line_test(line, at.pattern, r, sector_shift(r));
+                ? bloom_line_words_test(line, at.pattern)
+                : bloom_line_test(line, at.pattern, r, bloom_line_shift(r));
 
         if (!match) {
             return 0;
@@ -179,7 +79,7 @@ static inline int
 base_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
 {
     if (g->layout == BLOOM_LAYOUT_BLOCKED) {
-        return blocked_test(base_of(g), words, hash);
+        return blocked_test(bloom_line_base(g), words, hash);
     }
 
     if (g->layout == BLOOM_LAYOUT_CLASSIC) {
@@ -199,7 +99,8 @@ first_line(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
         return words + classic_bit(g, hash, 0) / 64;
     }
 
-    return words + place(base_of(g), hash, 0).line * BLOOM_LINE_WORDS;
+    return words + bloom_line_place(bloom_line_base(g), hash, 0).line
+                   * BLOOM_LINE_WORDS;
 }
 
 
@@ -213,7 +114,7 @@ prefetch_layers(const bloom_geometry_t *g, const uint64_t *words,
     words += g->bits / 64;
 
     for (i = 0; i < g->layers; i++) {
-        __builtin_prefetch(words + place(g->layer[i], hash, 0).line
+        __builtin_prefetch(words + bloom_line_place(g->layer[i], hash, 0).line
                                    * BLOOM_LINE_WORDS, 0);
 
         words += g->layer[i].bits / 64;
@@ -246,6 +147,10 @@ layers_test(const bloom_geometry_t *g, const uint64_t *words,
 static int __attribute__((noinline))
 other_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
 {
+    if (g->slices != 0) {
+        return bloom_layout_ring_slices(g, words, hash) != 0;
+    }
+
     if (g->layers == 0) {
         return base_test(g, words, hash);
     }
@@ -257,20 +162,23 @@ other_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
 }
 
 
-/* Returns 1 if a key has one line and no layers: both fields are read at once,
- * as a number that has the first one in its lower or upper half. */
+/* Returns 1 if a key has one line, and there are neither layers nor slices: the
+ * three fields are read at once, as a number that has the first one in its
+ * lower or upper half. */
 static inline int
 has_one_line(const bloom_geometry_t *g)
 {
-    uint64_t  both;
+    uint64_t  all;
 
     _Static_assert(offsetof(bloom_geometry_t, layers)
-                   == offsetof(bloom_geometry_t, lines) + sizeof(uint32_t),
+                   == offsetof(bloom_geometry_t, lines) + sizeof(uint32_t)
+                   && offsetof(bloom_geometry_t, slices)
+                      == offsetof(bloom_geometry_t, layers) + sizeof(uint16_t),
                    "the fields are neighbours");
 
-    memcpy(&both, &g->lines, sizeof(both));
+    memcpy(&all, &g->lines, sizeof(all));
 
-    return both == bloom_le64(1);
+    return all == bloom_le64(1);
 }
 
 
@@ -286,9 +194,9 @@ bloom_layout_test(const bloom_geometry_t *g, const uint64_t *words,
         return other_test(g, words, hash);
     }
 
-    line = place(base_of(g), hash, 0).line;
+    line = bloom_line_place(bloom_line_base(g), hash, 0).line;
 
-    return words_test(words + line * BLOOM_LINE_WORDS, hash.h2);
+    return bloom_line_words_test(words + line * BLOOM_LINE_WORDS, hash.h2);
 }
 
 
@@ -301,15 +209,15 @@ blocked_add(bloom_layer_t part, uint64_t *words, bloom_hash_t hash, int atomic)
     bloom_place_t  at;
 
     r = part.k / part.lines;
-    shift = sector_shift(r);
+    shift = bloom_line_shift(r);
     changed = 0;
 
     for (j = 0; j < part.lines; j++) {
-        at = place(part, hash, j);
+        at = bloom_line_place(part, hash, j);
         line = words + at.line * BLOOM_LINE_WORDS;
 
         for (i = 0; i < r; i++) {
-            changed += bloom_bit_set(line, pattern_bit(at.pattern, i, shift),
+            changed += bloom_bit_set(line, bloom_line_bit(at.pattern, i, shift),
                                      atomic);
         }
     }
@@ -318,12 +226,20 @@ blocked_add(bloom_layer_t part, uint64_t *words, bloom_hash_t hash, int atomic)
 }
 
 
-/* Returns the words of the last layer. */
+/* Returns the number of words before the last layer. */
 static inline uint64_t
 last_layer(const bloom_geometry_t *g)
 {
     return bloom_geometry_bytes(g) / sizeof(uint64_t)
            - g->layer[g->layers - 1].bits / 64;
+}
+
+
+/* Returns the number of words before the open slice. */
+static inline uint64_t
+open_slice(const bloom_geometry_t *g)
+{
+    return g->open * (g->bits / 64);
 }
 
 
@@ -339,8 +255,13 @@ add(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash, int atomic)
                                  hash, atomic);
     }
 
+    if (g->slices != 0) {
+        return blocked_add(bloom_line_base(g), words + open_slice(g), hash,
+                           atomic);
+    }
+
     if (g->layout == BLOOM_LAYOUT_BLOCKED) {
-        return blocked_add(base_of(g), words, hash, atomic);
+        return blocked_add(bloom_line_base(g), words, hash, atomic);
     }
 
     if (bloom_geometry_is_foreign(g->layout)) {
@@ -371,11 +292,14 @@ bloom_layout_bits(const bloom_geometry_t *g, bloom_hash_t hash,
     }
 
     from = 0;
-    part = base_of(g);
+    part = bloom_line_base(g);
 
     if (g->layers != 0) {
         from = last_layer(g) * 64;
         part = g->layer[g->layers - 1];
+
+    } else if (g->slices != 0) {
+        from = open_slice(g) * 64;
 
     } else if (g->layout == BLOOM_LAYOUT_CLASSIC) {
         for (i = 0; i < g->k; i++) {
@@ -388,11 +312,12 @@ bloom_layout_bits(const bloom_geometry_t *g, bloom_hash_t hash,
     r = part.k / part.lines;
 
     for (j = 0; j < part.lines; j++) {
-        at = place(part, hash, j);
+        at = bloom_line_place(part, hash, j);
 
         for (i = 0; i < r; i++) {
             bits[j * r + i] = from + at.line * BLOOM_LINE_BITS
-                              + pattern_bit(at.pattern, i, sector_shift(r));
+                              + bloom_line_bit(at.pattern, i,
+                                               bloom_line_shift(r));
         }
     }
 
@@ -419,7 +344,10 @@ void
 bloom_layout_prefetch(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash)
 {
-    if (!bloom_geometry_is_foreign(g->layout)) {
+    if (g->slices != 0) {
+        bloom_layout_ring_prefetch(g, words, hash);
+
+    } else if (!bloom_geometry_is_foreign(g->layout)) {
         __builtin_prefetch(first_line(g, words, hash), 1);
         prefetch_layers(g, words, hash);
     }
@@ -436,33 +364,6 @@ bloom_layout_prefetch(const bloom_geometry_t *g, const uint64_t *words,
  */
 
 
-/* Returns a word with its n lowest bits set. */
-static inline uint64_t
-low_bits(unsigned n)
-{
-    return n == 64 ? UINT64_MAX : ((uint64_t) 1 << n) - 1;
-}
-
-
-/* Moves each bit of `answers` to the position of its key, where `of` is the
- * bitmap of the keys tested, in order. */
-static inline uint64_t
-spread(uint64_t answers, uint64_t of)
-{
-    uint64_t  all;
-
-    if ((of & (of + 1)) == 0) {
-        return answers;                  /* they are at their places already */
-    }
-
-    for (all = 0; of != 0; of &= of - 1, answers >>= 1) {
-        all |= (of & -of) & -(answers & 1);
-    }
-
-    return all;
-}
-
-
 /* Computes and prefetches the j-th places of the keys in the bitmap `of`.
  * Returns their number. */
 static inline unsigned
@@ -472,7 +373,7 @@ places(bloom_layer_t part, const uint64_t *words, const bloom_hash_t *hash,
     unsigned  n;
 
     for (n = 0; of != 0; of &= of - 1, n++) {
-        at[n] = place(part, hash[__builtin_ctzll(of)], j);
+        at[n] = bloom_line_place(part, hash[__builtin_ctzll(of)], j);
         __builtin_prefetch(words + at[n].line * BLOOM_LINE_WORDS, 0);
     }
 
@@ -485,29 +386,18 @@ static uint64_t
 blocked_test_batch(bloom_layer_t part, const uint64_t *words,
     const bloom_hash_t *hash, uint64_t present)
 {
-    uint32_t       j, r, shift;
-    unsigned       i, n;
+    uint32_t       j, r;
+    unsigned       n;
     uint64_t       answers;
     bloom_place_t  at[BLOOM_BATCH];
 
     r = part.k / part.lines;
-    shift = sector_shift(r);
 
     for (j = 0; j < part.lines && present != 0; j++) {
         n = places(part, words, hash, present, j, at);
 
-        if (r == BLOOM_LINE_WORDS) {
-            answers = bloom_simd()->test(words, at, n);
-
-        } else {
-            for (answers = 0, i = 0; i < n; i++) {
-                answers |= (uint64_t)
-                           line_test(words + at[i].line * BLOOM_LINE_WORDS,
-                                     at[i].pattern, r, shift) << i;
-            }
-        }
-
-        present = spread(answers, present);
+        answers = bloom_line_test_many(words, at, n, r);
+        present = bloom_spread(answers, present);
     }
 
     return present;
@@ -575,11 +465,12 @@ base_test_batch(const bloom_geometry_t *g, const uint64_t *words,
     uint64_t  present;
 
     if (g->layout == BLOOM_LAYOUT_BLOCKED) {
-        return blocked_test_batch(base_of(g), words, hash, low_bits(n));
+        return blocked_test_batch(bloom_line_base(g), words, hash,
+                                  bloom_low_bits(n));
     }
 
     if (g->layout == BLOOM_LAYOUT_CLASSIC) {
-        return classic_test_batch(g, words, hash, low_bits(n));
+        return classic_test_batch(g, words, hash, bloom_low_bits(n));
     }
 
     for (present = 0, i = 0; i < n; i++) {
@@ -597,6 +488,10 @@ bloom_layout_test_batch(const bloom_geometry_t *g, const uint64_t *words,
     unsigned  i;
     uint64_t  present;
 
+    if (g->slices != 0) {
+        return bloom_layout_ring_test_batch(g, words, hash, n);
+    }
+
     if (g->layers == 0) {
         return base_test_batch(g, words, hash, n);
     }
@@ -608,7 +503,7 @@ bloom_layout_test_batch(const bloom_geometry_t *g, const uint64_t *words,
     present = base_test_batch(g, words, hash, n);
 
     return present
-           | layers_test_batch(g, words, hash, low_bits(n) ^ present);
+           | layers_test_batch(g, words, hash, bloom_low_bits(n) ^ present);
 }
 
 
@@ -623,7 +518,7 @@ blocked_add_batch(const bloom_geometry_t *g, uint64_t *words,
 
     for (j = 0; j < g->lines; j++) {
         for (i = 0; i < n; i++) {
-            at[j][i] = place(base_of(g), hash[i], j);
+            at[j][i] = bloom_line_place(bloom_line_base(g), hash[i], j);
             __builtin_prefetch(words + at[j][i].line * BLOOM_LINE_WORDS, 1);
         }
     }
@@ -638,8 +533,11 @@ void
 bloom_layout_add_many(const bloom_geometry_t *g, uint64_t *words,
     const bloom_hash_t *hash, size_t n)
 {
-    size_t    i;
-    unsigned  part;
+    size_t     i;
+    unsigned   part;
+    uint64_t  *open;
+
+    open = words + (g->slices != 0 ? open_slice(g) : 0);
 
     for ( /* void */ ; n != 0; hash += part, n -= part) {
         part = (n < BLOOM_BATCH) ? (unsigned) n : BLOOM_BATCH;
@@ -647,13 +545,13 @@ bloom_layout_add_many(const bloom_geometry_t *g, uint64_t *words,
         if (g->layout == BLOOM_LAYOUT_BLOCKED && g->layers == 0
             && g->k == g->lines * BLOOM_LINE_WORDS)
         {
-            blocked_add_batch(g, words, hash, part);
+            blocked_add_batch(g, open, hash, part);
             continue;
         }
 
         if (!bloom_geometry_is_foreign(g->layout)) {
             for (i = 0; i < part; i++) {
-                __builtin_prefetch(first_line(g, words, hash[i]), 1);
+                __builtin_prefetch(first_line(g, open, hash[i]), 1);
                 prefetch_layers(g, words, hash[i]);
             }
         }
@@ -672,7 +570,7 @@ bloom_layout_test_any(const bloom_geometry_t *g, const uint64_t *words,
     unsigned  i, part;
     uint64_t  present;
 
-    if (n < FEW) {
+    if (n < FEW && g->slices == 0) {
 
         for (i = 1; i < n && !bloom_geometry_is_foreign(g->layout); i++) {
             __builtin_prefetch(first_line(g, words, hash[i]), 0);
@@ -699,6 +597,14 @@ bloom_layout_test_any(const bloom_geometry_t *g, const uint64_t *words,
     }
 
     return n;
+}
+
+
+uint64_t
+bloom_layout_slices(const bloom_geometry_t *g, const uint64_t *words,
+    bloom_hash_t hash)
+{
+    return g->slices != 0 ? bloom_layout_ring_slices(g, words, hash) : 0;
 }
 
 

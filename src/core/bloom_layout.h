@@ -31,6 +31,11 @@
  * it is present if any part has it, and is added to the last one unless it is
  * present.
  *
+ * A ring has slices, blocked filters of equal dimensions one behind the other,
+ * so a key has the same lines and bits in each of them: slice i begins at word
+ * i * bits / 64.  A key is present if any live slice has it.  It is added to
+ * the open slice, also if another slice has it: there it expires earlier.
+ *
  * The layouts of imported filters are described in bloom_layout_foreign.h; the
  * functions here accept them too.
  *
@@ -55,7 +60,8 @@ int bloom_layout_test(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash);
 
 /* Adds a key.  Returns 1 if any bit changed, 0 if the key may have been present
- * before.  No other process may access the words at the same time. */
+ * before, with slices: in the open one.  No other process may access the words
+ * at the same time. */
 int bloom_layout_add(const bloom_geometry_t *g, uint64_t *words,
     bloom_hash_t hash);
 
@@ -66,11 +72,12 @@ void bloom_layout_add_many(const bloom_geometry_t *g, uint64_t *words,
 
 /* Adds a key with an atomic OR for each word, while other processes may test
  * and add.  Returns the number of bits it changed; 0 if the key may have been
- * present before. */
+ * present before, with slices: in the open one. */
 int bloom_layout_add_atomic(const bloom_geometry_t *g, uint64_t *words,
     bloom_hash_t hash);
 
-/* Prefetches the first line that a test or an addition will touch. */
+/* Prefetches the first line that a test or an addition will touch; with layers
+ * or slices: in each layer or live slice. */
 void bloom_layout_prefetch(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash);
 
@@ -87,9 +94,15 @@ uint64_t bloom_layout_test_batch(const bloom_geometry_t *g,
 unsigned bloom_layout_test_any(const bloom_geometry_t *g, const uint64_t *words,
     const bloom_hash_t *hash, unsigned n);
 
+/* Returns a bitmap: bit i is 1 if slice i is live and may have the key.
+ * Returns 0 if the filter is no ring. */
+uint64_t bloom_layout_slices(const bloom_geometry_t *g, const uint64_t *words,
+    bloom_hash_t hash);
+
 /* Computes the positions of the key's k bits, in the order of the formulas
  * above.  Some of them may be equal.  With links or layers they are positions
- * in the last one, to which keys are added.  Returns its k. */
+ * in the last one, with slices in the open one, to which keys are added.
+ * Returns its k. */
 uint32_t bloom_layout_bits(const bloom_geometry_t *g, bloom_hash_t hash,
     uint64_t bits[BLOOM_K_MAX]);
 

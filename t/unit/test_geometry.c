@@ -219,31 +219,31 @@ test_invalid_geometries_are_refused(void **state)
 {
     size_t                  i;
     const bloom_geometry_t  good[] = {
-        { BLOOM_LAYOUT_BLOCKED, 1, 1, 0, 512 },
-        { BLOOM_LAYOUT_BLOCKED, 8, 1, 0, BLOOM_BITS_MAX },
-        { BLOOM_LAYOUT_BLOCKED, 8, 2, 0, 1024 },
-        { BLOOM_LAYOUT_BLOCKED, 24, 3, 0, 512 },
-        { BLOOM_LAYOUT_CLASSIC, 1, 0, 0, 512 },
-        { BLOOM_LAYOUT_CLASSIC, 64, 0, 0, BLOOM_BITS_MAX },
+        { BLOOM_LAYOUT_BLOCKED, 1, 1, 0, 0, 512 },
+        { BLOOM_LAYOUT_BLOCKED, 8, 1, 0, 0, BLOOM_BITS_MAX },
+        { BLOOM_LAYOUT_BLOCKED, 8, 2, 0, 0, 1024 },
+        { BLOOM_LAYOUT_BLOCKED, 24, 3, 0, 0, 512 },
+        { BLOOM_LAYOUT_CLASSIC, 1, 0, 0, 0, 512 },
+        { BLOOM_LAYOUT_CLASSIC, 64, 0, 0, 0, BLOOM_BITS_MAX },
     };
     const bloom_geometry_t  bad[] = {
-        { 0, 8, 1, 0, 512 },
-        { 3, 8, 1, 0, 512 },
-        { BLOOM_LAYOUT_BLOCKED, 0, 1, 0, 512 },
-        { BLOOM_LAYOUT_BLOCKED, 3, 1, 0, 512 },
-        { BLOOM_LAYOUT_BLOCKED, 16, 1, 0, 512 },
-        { BLOOM_LAYOUT_BLOCKED, 8, 0, 0, 512 },
-        { BLOOM_LAYOUT_BLOCKED, 32, 4, 0, 512 },
-        { BLOOM_LAYOUT_BLOCKED, 9, 2, 0, 512 },
-        { BLOOM_LAYOUT_BLOCKED, 8, 3, 0, 512 },
-        { BLOOM_LAYOUT_BLOCKED, 8, 1, 0, 0 },
-        { BLOOM_LAYOUT_BLOCKED, 8, 1, 0, 513 },
-        { BLOOM_LAYOUT_BLOCKED, 8, 1, 0, BLOOM_BITS_MAX + 512 },
-        { BLOOM_LAYOUT_BLOCKED, 8, 1, 0, (uint64_t) 1 << 63 },
-        { BLOOM_LAYOUT_CLASSIC, 0, 0, 0, 512 },
-        { BLOOM_LAYOUT_CLASSIC, 65, 0, 0, 512 },
-        { BLOOM_LAYOUT_CLASSIC, 7, 1, 0, 512 },
-        { BLOOM_LAYOUT_CLASSIC, 7, 0, 0, 256 },
+        { 0, 8, 1, 0, 0, 512 },
+        { 3, 8, 1, 0, 0, 512 },
+        { BLOOM_LAYOUT_BLOCKED, 0, 1, 0, 0, 512 },
+        { BLOOM_LAYOUT_BLOCKED, 3, 1, 0, 0, 512 },
+        { BLOOM_LAYOUT_BLOCKED, 16, 1, 0, 0, 512 },
+        { BLOOM_LAYOUT_BLOCKED, 8, 0, 0, 0, 512 },
+        { BLOOM_LAYOUT_BLOCKED, 32, 4, 0, 0, 512 },
+        { BLOOM_LAYOUT_BLOCKED, 9, 2, 0, 0, 512 },
+        { BLOOM_LAYOUT_BLOCKED, 8, 3, 0, 0, 512 },
+        { BLOOM_LAYOUT_BLOCKED, 8, 1, 0, 0, 0 },
+        { BLOOM_LAYOUT_BLOCKED, 8, 1, 0, 0, 513 },
+        { BLOOM_LAYOUT_BLOCKED, 8, 1, 0, 0, BLOOM_BITS_MAX + 512 },
+        { BLOOM_LAYOUT_BLOCKED, 8, 1, 0, 0, (uint64_t) 1 << 63 },
+        { BLOOM_LAYOUT_CLASSIC, 0, 0, 0, 0, 512 },
+        { BLOOM_LAYOUT_CLASSIC, 65, 0, 0, 0, 512 },
+        { BLOOM_LAYOUT_CLASSIC, 7, 1, 0, 0, 512 },
+        { BLOOM_LAYOUT_CLASSIC, 7, 0, 0, 0, 256 },
     };
 
     (void) state;
@@ -499,7 +499,7 @@ static void
 test_the_rate_of_a_single_line_is_exact(void **state)
 {
     unsigned          n;
-    bloom_geometry_t  g = { BLOOM_LAYOUT_BLOCKED, 8, 1, 0, 512 };
+    bloom_geometry_t  g = { BLOOM_LAYOUT_BLOCKED, 8, 1, 0, 0, 512 };
 
     (void) state;
 

@@ -152,9 +152,9 @@ test_filters_beyond_4_gigabytes_are_addressed(void **state)
     bloom_hash_t  hash;
 
     static const bloom_geometry_t  large[] = {
-        { BLOOM_LAYOUT_BLOCKED, 8, 1, 0, (uint64_t) 1 << 37 },
-        { BLOOM_LAYOUT_BLOCKED, 24, 3, 0, ((uint64_t) 1 << 37) - 512 },
-        { BLOOM_LAYOUT_CLASSIC, 13, 0, 0, ((uint64_t) 1 << 37) - 1024 },
+        { BLOOM_LAYOUT_BLOCKED, 8, 1, 0, 0, (uint64_t) 1 << 37 },
+        { BLOOM_LAYOUT_BLOCKED, 24, 3, 0, 0, ((uint64_t) 1 << 37) - 512 },
+        { BLOOM_LAYOUT_CLASSIC, 13, 0, 0, 0, ((uint64_t) 1 << 37) - 1024 },
     };
 
     (void) state;
@@ -247,9 +247,9 @@ test_concurrent_additions_lose_no_bit(void **state)
     pthread_t   thread[4];
 
     static const bloom_geometry_t  small[] = {
-        { BLOOM_LAYOUT_BLOCKED, 8, 1, 0, 64 * 512 },
-        { BLOOM_LAYOUT_BLOCKED, 24, 3, 0, 64 * 512 },
-        { BLOOM_LAYOUT_CLASSIC, 7, 0, 0, 64 * 512 },
+        { BLOOM_LAYOUT_BLOCKED, 8, 1, 0, 0, 64 * 512 },
+        { BLOOM_LAYOUT_BLOCKED, 24, 3, 0, 0, 64 * 512 },
+        { BLOOM_LAYOUT_CLASSIC, 7, 0, 0, 0, 64 * 512 },
     };
 
     (void) state;

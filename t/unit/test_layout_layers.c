@@ -78,7 +78,7 @@ check_growth(const bloom_geometry_t *whole)
 
     for (now.layers = 0; now.layers <= whole->layers; now.layers++) {
 
-        for (i = 40 * now.layers; i < 40 * (now.layers + 1); i++) {
+        for (i = 40u * now.layers; i < 40u * (now.layers + 1u); i++) {
 
             /* each fifth key is there already, if only in a part before */
 
