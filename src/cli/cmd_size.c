@@ -12,6 +12,7 @@
 
 #include "bloom_growth.h"
 #include "bloom_image.h"
+#include "bloom_ring.h"
 #include "cli.h"
 #include "command.h"
 #include "json.h"
@@ -25,8 +26,13 @@ typedef struct {
     uint64_t  memory;                    /* bytes */
     uint32_t  layout;                    /* 0: both */
     uint64_t  max_keys;                  /* 0: the filter does not grow */
+    uint64_t  expire;                    /* ms; 0: keys do not expire */
+    unsigned  slices;                    /* 0: the default */
     int       json;
 } plan_t;
+
+/* How many slices a life has unless the option says otherwise. */
+#define SLICES  8
 
 typedef struct {
     bloom_geometry_t  geometry;
@@ -51,6 +57,15 @@ static const option_t  options[] = {
       "with -n and -p: the filter grows by layers until it has room for N "
       "keys, with k, m or g (decimal), as that of a zone with max_keys=",
       .is = "a number of keys", 1, BLOOM_CAPACITY_MAX },
+    { 0, "expire", "TIME", offsetof(plan_t, expire), options_take_span,
+      "with -n and -p: keys expire after this time, such as 24h, 30m or 7d, as "
+      "those of a zone with expire=; -n is the number of keys that are added "
+      "within this time, and --max-keys the most that may be added",
+      .is = "a time" },
+    { 0, "slices", "N", offsetof(plan_t, slices), options_take_number,
+      "with --expire: keys expire in steps of 1/N of the time (default: 8)",
+      .is = "a number of slices", BLOOM_RING_SLICES_MIN,
+      BLOOM_RING_SLICES_MAX },
     { 0, "json", NULL, offsetof(plan_t, json), options_take_flag,
       "print JSON; with both layouts, an object per line" },
     { 0 }
@@ -300,6 +315,141 @@ run_grown(const plan_t *plan)
 }
 
 
+/* Returns how long a key lives at most, in milliseconds: until its slice is
+ * closed, and the time to live after that. */
+static uint64_t
+longest_life(const plan_t *plan)
+{
+    return plan->expire + (plan->expire + plan->slices - 1) / plan->slices;
+}
+
+
+static void
+print_ring_json(const plan_t *plan, const bloom_geometry_t *g, uint64_t room,
+    double fpr, uint64_t even)
+{
+    json_t  json;
+
+    json_begin(&json, 0);
+    json_text(&json, "layout", bloom_geometry_layout_name(g->layout));
+    json_count(&json, "items", plan->items);
+    json_count(&json, "max_items", plan->max_keys);
+    json_number(&json, "fpr", fpr);
+    json_count(&json, "filter_bytes", bloom_geometry_bytes(g));
+    json_number(&json, "bits_per_item",
+                8 * (double) even / (double) plan->items);
+    json_count(&json, "even_bytes", even);
+    json_count(&json, "slices", g->slices);
+    json_count(&json, "slices_per_life", plan->slices);
+    json_count(&json, "slice_items", room);
+    json_count(&json, "slice_bytes", g->bits / 8);
+    json_count(&json, "bits", g->bits);
+    json_count(&json, "k", g->k);
+    json_count(&json, "lines", g->lines);
+    json_count(&json, "least_life_ms", plan->expire);
+    json_count(&json, "longest_life_ms", longest_life(plan));
+    json_end(&json);
+}
+
+
+static void
+print_ring(const plan_t *plan, const bloom_geometry_t *g, uint64_t room,
+    double fpr, uint64_t even)
+{
+    char  rate[UNITS_LEN], bytes[UNITS_LEN], least[UNITS_LEN],
+          longest[UNITS_LEN];
+
+    printf("a key lives        at least %s, at most %s\n",
+           format_span(least, plan->expire),
+           format_span(longest, longest_life(plan)));
+    printf("slices             %u\n", (unsigned) g->slices);
+    printf("a slice has        %" PRIu64 " key%s, %s, k %" PRIu32 ", %" PRIu32
+           " line%s\n", room, CLI_S(room), format_bytes(bytes, g->bits / 8),
+           g->k, g->lines, CLI_S(g->lines));
+    printf("rate               %s if all slices are full\n",
+           format_rate(rate, fpr));
+    printf("memory used        %s while %" PRIu64 " key%s arrive%s evenly "
+           "within %s\n", format_bytes(bytes, even), plan->items,
+           CLI_S(plan->items), plan->items == 1 ? "s" : "", least);
+    printf("memory reserved    %s, for %" PRIu64 " key%s within %s\n",
+           format_bytes(bytes, bloom_geometry_bytes(g)), plan->max_keys,
+           CLI_S(plan->max_keys), least);
+}
+
+
+/* Prints the ring of slices of a zone whose keys expire.  Completes the
+ * plan. */
+static int
+run_ring(plan_t *plan)
+{
+    double            fpr;
+    uint32_t          i;
+    uint64_t          room, even, most, items[BLOOM_PARTS_MAX];
+    bloom_geometry_t  g;
+
+    if (plan->expire == 0) {
+        return cli_misuse("--slices needs --expire (how long a key lives)");
+    }
+
+    if (plan->items == 0 || plan->fpr == 0) {
+        return cli_misuse("--expire needs -n (keys that are added within this "
+                          "time) and -p (rate)");
+    }
+
+    if (plan->layout == BLOOM_LAYOUT_CLASSIC) {
+        return cli_misuse("--expire cannot be used with --layout classic: keys "
+                          "expire in the layout blocked only");
+    }
+
+    plan->slices = plan->slices ? plan->slices : SLICES;
+
+    if (plan->expire / plan->slices < 1000) {
+        return cli_misuse("--expire must be at least one second for each of "
+                          "the %u slices", plan->slices);
+    }
+
+    most = bloom_ring_max_keys(plan->items, plan->slices);
+
+    if (plan->max_keys != 0
+        && (plan->max_keys <= plan->items || plan->max_keys > most))
+    {
+        return cli_misuse("--max-keys \"%" PRIu64 "\": with %u slices it must "
+                          "be more than -n, %" PRIu64 ", and at most %" PRIu64,
+                          plan->max_keys, plan->slices, plan->items, most);
+    }
+
+    plan->max_keys = plan->max_keys ? plan->max_keys : plan->items;
+
+    if (bloom_ring_size(&g, &room, plan->items, plan->fpr, plan->slices,
+                        plan->max_keys)
+        != 0)
+    {
+        cli_error("a filter for %" PRIu64 " key%s that expire%s, at a rate of "
+                  "%g, needs more than 1 TiB; use a smaller -n or a larger -p",
+                  plan->max_keys, CLI_S(plan->max_keys),
+                  plan->max_keys == 1 ? "s" : "", plan->fpr);
+        return CLI_ERROR;
+    }
+
+    for (i = 0; i < g.slices; i++) {
+        g.live |= (uint64_t) 1 << i;
+        items[i] = room;
+    }
+
+    fpr = bloom_ring_fpr(&g, items);
+    even = (plan->slices + 1) * (g.bits / 8);
+
+    if (plan->json) {
+        print_ring_json(plan, &g, room, fpr, even);
+
+    } else {
+        print_ring(plan, &g, room, fpr, even);
+    }
+
+    return CLI_OK;
+}
+
+
 static int
 run(char **operands, int n, void *values)
 {
@@ -314,6 +464,10 @@ run(char **operands, int n, void *values)
     if ((plan->items != 0) + (plan->fpr != 0) + (plan->memory != 0) != 2) {
         return cli_misuse("use two of -n (keys), -p (rate) and -m (memory); "
                           "the third is computed");
+    }
+
+    if (plan->expire != 0 || plan->slices != 0) {
+        return run_ring(plan);
     }
 
     if (plan->max_keys != 0) {
@@ -379,6 +533,21 @@ static const command_member_t  members[] = {
       "an array of the base and each layer; each has capacity (the number of "
       "keys it has room for), bits, k, lines, filter_bytes, and fpr, its rate "
       "with this number of keys" },
+    { NULL, "with --expire, an object with these members, where bits, k and "
+            "lines are those of one slice, bits_per_item is that of "
+            "\"even_bytes\", and fpr is the rate if all slices are full; and "
+            "also:" },
+    { "max_items", "the number of keys that may be added within the time" },
+    { "slices", "the number of slices that the zone has" },
+    { "slices_per_life",
+      "the number of slices into which the time is divided" },
+    { "slice_items", "the number of keys that one slice has room for" },
+    { "slice_bytes", "the memory of one slice in bytes" },
+    { "even_bytes",
+      "the memory in use while at most \"items\" keys are added within the "
+      "time, evenly; the rest of \"filter_bytes\" is only reserved" },
+    { "least_life_ms", "the shortest time that a key lives, in milliseconds" },
+    { "longest_life_ms", "the longest time that a key lives, in milliseconds" },
     { 0 }
 };
 
@@ -397,13 +566,19 @@ const command_t  cmd_size = {
         "before. In a zone that starts empty, base and layers have half of the "
         "rate -p each, so that the rate holds at any number of keys. Behind an "
         "image with the rate -p, the layers have that rate together, so twice "
-        "-p holds. Memory of layers is used only when the zone has grown.",
+        "-p holds. Memory of layers is used only when the zone has grown.\n\n"
+        "With --expire, it shows the ring of slices of a zone with expire=: "
+        "keys are added to one slice after the other, and a slice is dropped "
+        "when all its keys have lived for the time. The rate -p holds as long "
+        "as no more than -n keys, or --max-keys keys, are added within the "
+        "time. Memory of slices is used only when they have had keys.",
     .options = options,
     .values = &values,
     .members = members,
     .examples = "ngx-bloom size -n 10m -p 0.001\n"
                 "ngx-bloom size -n 10m -m 16m\n"
                 "ngx-bloom size -p 1e-6 -m 1g --layout blocked\n"
-                "ngx-bloom size -n 1m -p 0.001 --max-keys 20m\n",
+                "ngx-bloom size -n 1m -p 0.001 --max-keys 20m\n"
+                "ngx-bloom size -n 1m -p 0.001 --expire 24h\n",
     .run = run
 };

@@ -138,6 +138,20 @@ options_take_number(const option_t *option, const char *text, void *to)
 }
 
 
+int
+options_take_span(const option_t *option, const char *text, void *to)
+{
+    uint64_t  *ms = to;
+
+    if (parse_span(text, ms) != 0 || *ms == 0 || *ms > INT64_MAX) {
+        return options_wrong(option, text, "must be %s such as 24h, 30m or 7d",
+                             option->is);
+    }
+
+    return CLI_OK;
+}
+
+
 /* Formats a size as the option takes it: "16m". */
 static const char *
 bytes(char text[32], uint64_t value)

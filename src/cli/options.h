@@ -55,6 +55,8 @@ int options_take_number(const option_t *option, const char *text,
     void *to);                                     /* unsigned */
 int options_take_bytes(const option_t *option, const char *text,
     void *to);                                     /* uint64_t */
+int options_take_span(const option_t *option, const char *text,
+    void *to);                                     /* uint64_t: ms */
 int options_take_fpr(const option_t *option, const char *text,
     void *to);                                     /* double */
 int options_take_layout(const option_t *option, const char *text,

@@ -303,6 +303,110 @@ format_duration(char text[UNITS_LEN], double seconds)
 }
 
 
+static const struct {
+    char      name[3];
+    uint64_t  ms;
+} span_units[] = {
+    { "w", 604800000 }, { "d", 86400000 }, { "h", 3600000 }, { "m", 60000 },
+    { "s", 1000 }, { "ms", 1 }
+};
+
+#define SPAN_UNITS   (sizeof(span_units) / sizeof(span_units[0]))
+#define SPAN_DAY     1
+#define SPAN_SECOND  4
+
+
+/* Finds the unit at a text, seconds at its end, and moves the text behind it.
+ * Returns its index; SPAN_UNITS if there is none. */
+static size_t
+span_unit(const char **text)
+{
+    size_t  i, len;
+
+    if (**text == '\0') {
+        return SPAN_SECOND;
+    }
+
+    for (i = SPAN_UNITS; i-- > 0; /* void */ ) {
+        len = strlen(span_units[i].name);      /* "ms" is tried before "m" */
+
+        if (strncmp(*text, span_units[i].name, len) == 0) {
+            *text += len;
+            return i;
+        }
+    }
+
+    return SPAN_UNITS;
+}
+
+
+int
+parse_span(const char *text, uint64_t *ms)
+{
+    size_t    unit, next;
+    uint64_t  value;
+
+    *ms = 0;
+    next = 0;
+
+    do {
+        if (*text < '0' || *text > '9') {
+            return -1;
+        }
+
+        for (value = 0; *text >= '0' && *text <= '9'; text++) {
+            if (__builtin_mul_overflow(value, 10, &value)
+                || __builtin_add_overflow(value, (uint64_t) (*text - '0'),
+                                          &value))
+            {
+                return -1;
+            }
+        }
+
+        unit = span_unit(&text);
+
+        if (unit < next || unit == SPAN_UNITS
+            || __builtin_mul_overflow(value, span_units[unit].ms, &value)
+            || __builtin_add_overflow(*ms, value, ms))
+        {
+            return -1;
+        }
+
+        next = unit + 1;
+
+        while (*text == ' ') {
+            text++;
+        }
+    } while (*text != '\0');
+
+    return 0;
+}
+
+
+const char *
+format_span(char text[UNITS_LEN], uint64_t ms)
+{
+    size_t  i;
+    char   *p;
+
+    /* hours are read more easily than one day and some hours */
+
+    i = ms < 2 * span_units[SPAN_DAY].ms ? SPAN_DAY + 1 : SPAN_DAY;
+    p = text;
+    snprintf(text, UNITS_LEN, "0s");
+
+    for ( /* void */ ; i < SPAN_UNITS; ms %= span_units[i].ms, i++) {
+        if (ms >= span_units[i].ms) {
+            p += snprintf(p, UNITS_LEN - (size_t) (p - text), "%s%" PRIu64
+                          "%s", p == text ? "" : " ", ms / span_units[i].ms,
+                          span_units[i].name);
+        }
+    }
+
+    return text;
+}
+
+
 const char *
 format_hex(char *text, const uint8_t *bytes, size_t len)
 {

@@ -27,6 +27,10 @@ int parse_percent(const char *text, double *share);
 /* 2026-11-21T10:00:00Z (RFC 3339) or Unix seconds, to milliseconds. */
 int parse_time(const char *text, uint64_t *ms);
 
+/* 24h, 1d 12h or 90 (seconds), as nginx.conf has times, with the units w, d, h,
+ * m, s and ms, to milliseconds. */
+int parse_span(const char *text, uint64_t *ms);
+
 /* Parses 2 * len hexadecimal digits to `len` bytes. */
 int parse_hex(const char *text, uint8_t *bytes, size_t len);
 
@@ -47,6 +51,9 @@ const char *format_count(char text[UNITS_LEN], double count);
 
 /* 9 s, 2:05, 1:00:00 */
 const char *format_duration(char text[UNITS_LEN], double seconds);
+
+/* 7d 21h, 27h, 33m 45s, 500ms: as parse_span() reads it. */
+const char *format_span(char text[UNITS_LEN], uint64_t ms);
 
 /* Writes 2 * len digits and a zero byte to `text`. */
 const char *format_hex(char *text, const uint8_t *bytes, size_t len);

@@ -229,4 +229,103 @@ tool(0, undef, 'size', '-n', '1k', '-p', '0.1', '--max-keys', '131071000');
 tool(2, qr/grows from 1000000000 to 4000000000000 keys .* needs more than 1 TiB/,
      'size', '-n', '1g', '-p', '0.1', '--max-keys', '4000g');
 
+
+# ---- --expire ----
+
+for ([1e6, '0.001', 8, '24h', 86_400_000, 97_200_000],
+     [1e6, '0.001', 2, '24h', 86_400_000, 129_600_000],
+     [1000, '0.01', 24, '1d 12h', 129_600_000, 135_000_000],
+     [1e6, '1e-6', 10, '10s', 10_000, 11_000, '2m', 2e6],
+     [7, '0.5', 8, '90', 90_000, 101_250])
+{
+    my ($n, $p, $slices, $time, $least, $longest, @max) = @$_;
+    my $name = "size -n $n -p $p --slices $slices --expire \"$time\" @max";
+    my $max_items = $max[1] // $n;
+    my ($got) = json(tool(0, undef, 'size', '--json', '-n', $n, '-p', $p,
+                          '--expire', $time, '--slices', $slices,
+                          @max ? ('--max-keys', $max[0]) : ()));
+    my $room = int(($n + $slices - 1) / $slices);
+    my $all = $slices + 1 + int(($max_items + $room - 1) / $room);
+    my ($one) = json(tool(0, undef, 'size', '--json', '-n', $room, '-p',
+                          $p / $all, '--layout', 'blocked'));
+
+    is($got->{items}, $n, "$name repeats the items");
+    is($got->{max_items}, $max_items, "$name has the most items");
+    is($got->{slices_per_life}, $slices, "$name repeats the slices");
+    is($got->{slices}, $all, "$name reserves $all slices");
+    is($got->{slice_items}, $room, "$name has room for $room keys in a slice");
+    is($got->{$_}, $one->{$_}, "a slice of $name has $_ of such a filter")
+        for qw(layout bits k lines);
+    is($got->{slice_bytes}, $one->{filter_bytes},
+       "a slice of $name has the bytes of such a filter");
+    is($got->{even_bytes}, ($slices + 1) * $got->{slice_bytes},
+       "$name uses a slice more than a life has");
+    is($got->{filter_bytes}, $all * $got->{slice_bytes},
+       "$name has the bytes of all slices");
+    near($got->{bits_per_item}, 8 * $got->{even_bytes} / $n,
+         "$name has the bits for each item");
+    cmp_ok(abs($got->{fpr} / any_of(($one->{fpr}) x $all) - 1), '<', 1e-6,
+           "$name has the rate of all slices");
+    cmp_ok($got->{fpr}, '<=', $p, "$name keeps the rate");
+    is($got->{least_life_ms}, $least, "a key of $name lives that long");
+    is($got->{longest_life_ms}, $longest,
+       "a key of $name lives a slice's time longer at most");
+}
+
+is(json(tool(0, undef, 'size', '--json', '-n', '1m', '-p', '0.001', '--expire',
+             '24h'))->{slices_per_life}, 8, 'a life has eight slices');
+
+like(tool(0, undef, 'size', '-n', '1m', '-p', '0.001', '--expire', '24h'),
+     qr{\A
+        a[ ]key[ ]lives     [ ]+ at[ ]least[ ]24h,[ ]at[ ]most[ ]27h \n
+        slices              [ ]+ 17 \n
+        a[ ]slice[ ]has     [ ]+ 125000[ ]keys,[ ][\d.]+[ ]KiB,
+                            [ ]k[ ]\d+,[ ]\d[ ]lines? \n
+        rate                [ ]+ 0\.0?99\d*[ ]%[ ]if[ ]all[ ]slices[ ].*\n
+        memory[ ]used       [ ]+ [\d.]+[ ]MiB[ ]while[ ]1000000[ ]keys[ ]arrive
+                            [ ]evenly[ ]within[ ]24h \n
+        memory[ ]reserved   [ ]+ [\d.]+[ ]MiB,[ ]for[ ]1000000[ ]keys[ ]within
+                            [ ]24h \n\z}x,
+     'size --expire prints the slices');
+
+for (['7d', '7d', '7d 21h'], ['30m', '30m', '33m 45s'],
+     ['1w1d2h3m4s', '8d 2h 3m 4s', '9d 2h 18m 27s'],
+     ['8s500ms', '8s 500ms', '9s 563ms'], ['47h', '47h', '2d 4h 52m 30s'],
+     ['3600', '1h', '1h 7m 30s'])
+{
+    my ($time, $least, $longest) = @$_;
+
+    like(tool(0, undef, 'size', '-n', '1k', '-p', '0.01', '--expire', $time),
+         qr/at least $least, at most $longest\n/,
+         "size --expire $time is a time as nginx has it");
+}
+
+tool(2, qr/--expire "\Q$_\E": must be a time such as 24h/, 'size', '-n', '1k',
+     '-p', '0.1', '--expire', $_)
+    for '', '0', '0h', 'x', '-1h', '1.5h', '1h1h', '1m1h', '1s1', '1y', '1M',
+        '1h ,', ' 1h', '99999999999999999999', '99999999999999999w',
+        '9223372036854775808ms';
+tool(2, qr/--slices "$_": must be a number of slices from 2 to 24/, 'size',
+     '-n', '1k', '-p', '0.1', '--expire', '24h', '--slices', $_)
+    for 0, 1, 25, 'x';
+tool(2, qr/--slices needs --expire/, 'size', '-n', '1k', '-p', '0.1',
+     '--slices', '8');
+tool(2, qr/--expire needs -n .* and -p/, 'size', '--expire', '1h', @$_)
+    for ['-n', '1k', '-m', '1m'], ['-p', '0.1', '-m', '1m'];
+tool(2, qr/--expire cannot be used with --layout classic/, 'size', '-n', '1k',
+     '-p', '0.1', '--expire', '1h', '--layout', 'classic');
+tool(0, undef, 'size', '-n', '1k', '-p', '0.1', '--expire', '1h', '--layout',
+     'blocked');
+tool(2, qr/--expire must be at least one second for each of the 8 slices/,
+     'size', '-n', '1k', '-p', '0.1', '--expire', '7999ms');
+tool(0, undef, 'size', '-n', '1k', '-p', '0.1', '--expire', '8s');
+tool(2, qr/--max-keys "$_": with 8 slices it must be more than -n, 1000, and at most 5875/,
+     'size', '-n', '1k', '-p', '0.1', '--expire', '1h', '--max-keys', $_)
+    for 999, 1000, 5876;
+is(json(tool(0, undef, 'size', '--json', '-n', '1k', '-p', '0.1', '--expire',
+             '1h', '--max-keys', '5875'))->{slices}, 56,
+   'the greatest --max-keys with --expire is accepted');
+tool(2, qr/a filter for 400000000000 keys that expire, at .* needs more than 1 TiB/,
+     'size', '-n', '400g', '-p', '0.01', '--expire', '1h');
+
 done_testing;
