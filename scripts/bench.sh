@@ -24,7 +24,8 @@ cd "$(dirname "$0")/.."
 sections=("$@")
 [ $# -gt 0 ] || sections=(instructions costs lookups lookups-zone requests
                            rules build pages additions removals latency
-                           reload replay incident adaptive import growth)
+                           reload replay incident adaptive import growth
+                           ring)
 
 for section in "${sections[@]}"; do
     if [ ! -e "bench/$section.pl" ]; then

@@ -53,6 +53,16 @@ bloom_ring_size(bloom_geometry_t *g, uint64_t *slice_capacity,
         return -1;
     }
 
+    /*
+     * A key's lines are this many lines apart.  If the number is a multiple of
+     * a large power of two, they compete for the same few places in the
+     * processor's caches.  An odd number spreads them.
+     */
+
+    if (ring.bits / BLOOM_LINE_BITS % 2 == 0) {
+        ring.bits += BLOOM_LINE_BITS;
+    }
+
     ring.slices = (uint16_t) parts;
     ring.open = 0;
     ring.live = 1;

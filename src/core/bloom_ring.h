@@ -30,6 +30,10 @@
  * more than n keys are added within any life.  Each slice has the rate fpr / P
  * when it is full.  A lookup is wrong if it is wrong in any live slice, so the
  * rate of the ring is at most the sum, fpr.
+ *
+ * A slice has an odd number of lines, so that the lines of a key, which are at
+ * the same place in each slice, do not compete for the same places in the
+ * processor's caches.
  */
 
 #ifndef BLOOM_RING_H

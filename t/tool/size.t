@@ -255,17 +255,21 @@ for ([1e6, '0.001', 8, '24h', 86_400_000, 97_200_000],
     is($got->{slices}, $all, "$name reserves $all slices");
     is($got->{slice_items}, $room, "$name has room for $room keys in a slice");
     is($got->{$_}, $one->{$_}, "a slice of $name has $_ of such a filter")
-        for qw(layout bits k lines);
-    is($got->{slice_bytes}, $one->{filter_bytes},
-       "a slice of $name has the bytes of such a filter");
+        for qw(layout k lines);
+    is($got->{bits}, ($one->{bits} / 512 | 1) * 512,
+       "a slice of $name has the bits of such a filter, with odd lines");
+    is($got->{slice_bytes} * 8, $got->{bits},
+       "a slice of $name has the bytes of its bits");
     is($got->{even_bytes}, ($slices + 1) * $got->{slice_bytes},
        "$name uses a slice more than a life has");
     is($got->{filter_bytes}, $all * $got->{slice_bytes},
        "$name has the bytes of all slices");
     near($got->{bits_per_item}, 8 * $got->{even_bytes} / $n,
          "$name has the bits for each item");
-    cmp_ok(abs($got->{fpr} / any_of(($one->{fpr}) x $all) - 1), '<', 1e-6,
-           "$name has the rate of all slices");
+    my $of_all = $got->{fpr} / any_of(($one->{fpr}) x $all);
+
+    ok($of_all < 1 + 1e-6 && $of_all > ($room > 1000 ? 0.99 : 0),
+       "$name has the rate of all slices");
     cmp_ok($got->{fpr}, '<=', $p, "$name keeps the rate");
     is($got->{least_life_ms}, $least, "a key of $name lives that long");
     is($got->{longest_life_ms}, $longest,

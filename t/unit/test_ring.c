@@ -16,6 +16,15 @@
 #define ASKED  400000
 
 
+/* Returns the bits of a slice: those of a filter, rounded up to an odd number
+ * of lines. */
+static uint64_t
+odd(const bloom_geometry_t *g)
+{
+    return (g->bits / 512 | 1) * 512;
+}
+
+
 static void
 test_a_ring_has_slices_for_a_life(void **state)
 {
@@ -48,7 +57,7 @@ test_a_ring_has_slices_for_a_life(void **state)
 
             assert_int_equal(bloom_geometry_size(&one, BLOOM_LAYOUT_BLOCKED,
                                                  room, 0.01 / g.slices), 0);
-            assert_int_equal(g.bits, one.bits);
+            assert_int_equal(g.bits, odd(&one));
             assert_int_equal(g.k, one.k);
             assert_int_equal(g.lines, one.lines);
 
@@ -140,7 +149,7 @@ test_the_lowest_rates(void **state)
     assert_int_equal(bloom_ring_size(&g, &room, 1000, BLOOM_FPR_MIN, 8, 0), 0);
     assert_int_equal(bloom_geometry_size(&one, BLOOM_LAYOUT_BLOCKED, room,
                                          BLOOM_FPR_MIN), 0);
-    assert_int_equal(g.bits, one.bits);
+    assert_int_equal(g.bits, odd(&one));
 }
 
 
