@@ -58,9 +58,12 @@ export class Actions {
 
         this.#do({
             title: `Add ${plural(keys.length, 'key')} to ${this.name}?`,
-            text: 'Added keys stay until you remove them, or load an image '
+            text: this.zone().expire === null
+                ? 'Added keys stay until you remove them, or load an image '
                   + 'without them that is complete as of more than an hour '
-                  + 'later.',
+                  + 'later.'
+                : 'Added keys stay until they expire, or you remove them. A key '
+                  + 'that the zone has already lives longer.',
             yes: `Add ${plural(keys.length, 'key')}`,
             path: `keys${this.durable.checked ? '?durable=true' : ''}`,
             body: keys.join('\n') + '\n',
@@ -94,9 +97,11 @@ export class Actions {
     #checkpoint() {
         this.#do({
             title: `Save a checkpoint of ${this.name}?`,
-            text: 'The helper process writes the filter into the state '
+            text: this.zone().expire === null
+                ? 'The helper process writes the filter into the state '
                   + 'directory, so that the next start has less to replay. '
-                  + 'Nothing else changes.',
+                  + 'Nothing else changes.'
+                : 'The keys of this zone expire, so it has no checkpoints.',
             yes: 'Save it',
             path: 'checkpoint',
             failed: 'The checkpoint was not saved',

@@ -8,6 +8,7 @@ import { ago, bytes, duration, perSecond, plural, rate, short }
 import { gauge } from './gauge.js';
 import { overFull, worst } from './health.js';
 import { sparkline } from './charts.js';
+import { life, slices } from './slices.js';
 
 
 export class Card {
@@ -17,6 +18,8 @@ export class Card {
         this.file = h('p', { class: 'file' });
         this.problems = h('ul', { class: 'problems' });
         this.gauge = gauge();
+        this.slices = slices(false);
+        this.life = h('p', { class: 'life', hidden: true });
         this.keys = h('span');
         this.spark = h('div', { class: 'spark', 'aria-hidden': 'true' });
         this.chart = sparkline(this.spark);
@@ -31,7 +34,8 @@ export class Card {
                 h('div', { class: 'head' }, h('h3', {}, this.link), this.state),
                 this.file,
                 this.problems,
-                h('div', { class: 'fill' }, this.keys, this.gauge.node),
+                h('div', { class: 'fill' }, this.keys, this.gauge.node,
+                  this.life, this.slices.node),
                 h('dl', {}, Object.entries(this.facts).map(([name, dd]) =>
                     h('div', {}, h('dt', {}, labels[name]), dd))),
                 this.spark));
@@ -55,6 +59,9 @@ export class Card {
               + `keys, ${rate(filter.fill_ratio)} of the bits`
               + (filter.layers > 0
                     ? `, ${plural(filter.layers, 'layer')}` : ''));
+        this.life.hidden = zone.expire === null;
+        setText(this.life, zone.expire === null ? '' : life(zone, now));
+        this.slices.update(zone, now);
         this.gauge.update(filter?.estimated_items ?? 0, filter?.max_items ?? 0,
                           overFull(zone));
 

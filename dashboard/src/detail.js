@@ -9,6 +9,7 @@ import { curve, history } from './charts.js';
 import { h, setChildren, setText } from './dom.js';
 import { bytes, moment, number, perSecond, rate } from './format.js';
 import { decisions } from './series.js';
+import { life, sliceRows, slices } from './slices.js';
 
 
 export class Detail {
@@ -25,6 +26,10 @@ export class Detail {
         this.curvePlace = h('div', { class: 'chart', role: 'img' });
         this.curveText = h('p', { class: 'hint' });
         this.curve = curve(this.curvePlace, () => this.#limits());
+        this.slices = slices(true);
+        this.slicesText = h('p', { class: 'hint' });
+        this.slicesPanel = panel('slices-title', 'Slices, oldest first',
+                                 this.slices.node, this.slicesText);
         this.facts = h('div', { class: 'tables' });
 
         const zone = () => this.zone;
@@ -37,6 +42,7 @@ export class Detail {
                       this.historyPlace, this.historyText),
                 panel('curve-title', 'False positives by number of keys',
                       this.curvePlace, this.curveText),
+                this.slicesPanel,
                 write ? new Actions(name, zone, changed).node : undefined,
                 panel('facts-title', 'All values', this.facts)),
         ];
@@ -54,6 +60,10 @@ export class Detail {
         this.history.draw(series.data);
 
         this.#updateCurve();
+
+        this.slicesPanel.hidden = zone.expire === null || zone.filter === null;
+        this.slices.update(zone, now);
+        setText(this.slicesText, zone.expire === null ? '' : life(zone, now));
 
         setChildren(this.facts, tables(zone, now), table);
     }
@@ -199,6 +209,10 @@ function tables(zone, now) {
         ['Last load', lastLoad(load, now)],
         ['Helper’s last sign of life', moment(helper.heartbeat)],
     ]]);
+
+    if (zone.expire !== null) {
+        list.push(['Keys expire', sliceRows(zone)]);
+    }
 
     if (filter?.layers > 0) {
         list.push(['Parts', filter.parts.map((part, i) => [

@@ -38,7 +38,12 @@ export function problems(zone, now) {
     const found = [];
     const say = (level, text) => found.push({ level, text });
 
-    if (zone.state !== 'serving') {
+    if (zone.state === 'damaged' && zone.expire !== null) {
+        say('bad', 'Added keys were lost: keys that the filter lacks are '
+                   + '“unknown” until the lost ones would have expired. Clear '
+                   + 'the zone if an “absent” does no harm.');
+
+    } else if (zone.state !== 'serving') {
         say(...states[zone.state] ?? ['bad', `The zone is ${zone.state}.`]);
     }
 
@@ -63,13 +68,15 @@ export function problems(zone, now) {
 
         say(times > 2 ? 'bad' : 'warn',
             `Over-full: the filter has about ${number(filter.estimated_items)} `
-            + `keys, but capacity for ${number(filter.max_items)}. Its `
+            + `keys${zone.expire === null ? '' : ' that have not expired'}, but `
+            + `capacity for ${number(filter.max_items)}. Its `
             + `false-positive rate is ${rate(filter.estimated_fpr)}, `
             + `${digits(times)} times the target. `
             + (zone.file !== null || image.uploaded
                 ? 'Build the next image with -n greater than its number of '
                   + 'keys.'
-                : grows(zone) ? 'Raise the zone’s max_keys.'
+                : filter.max_items > image.capacity
+                    ? 'Raise the zone’s max_keys.'
                 : 'Raise the zone’s capacity.'));
 
     } else if (grows(zone)
@@ -81,6 +88,15 @@ export function problems(zone, now) {
                     + ', or raise max_keys=.');
     }
 
+    if (zone.expire !== null && zone.filter !== null
+        && zone.expire.ready === 0)
+    {
+        say('warn', 'All slices are in use: until one is ready, the open slice '
+                    + 'takes all keys, which then live longer, and the '
+                    + 'false-positive rate rises. If this lasts, raise '
+                    + 'max_keys=, which gives the zone more slices.');
+    }
+
     if (zone.filter?.layers >= LAYERS) {
         say('note', `Grown by ${zone.filter.layers} layers: a lookup reads `
                     + `memory in each of them. ${merge(zone)}.`);
@@ -90,9 +106,11 @@ export function problems(zone, now) {
 
     if (count > 0 && count > 0.8 * limit) {
         say('warn', `Nearly full of removed keys: the zone has `
-                    + `${number(count)}, and room for ${number(limit)}. Load `
-                    + 'an image with --as-of that lacks them, or raise '
-                    + 'removals=.');
+                    + `${number(count)}, and room for ${number(limit)}. `
+                    + (zone.expire === null
+                        ? 'Load an image with --as-of that lacks them, or raise '
+                          + 'removals=.'
+                        : 'Raise removals=.'));
     }
 
     const { learned, learned_limit: most } = zone.removals;
@@ -100,9 +118,12 @@ export function problems(zone, now) {
     if (learned > 0 && learned > 0.8 * most) {
         say('warn', `Nearly full of learned keys: the zone has `
                     + `${number(learned)}, and learns up to ${number(most)}. `
-                    + 'Load a newer image, which forgets them, or raise '
-                    + 'removals=. If clients collect false positives, build '
-                    + 'the image with --hash siphash.');
+                    + (zone.expire === null
+                        ? 'Load a newer image, which forgets them, or raise '
+                          + 'removals=. If clients collect false positives, '
+                          + 'build the image with --hash siphash.'
+                        : 'Raise removals=. If clients collect false positives, '
+                          + 'use hash=siphash.'));
     }
 
     if (zone.journal.error !== null) {
@@ -178,8 +199,9 @@ function errorOf({ k, bits, estimated_items: items }) {
 
 // Says whether a filter has layers, or can have some.
 
-const grows = ({ filter, image }) =>
-    filter !== null && image !== null && filter.max_items > image.capacity;
+const grows = ({ filter, image, expire }) =>
+    filter !== null && image !== null && expire === null
+    && filter.max_items > image.capacity;
 
 const merge = ({ file, image, filter }) =>
     file !== null || image.uploaded

@@ -206,11 +206,17 @@ function pause() {
 
 setText(byId('where'), location.host + location.pathname);
 
-// In a filter that has grown, the bits of a key are those of the last layer, and
-// are counted from the beginning of the filter.
+// In a filter that has grown, the bits of a key are those of the last layer; if
+// keys expire, those of the open slice.  They are counted from the beginning of
+// the filter.
 
 function lastPart(name) {
     const zone = state?.zones.find((one) => one.name === name);
+
+    if (zone?.image && zone.expire !== null) {
+        return { slice: true, lines: zone.image.lines,
+                 bits: 8 * zone.memory.filter_bytes };
+    }
 
     if (!zone?.image || !(zone.filter?.layers > 0)) {
         return zone?.image;

@@ -6,7 +6,7 @@
 import { get, zonePath } from './api.js';
 import { bitGrids } from './bits.js';
 import { h } from './dom.js';
-import { number, plural, visible } from './format.js';
+import { moment, number, plural, visible } from './format.js';
 import { Remove } from './remove.js';
 
 
@@ -119,6 +119,8 @@ export class Why {
                     ? fact('Found', ...between(found.map(({ key }) =>
                         this.#found(name, key, query))))
                     : undefined,
+                one.expires ? fact('Expires', expiry(one.expires))
+                            : undefined,
                 one.state && fact('State', one.state.replace('_', ' ')),
                 one.reason && fact('Why invalid', `it ${one.reason}`),
                 one.canonical !== undefined
@@ -157,6 +159,11 @@ export class Why {
         }
     }
 }
+
+
+const expiry = ({ from, until }) =>
+    moment(from) === moment(until) ? `at ${moment(from)}`
+        : `between ${moment(from)} and ${moment(until)}`;
 
 
 const words = {
@@ -266,7 +273,8 @@ const expression = (one) =>
 
 function drawn(part, { bits, set }) {
     const clear = set.filter((bit) => !bit).length;
-    const where = part.layer > 0 ? ` of layer ${part.layer}` : '';
+    const where = part.slice ? ' of the open slice'
+        : part.layer > 0 ? ` of layer ${part.layer}` : '';
 
     return [
         h('h4', {}, 'Bits of the canonical key'),
@@ -276,7 +284,9 @@ function drawn(part, { bits, set }) {
               + 'may be present.'
             : `${clear === 1 ? 'One bit' : `${clear} bits`}${where} `
               + `${clear === 1 ? 'is' : 'are'} not set, so `
-              + (part.layer > 0
+              + (part.slice
+                    ? 'this slice lacks the key. An older one may have it.'
+                    : part.layer > 0
                     ? 'this layer lacks the key. An earlier part may have it.'
                     : 'this key itself is absent.')),
         h('details', {},

@@ -200,6 +200,7 @@ function zoneWith(changes) {
     const zone = {
         state: 'serving',
         file: null,
+        expire: null,
         helper: { heartbeat: '2026-05-05T12:00:00.000Z' },
         load: { result: null, message: null, in_progress: false },
         image: { capacity: 1000, uploaded: false },
@@ -262,6 +263,15 @@ function words() {
     is(said(grown(31400, 3)).slice(0, 16), 'warn: Nearly ful',
        'a zone is not over-full within the error of the estimate');
 
+    // the keys of a zone expire
+
+    const expire = { seconds: 86400, slices: 8, slice_seconds: 10800,
+                     slice_capacity: 125, live: 9, ready: 1,
+                     clock_behind_seconds: 0 };
+
+    is(said({ expire, ...grown(30000, 0) }), '',
+       'a zone whose keys expire may be nearly full');
+
     const full = { filter: { estimated_items: 2000, estimated_fpr: 0.05 } };
     const remedies = [
         ['a zone that is not loaded', { state: 'not_loaded' },
@@ -293,6 +303,21 @@ function words() {
         ['a zone that is nearly full of learned keys',
          { removals: { learned: 41 } },
          /has 41, and learns up to 50\. Load a newer image.* siphash\.$/],
+        ['a zone whose slices are all in use',
+         { expire: { ...expire, ready: 0 } },
+         /^warn: All slices are in use: .* If this lasts, raise max_keys=, which/],
+        ['an over-full zone whose keys expire',
+         { expire, filter: { ...full.filter } },
+         /about 2,000 keys that have not expired, but .*Raise the zone’s capacity\.$/],
+        ['an over-full zone whose keys expire, with max_keys=',
+         { expire, image: { capacity: 500 }, filter: { ...full.filter } },
+         /Raise the zone’s max_keys\.$/],
+        ['a damaged zone whose keys expire', { expire, state: 'damaged' },
+         /until the lost ones would have expired\. Clear/],
+        ['removed keys, if keys expire', { expire, removals: { count: 81 } },
+         /room for 100\. Raise removals=\.$/],
+        ['learned keys, if keys expire', { expire, removals: { learned: 41 } },
+         /up to 50\. Raise removals=\. .* use hash=siphash\.$/],
         ['lost keys', { journal: { lost_keys: 3 } }, /add the keys again\.$/],
         ['pending keys', { journal: { pending_keys: 3 } },
          /make room on the disk of bloom_state_path\.$/],
@@ -339,17 +364,18 @@ async function everything(browser, options) {
            .join(' '),
        'customers leaked tokens', 'zones in trouble come first');
     is((await page.locator('.card h3').allInnerTexts()).slice(3).join(' '),
-       'items bad-urls seen grown',
+       'items bad-urls seen grown recent',
        'the other zones come after those in trouble');
 
     await looks(page);
     await charts(page);
     await keys(page);
     await growth(page);
+    await expiry(page, watched);
     await changes(page, watched);
     await keyboard(page);
 
-    for (const zone of ['items', 'seen', 'tokens']) {
+    for (const zone of ['items', 'seen', 'tokens', 'recent']) {
         await choose(page, zone);
         await fits(page, zone);
     }
@@ -412,7 +438,7 @@ async function looks(page) {
     is(await page.locator('.card.bad').count(), 3,
        'cards of zones in trouble are marked');
     is(await page.locator('#summary').innerText(),
-       '3 of 7 zones need attention',
+       '3 of 8 zones need attention',
        'the summary counts the zones in trouble');
     like(await card(page, 'tokens').innerText(), /serving, needs attention/,
          'the state of a zone in trouble that serves says so');
@@ -634,6 +660,93 @@ async function growth(page) {
     like(await found('key1'), /^grown maybe present .* of layer 4 (is|are) not set, so this layer lacks the key\. An earlier part may have it\./,
          'a key that the base has is present, though its bits in the last layer'
          + ' are not set');
+}
+
+
+// The keys of zone "recent" expire after a day.  It has 6,000, which came at once
+// and have filled two slices of eight.
+
+async function expiry(page, watched) {
+    const recent = card(page, 'recent');
+    const words = await text(recent);
+
+    like(words, /^recent serving /, 'a zone whose keys expire is in good order');
+    like(words, / (5,9|6,0)\d\d of 20 k keys, [\d.]+ % of the bits /,
+         'its card has the keys that live');
+    like(words, /Keys live 1 d to 1 d 3 h\. 3 live slices, 14 ready\. The next slice is dropped in 2[34] h\./,
+         'its card says how long keys live, and when the next are dropped');
+    is(await recent.locator('.slices li').count(), 3,
+       'its card has a bar for each live slice');
+    is(await card(page, 'items').locator('.slices').isVisible(), false,
+       'the card of another zone has no bars');
+
+    await choose(page, 'recent');
+
+    const slices = page.locator('#detail .slices li');
+    const all = await slices.allInnerTexts();
+
+    is(all.length, 3, 'the details have a bar for each live slice');
+    is(await slices.evaluateAll((nodes) =>
+           nodes.map((node) => node.className).join(' ')),
+       'closed closed open', 'the open slice is the last, and is marked');
+    like(all[0].replace(/\s+/g, ' '),
+         /^(now|\d+ \w+ ago) ?: about 2,[45]\d\d of 2,500 keys, dropped at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/,
+         'a bar is described in words');
+    like(all[2].replace(/\s+/g, ' '),
+         /^open, (now|\d+ \w+ ago) ?: about [89]\d\d of 2,500 keys$|^open, (now|\d+ \w+ ago) ?: about 1,0\d\d of 2,500 keys$/,
+         'so is that of the open slice');
+
+    const heights = await slices.locator('.bar').evaluateAll((bars) =>
+        bars.map((bar) => bar.getBoundingClientRect().height
+                          / bar.parentNode.clientHeight));
+
+    check('the bars of full slices are full',
+          heights[0] > .9 && heights[1] > .9, heights.join());
+    check('the bar of the open slice is as high as the slice is full',
+          heights[2] > .3 && heights[2] < .5, heights.join());
+
+    const detail = await text(page.locator('#detail'));
+
+    like(detail, /Keys expire A key lives 1 d or longer A slice 3 h or 2,500 keys Slices of a life 8 Live slices 3 Ready slices 14 The clock is behind 0 ms /,
+         'the details have the life of a key');
+    like(detail, /Slice 1 about 2,[45]\d\d of 2,500 keys, [\d.]+ KiB, [\d.]+ % of the bits, from \d{4}-.* UTC, dropped at \d{4}-.* Open slice about /,
+         'the details have the slices in words');
+    await accessible(page, 'a zone whose keys expire');
+    await fits(page, 'a zone whose keys expire');
+
+    const found = async (key) => {
+        await lookUp(page, key);
+
+        const zone = await inZone(page, 'recent');
+
+        await zone.locator('.bits').first().waitFor();
+        return text(zone);
+    };
+
+    like(await found('r6000'), /^recent maybe present .* Expires between \d{4}-\S+ \S+ UTC and \d{4}-\S+ \S+ UTC .* All bits of the open slice are set/,
+         'the page says between when a key of the open slice expires');
+    like(await found('r1'), /^recent maybe present .* Expires at \d{4}-\S+ \S+ UTC .* this slice lacks the key\. An older one may have it\./,
+         'and when one of a closed slice does');
+
+    await page.getByLabel('Keys to add').fill('r1');
+    await press(page, 'Add keys');
+    like(await page.locator('#confirm-text').innerText(),
+         /^Added keys stay until they expire, or you remove them\./,
+         'the question says that added keys expire');
+    await press(page, 'Cancel');
+    await page.getByLabel('Keys to add').fill('');
+
+    await watched.during(/status of 409/, async () => {
+        await press(page, 'Save a checkpoint');
+        await press(page, 'Save it');
+        like(await outcome(page),
+             /^The checkpoint was not saved: .*its keys expire.*\(409, not_possible\)/,
+             'the result says why there is no checkpoint');
+    });
+
+    await choose(page, 'items');
+    is(await page.getByRole('heading', { name: 'Slices, oldest first' })
+           .isVisible(), false, 'the details of another zone have no bars');
 }
 
 
@@ -937,7 +1050,7 @@ async function troubles(browser) {
          /helper process has been silent for \d+ s/,
          'a card says that the helper is silent');
     is(await page.locator('#summary').innerText(),
-       '7 of 7 zones need attention',
+       '8 of 8 zones need attention',
        'all zones are in trouble while the helper is silent');
     await nginx('wake');
     await page.locator('.card.good h3', { hasText: 'items' }).waitFor();

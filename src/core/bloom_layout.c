@@ -90,6 +90,16 @@ base_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
 }
 
 
+/* Returns the first line that a test of a blocked base reads. */
+static inline const uint64_t *
+blocked_line(const bloom_geometry_t *g, const uint64_t *words,
+    bloom_hash_t hash)
+{
+    return words + bloom_line_place(bloom_line_base(g), hash, 0).line
+                   * BLOOM_LINE_WORDS;
+}
+
+
 /* Returns the first line that a test of the base reads, of a filter that is not
  * imported. */
 static inline const uint64_t *
@@ -99,8 +109,7 @@ first_line(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
         return words + classic_bit(g, hash, 0) / 64;
     }
 
-    return words + bloom_line_place(bloom_line_base(g), hash, 0).line
-                   * BLOOM_LINE_WORDS;
+    return blocked_line(g, words, hash);
 }
 
 
@@ -159,6 +168,18 @@ other_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
     prefetch_layers(g, words, hash);
 
     return base_test(g, words, hash) || layers_test(g, words, hash);
+}
+
+
+/* Returns 1 if there are layers or slices: both fields are read at once. */
+static inline int
+has_parts(const bloom_geometry_t *g)
+{
+    uint32_t  both;
+
+    memcpy(&both, &g->layers, sizeof(both));
+
+    return both != 0;
 }
 
 
@@ -354,6 +375,31 @@ bloom_layout_prefetch(const bloom_geometry_t *g, const uint64_t *words,
 }
 
 
+void
+bloom_layout_prefetch_add(const bloom_geometry_t *g, const uint64_t *words,
+    bloom_hash_t hash)
+{
+    uint32_t       j;
+    bloom_layer_t  part;
+
+    if (g->layers != 0) {
+        part = g->layer[g->layers - 1];
+        words += last_layer(g);
+
+    } else {
+        part = bloom_line_base(g);
+        words += g->slices != 0 ? open_slice(g) : 0;
+    }
+
+    /* there are no lines in other layouts than blocked */
+
+    for (j = 1; j < part.lines; j++) {
+        __builtin_prefetch(words + bloom_line_place(part, hash, j).line
+                                   * BLOOM_LINE_WORDS, 1);
+    }
+}
+
+
 /*
  * A batch is tested line by line, or bit by bit.  For every key that may still
  * be present, the next line or bit is prefetched before the first one is read,
@@ -481,8 +527,10 @@ base_test_batch(const bloom_geometry_t *g, const uint64_t *words,
 }
 
 
-uint64_t
-bloom_layout_test_batch(const bloom_geometry_t *g, const uint64_t *words,
+/* Tests the slices, or the base and the layers.  A function of its own, so that
+ * the usual test need not save registers. */
+static uint64_t __attribute__((noinline))
+parts_test_batch(const bloom_geometry_t *g, const uint64_t *words,
     const bloom_hash_t *hash, unsigned n)
 {
     unsigned  i;
@@ -490,10 +538,6 @@ bloom_layout_test_batch(const bloom_geometry_t *g, const uint64_t *words,
 
     if (g->slices != 0) {
         return bloom_layout_ring_test_batch(g, words, hash, n);
-    }
-
-    if (g->layers == 0) {
-        return base_test_batch(g, words, hash, n);
     }
 
     for (i = 0; i < n; i++) {
@@ -504,6 +548,15 @@ bloom_layout_test_batch(const bloom_geometry_t *g, const uint64_t *words,
 
     return present
            | layers_test_batch(g, words, hash, bloom_low_bits(n) ^ present);
+}
+
+
+uint64_t
+bloom_layout_test_batch(const bloom_geometry_t *g, const uint64_t *words,
+    const bloom_hash_t *hash, unsigned n)
+{
+    return has_parts(g) ? parts_test_batch(g, words, hash, n)
+                        : base_test_batch(g, words, hash, n);
 }
 
 
@@ -572,8 +625,15 @@ bloom_layout_test_any(const bloom_geometry_t *g, const uint64_t *words,
 
     if (n < FEW && g->slices == 0) {
 
-        for (i = 1; i < n && !bloom_geometry_is_foreign(g->layout); i++) {
-            __builtin_prefetch(first_line(g, words, hash[i]), 0);
+        if (g->layout == BLOOM_LAYOUT_BLOCKED) {
+            for (i = 1; i < n; i++) {
+                __builtin_prefetch(blocked_line(g, words, hash[i]), 0);
+            }
+
+        } else if (g->layout == BLOOM_LAYOUT_CLASSIC) {
+            for (i = 1; i < n; i++) {
+                __builtin_prefetch(first_line(g, words, hash[i]), 0);
+            }
         }
 
         for (i = 1; g->layers != 0 && i < n; i++) {

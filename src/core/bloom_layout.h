@@ -81,6 +81,11 @@ int bloom_layout_add_atomic(const bloom_geometry_t *g, uint64_t *words,
 void bloom_layout_prefetch(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash);
 
+/* Prefetches the other lines that an addition will touch, if a key has several
+ * lines in the base, in the last layer or in the open slice. */
+void bloom_layout_prefetch_add(const bloom_geometry_t *g,
+    const uint64_t *words, bloom_hash_t hash);
+
 /*
  * Tests n keys, at most BLOOM_BATCH.  Returns a bitmap: bit i is 1 if key i may
  * be present.  The lines of all keys are fetched from memory in parallel, and

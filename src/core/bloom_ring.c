@@ -24,7 +24,7 @@ room(uint64_t capacity, uint32_t slices)
 uint64_t
 bloom_ring_max_keys(uint64_t capacity, uint32_t slices)
 {
-    return (BLOOM_PARTS_MAX - 1 - slices) * room(capacity, slices);
+    return (BLOOM_RING_MAX - 1 - slices) * room(capacity, slices);
 }
 
 

@@ -45,7 +45,8 @@
 
 
 #define BLOOM_RING_SLICES_MIN  2         /* parts of a life */
-#define BLOOM_RING_SLICES_MAX  24
+#define BLOOM_RING_SLICES_MAX  20
+#define BLOOM_RING_MAX         42        /* slices in memory */
 
 
 /*
@@ -54,12 +55,12 @@
  * slice has room for ceil(capacity / slices) keys.  The ring has slices for
  * `max_keys` keys within a life if that is more than `capacity`, and keeps the
  * rate with so many.  A slice has at least the rate BLOOM_FPR_MIN, so the rate
- * of the ring may be higher than `fpr` if that is below BLOOM_PARTS_MAX times
+ * of the ring may be higher than `fpr` if that is below BLOOM_RING_MAX times
  * BLOOM_FPR_MIN.
  *
  * Fills *g, with slice 0 open and live, and *slice_capacity.  Returns 0, or -1
  * if an argument is out of range, see bloom_geometry_size(), if the ring would
- * have more than BLOOM_PARTS_MAX slices, or if it would have more than
+ * have more than BLOOM_RING_MAX slices, or if it would have more than
  * BLOOM_BITS_MAX bits.
  */
 int bloom_ring_size(bloom_geometry_t *g, uint64_t *slice_capacity,

@@ -89,6 +89,12 @@ static ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_param[] = {
     { ngx_string("max_keys="), offsetof(ngx_http_bloom_conf_params_t, max_keys),
       NGX_HTTP_BLOOM_CONF_ZONE },
 
+    { ngx_string("expire="), offsetof(ngx_http_bloom_conf_params_t, expire),
+      NGX_HTTP_BLOOM_CONF_ZONE },
+
+    { ngx_string("slices="), offsetof(ngx_http_bloom_conf_params_t, slices),
+      NGX_HTTP_BLOOM_CONF_ZONE },
+
     { ngx_string("label="), offsetof(ngx_http_bloom_conf_params_t, label),
       NGX_HTTP_BLOOM_CONF_ZONE },
 

@@ -35,6 +35,8 @@ typedef struct {
     ngx_str_t                  huge_pages;
     ngx_str_t                  removals;
     ngx_str_t                  max_keys;
+    ngx_str_t                  expire;
+    ngx_str_t                  slices;
     ngx_str_t                  label;
     ngx_str_t                  decode;
     ngx_str_t                  condition;

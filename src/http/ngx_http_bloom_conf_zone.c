@@ -8,12 +8,16 @@
 #include "ngx_http_bloom_conf.h"
 #include "bloom_growth.h"
 #include "bloom_guard.h"
+#include "bloom_ring.h"
 #include "bloom_units.h"
 #include "bloom_utf8.h"
 
 
 /* The longest label of a zone, in bytes. */
 #define NGX_HTTP_BLOOM_CONF_ZONE_LABEL  100
+
+/* How many slices a life has unless "slices=" says otherwise. */
+#define NGX_HTTP_BLOOM_CONF_SLICES      8
 
 
 static char *ngx_http_bloom_conf_zone_removals(ngx_conf_t *cf,
@@ -25,6 +29,9 @@ static void ngx_http_bloom_conf_zone_warn(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone);
 static char *ngx_http_bloom_conf_zone_file(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone);
+static char *ngx_http_bloom_conf_zone_expire(ngx_conf_t *cf,
+    ngx_http_bloom_conf_params_t *params, uint32_t layout,
+    ngx_bloom_zone_t *zone);
 static char *ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone);
 
@@ -344,6 +351,14 @@ ngx_http_bloom_conf_zone_file(ngx_conf_t *cf,
         return NGX_CONF_ERROR;
     }
 
+    if (params->expire.data != NULL || params->slices.data != NULL) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "bloom zone \"%V\" has \"file=\", and the keys of "
+                           "an image do not expire: leave out \"expire=\" and "
+                           "\"slices=\", or \"file=\"", &params->zone);
+        return NGX_CONF_ERROR;
+    }
+
     if (params->watch.data != NULL) {
         watch = ngx_parse_time(&params->watch, 0);
 
@@ -440,6 +455,10 @@ ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
         }
     }
 
+    if (params->expire.data != NULL || params->slices.data != NULL) {
+        return ngx_http_bloom_conf_zone_expire(cf, params, layout, zone);
+    }
+
     fpr = image->fpr;
 
     if (zone->max_keys != 0) {
@@ -467,6 +486,97 @@ ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
                                            "smaller: the filter would exceed "
                                            "1 TiB");
     }
+
+    return NGX_CONF_OK;
+}
+
+
+/* Sets up a zone whose keys expire. */
+static char *
+ngx_http_bloom_conf_zone_expire(ngx_conf_t *cf,
+    ngx_http_bloom_conf_params_t *params, uint32_t layout,
+    ngx_bloom_zone_t *zone)
+{
+    ngx_int_t       n;
+    uint64_t        most;
+    bloom_image_t  *image;
+
+    image = &zone->image;
+    n = NGX_HTTP_BLOOM_CONF_SLICES;
+
+    if (params->must_have.data != NULL || params->must_not_have.data != NULL
+        || params->min_keys.data != NULL || params->max_change.data != NULL)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "bloom zone \"%V\" has \"expire=\", and loads no "
+                           "image that \"must_have=\", \"must_not_have=\", "
+                           "\"min_keys=\" or \"max_change=\" could check: "
+                           "leave them out", &params->zone);
+        return NGX_CONF_ERROR;
+    }
+
+    if (params->expire.data == NULL) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "bloom zone \"%V\" has \"slices=\" without "
+                           "\"expire=\": say how long a key lives, such as "
+                           "\"expire=24h\"", &params->zone);
+        return NGX_CONF_ERROR;
+    }
+
+    if (layout != BLOOM_LAYOUT_BLOCKED) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "bloom zone \"%V\" has \"expire=\" and the layout "
+                           "classic: keys expire in the layout blocked only; "
+                           "leave out \"layout=\"", &params->zone);
+        return NGX_CONF_ERROR;
+    }
+
+    if (params->slices.data != NULL) {
+        n = ngx_atoi(params->slices.data, params->slices.len);
+
+        if (n < BLOOM_RING_SLICES_MIN || n > BLOOM_RING_SLICES_MAX) {
+            return ngx_http_bloom_conf_invalid(cf, "slices", &params->slices,
+                                               "a number from 2 to 20");
+        }
+    }
+
+    zone->slices = (uint32_t) n;
+    n = ngx_parse_time(&params->expire, 0);
+
+    if (n == NGX_ERROR || (uint64_t) n < zone->slices * (uint64_t) 1000) {
+        return ngx_http_bloom_conf_invalid(cf, "expire", &params->expire,
+                                           "a time such as 24h, and at least "
+                                           "one second for each slice");
+    }
+
+    zone->expire = n;
+    most = bloom_ring_max_keys(image->capacity, zone->slices);
+
+    if (zone->max_keys != 0
+        && (zone->max_keys <= image->capacity || zone->max_keys > most))
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid max_keys \"%V\" of bloom zone \"%V\": "
+                           "with %uD slices it must be greater than "
+                           "\"capacity\" and at most %uL; choose a greater "
+                           "capacity, or fewer slices", &params->max_keys,
+                           &params->zone, zone->slices, most);
+        return NGX_CONF_ERROR;
+    }
+
+    if (bloom_ring_size(&image->geometry, &zone->slice_capacity,
+                        image->capacity, image->fpr, zone->slices,
+                        zone->max_keys)
+        != 0)
+    {
+        return ngx_http_bloom_conf_invalid(cf, "capacity", &params->capacity,
+                                           "smaller: the filter would exceed "
+                                           "1 TiB");
+    }
+
+    /* a slice has no lower rate */
+
+    image->fpr = ngx_max(image->fpr, image->geometry.slices * BLOOM_FPR_MIN);
 
     return NGX_CONF_OK;
 }

@@ -16,7 +16,8 @@
 static uint64_t ngx_bloom_as_of_first(ngx_bloom_state_t *state,
     const bloom_image_t *image);
 static uint64_t ngx_bloom_as_of_stated(const bloom_image_t *image);
-static uint64_t ngx_bloom_as_of_covered(uint64_t complete);
+static uint64_t ngx_bloom_as_of_covered(ngx_bloom_state_t *state,
+    uint64_t complete);
 
 
 /* Returns the time at which an image was first loaded; 0 if the image is not
@@ -84,11 +85,22 @@ ngx_bloom_as_of_complete(ngx_bloom_state_t *state, bloom_image_t *image)
 }
 
 
+/* Returns the time before which an image covers all records that is complete up
+ * to the time `complete`.  If keys once expired, the clock that they had may
+ * have been behind. */
 static uint64_t
-ngx_bloom_as_of_covered(uint64_t complete)
+ngx_bloom_as_of_covered(ngx_bloom_state_t *state, uint64_t complete)
 {
-    return complete > NGX_BLOOM_CLOCKS_DIFFER
-           ? complete - NGX_BLOOM_CLOCKS_DIFFER : 0;
+    uint64_t  differ;
+
+    differ = NGX_BLOOM_CLOCKS_DIFFER;
+
+    if (state != NULL) {
+        differ += __atomic_load_n(&state->control->clock.behind,
+                                  __ATOMIC_RELAXED);
+    }
+
+    return complete > differ ? complete - differ : 0;
 }
 
 
@@ -96,6 +108,10 @@ uint64_t
 ngx_bloom_as_of_cut(ngx_bloom_state_t *state, bloom_image_t *image)
 {
     uint64_t  loaded;
+
+    if (state != NULL && state->expire != 0) {
+        return ngx_bloom_state_expired(state);
+    }
 
     loaded = ngx_bloom_as_of_first(state, image);
 
@@ -107,7 +123,7 @@ ngx_bloom_as_of_cut(ngx_bloom_state_t *state, bloom_image_t *image)
         return 0;
     }
 
-    return ngx_bloom_as_of_covered(ngx_min(image->as_of, loaded));
+    return ngx_bloom_as_of_covered(state, ngx_min(image->as_of, loaded));
 }
 
 
@@ -120,8 +136,9 @@ ngx_bloom_as_of_too_old(ngx_bloom_state_t *state, bloom_image_t *image)
                                       __ATOMIC_ACQUIRE)
                     : 0;
 
-    return dropped != 0
-           && ngx_bloom_as_of_covered(ngx_bloom_as_of_complete(state, image))
+    return dropped != 0 && state->expire == 0
+           && ngx_bloom_as_of_covered(state,
+                                      ngx_bloom_as_of_complete(state, image))
               <= dropped;
 }
 
@@ -182,8 +199,15 @@ ngx_bloom_as_of_remember(ngx_bloom_state_t *state, bloom_image_t *image,
 void
 ngx_bloom_as_of_serve(ngx_bloom_state_t *state, bloom_image_t *image)
 {
-    __atomic_store_n(&state->control->instance[state->instance].as_of,
-                     ngx_bloom_as_of_truth(state, image), __ATOMIC_SEQ_CST);
+    uint64_t  as_of;
+
+    /* the image of a zone that expires has no keys; it may be ahead of the
+     * zone's clock, which starts after it was made */
+
+    as_of = state->expire != 0 ? 0 : ngx_bloom_as_of_truth(state, image);
+
+    __atomic_store_n(&state->control->instance[state->instance].as_of, as_of,
+                     __ATOMIC_SEQ_CST);
 }
 
 
@@ -195,7 +219,7 @@ ngx_bloom_as_of_now(ngx_bloom_state_t *state, uint64_t last)
     ngx_bloom_control_t  *control;
 
     control = state->control;
-    now = ngx_bloom_time();
+    now = ngx_bloom_state_time(state);
 
     /* times do not go back with the clock, unless the last one was too far
      * ahead: otherwise they would stay there until the clock catches up */

@@ -39,7 +39,8 @@ uint64_t ngx_bloom_as_of_complete(ngx_bloom_state_t *state,
 /*
  * Returns the time, ms since 1970, before which the image covers all records:
  * ngx_bloom_as_of_complete() less NGX_BLOOM_CLOCKS_DIFFER; 0 if the image
- * covers no records.  `state` may be NULL.
+ * covers no records.  If keys expire, records before the returned time have
+ * expired.  `state` may be NULL.
  */
 uint64_t ngx_bloom_as_of_cut(ngx_bloom_state_t *state, bloom_image_t *image);
 
@@ -69,7 +70,8 @@ ngx_int_t ngx_bloom_as_of_remember(ngx_bloom_state_t *state,
     bloom_image_t *image, uint64_t loaded);
 
 /* Makes sure that records appended from now on are newer than the image, which
- * this instance is about to serve. */
+ * this instance is about to serve, unless keys expire: then the image has no
+ * keys. */
 void ngx_bloom_as_of_serve(ngx_bloom_state_t *state, bloom_image_t *image);
 
 /*

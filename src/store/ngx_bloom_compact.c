@@ -46,6 +46,7 @@ struct ngx_bloom_compact_s {
     ngx_str_t                  name;     /* of the zone, for the log */
     ngx_bloom_compact_e        does;
     uint64_t                   begun;    /* ms since 1970 */
+    uint64_t                   expired;  /* older records have expired */
     uint64_t                   compacted;    /* control->compacted when the run
                                             has ended */
     ngx_pid_t                  pid;      /* the process of the run */
@@ -157,6 +158,7 @@ ngx_bloom_compact_begin(ngx_bloom_state_t *state, uint64_t generation,
     compact->state = state;
     compact->name = *name;
     compact->begun = ngx_bloom_time();
+    compact->expired = ngx_bloom_state_expired(state);
     compact->begin = begin;
     compact->end = end;
     compact->tail = last.tail;
@@ -339,7 +341,8 @@ ngx_bloom_compact_step(ngx_bloom_compact_t *compact)
 /*
  * Returns 1 if keys of a record may become part of the record being composed.
  * An addition may get a later time, so that more images are taken to lack it.
- * A removal must not, or it would apply to an image that is newer than it.
+ * A removal must not, or it would apply to an image that is newer than it.  Nor
+ * must an addition that expires: its key would live too long.
  */
 static ngx_uint_t
 ngx_bloom_compact_joins(ngx_bloom_compact_t *compact, bloom_record_t *record)
@@ -350,7 +353,7 @@ ngx_bloom_compact_joins(ngx_bloom_compact_t *compact, bloom_record_t *record)
         return 0;
     }
 
-    if (record->type != BLOOM_RECORD_ADD) {
+    if (record->type != BLOOM_RECORD_ADD || compact->state->expire != 0) {
         return record->time == compact->time;
     }
 
@@ -378,7 +381,9 @@ ngx_bloom_compact_pack(ngx_bloom_compact_t *compact, bloom_record_t *record)
 
     while (bloom_record_key(record, &key) == 1) {
 
-        if (!ngx_bloom_compact_keys_stays(&compact->keys)) {
+        if (!ngx_bloom_compact_keys_stays(&compact->keys)
+            || record->time < compact->expired)
+        {
             continue;
         }
 

@@ -26,6 +26,7 @@
 #include <ngx_core.h>
 
 #include "bloom_image.h"
+#include "ngx_bloom_clock.h"
 #include "ngx_bloom_lock.h"
 
 #pragma GCC visibility push(hidden)
@@ -179,6 +180,9 @@ typedef struct {
                 uint64_t             lost;
                 uint64_t             lost_keys;
             } clear;
+
+            ngx_bloom_clock_t        clock;      /* if keys expire, or once
+                                                    did */
         };
 
         u_char                   head[4096];
@@ -237,9 +241,8 @@ ngx_int_t ngx_bloom_control_fill(ngx_bloom_control_t *control);
 
 /*
  * Resets a page whose users have all ended.  `synced`, `rewrite`, `early`,
- * `accepted`, the pending keys and `lost` are kept, also if the process dies
- * here.  Returns
- * NGX_OK, or NGX_ERROR with errno.
+ * `accepted`, the clock, the pending keys and `lost` are kept, also if the
+ * process dies here.  Returns NGX_OK, or NGX_ERROR with errno.
  */
 ngx_int_t ngx_bloom_control_renew(ngx_bloom_control_t *control);
 

@@ -651,7 +651,7 @@ ngx_bloom_journal_lose(ngx_bloom_state_t *state)
 {
     uint64_t  now, before;
 
-    now = ngx_bloom_time();
+    now = ngx_bloom_state_time(state);
     before = __atomic_load_n(&state->control->pending.lost, __ATOMIC_SEQ_CST);
 
     /* each loss has a time of its own: see ngx_bloom_pending_have_lost() */
@@ -767,7 +767,11 @@ ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time)
      * exists, but must not lack one that is gone */
 
     if (base >= control->begin) {
-        newest = ngx_max(newest, control->dropped);
+
+        /* no image need have what has expired */
+
+        newest = state->expire != 0 ? control->dropped
+                                    : ngx_max(newest, control->dropped);
 
         if (ngx_bloom_state_write_mark(state, "dropped", newest, behind)
             != NGX_OK)

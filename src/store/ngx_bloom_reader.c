@@ -40,7 +40,7 @@ ngx_bloom_reader_open(ngx_bloom_reader_t *reader, ngx_bloom_state_t *state,
     reader->position = position;
     reader->next = position;
     reader->limit = limit;
-    reader->now = ngx_bloom_time();
+    reader->now = ngx_bloom_state_time(state);
 
     /*
      * Records that had been appended when a synchronisation failed were known,

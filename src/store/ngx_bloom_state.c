@@ -539,6 +539,32 @@ ngx_bloom_state_lose(ngx_bloom_state_t *state, uint64_t time)
 }
 
 
+uint64_t
+ngx_bloom_state_time(ngx_bloom_state_t *state)
+{
+    uint64_t  now;
+
+    now = state->expire != 0 ? ngx_bloom_clock_now(&state->control->clock) : 0;
+
+    return now != 0 ? now : ngx_bloom_time();
+}
+
+
+uint64_t
+ngx_bloom_state_expired(ngx_bloom_state_t *state)
+{
+    uint64_t  now;
+
+    if (state->expire == 0) {
+        return 0;
+    }
+
+    now = ngx_bloom_clock_now(&state->control->clock);
+
+    return now > state->expire ? now - state->expire : 0;
+}
+
+
 static ngx_int_t
 ngx_bloom_state_map(ngx_bloom_state_t *state)
 {

@@ -73,6 +73,8 @@ typedef struct ngx_bloom_state_s {
     ngx_fd_t             lock;           /* the file "instance.N" */
     ngx_uint_t           instance;       /* N */
     ngx_uint_t           removes;        /* 1: bloom_remove appends removals */
+    uint64_t             expire;         /* how long a key lives, ms; 0: until
+                                            it is removed */
     ngx_uint_t           alone;          /* no other instance lived when this
                                             one started */
     ngx_fd_t             starts;         /* the file "lock", during a start */
@@ -215,6 +217,14 @@ ngx_bloom_state_tail(ngx_bloom_state_t *state)
 {
     return ngx_bloom_state_end(state).tail;
 }
+
+/* Returns the time that records get now, ms since 1970: the system's or, if keys
+ * expire, that of the zone's clock. */
+uint64_t ngx_bloom_state_time(ngx_bloom_state_t *state);
+
+/* Returns the time, ms since 1970, before which records have expired; 0 if none
+ * has. */
+uint64_t ngx_bloom_state_expired(ngx_bloom_state_t *state);
 
 /* Records in the control page that an operation on the journal has failed,
  * NGX_BLOOM_CANNOT_...; or, if `what` is 0, that it succeeds again. */

@@ -130,7 +130,7 @@ ngx_bloom_adapt_put(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_bloom_zone_bits_t  bits;
 
     exception.kinds = 0;
-    exception.time = ngx_bloom_time();
+    exception.time = ngx_bloom_zone_time(zone);
     exception.position = 0;
     exception.key.data = key->data;
     exception.key.len = key->len;

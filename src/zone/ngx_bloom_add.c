@@ -36,6 +36,8 @@ static uint64_t ngx_bloom_add_bits(ngx_bloom_zone_t *zone,
     uint64_t *puts);
 static void ngx_bloom_add_lift(ngx_bloom_zone_t *zone, const uint8_t *keys,
     const uint8_t *end);
+static void ngx_bloom_add_keep(ngx_bloom_zone_t *zone, const uint8_t *keys,
+    const uint8_t *end, const ngx_bloom_set_tally_t *tally);
 static const char *ngx_bloom_add_accept(ngx_bloom_zone_t *zone,
     bloom_key_t *key);
 
@@ -155,6 +157,22 @@ ngx_bloom_add_lift(ngx_bloom_zone_t *zone, const uint8_t *keys,
 }
 
 
+/* Makes sure that the keys of a record, whose bits are set, live long enough if
+ * keys expire, however long this process was stopped meanwhile. */
+static void
+ngx_bloom_add_keep(ngx_bloom_zone_t *zone, const uint8_t *keys,
+    const uint8_t *end, const ngx_bloom_set_tally_t *tally)
+{
+    uint64_t               puts;
+    ngx_bloom_set_tally_t  again;
+
+    for (again = *tally; ngx_bloom_set_keep(zone, &again) != NGX_OK; ) {
+        (void) ngx_bloom_add_bits(zone, keys, end, &again, &puts);
+        ngx_bloom_add_lift(zone, keys, end);
+    }
+}
+
+
 ngx_int_t
 ngx_bloom_add_batch_init(ngx_bloom_add_batch_t *batch, ngx_bloom_zone_t *zone,
     u_char *buf)
@@ -267,6 +285,7 @@ ngx_bloom_add_batch(ngx_bloom_add_batch_t *batch)
     if (state == NULL) {
         (void) ngx_bloom_add_bits(zone, keys, keys_end, &batch->tally, &puts);
         ngx_bloom_add_lift(zone, keys, keys_end);
+        ngx_bloom_add_keep(zone, keys, keys_end, &batch->tally);
         goto done;
     }
 
@@ -331,6 +350,8 @@ append:
                 batch->tally = tally;
             }
 
+            batch->tally.begun = tally.begun;
+
         } else if (batch->tally.excepted != 0
                    || (ngx_bloom_zone_serving(zone, &bits) != 0
                        && ngx_bloom_zone_puts(&bits) != batch->puts))
@@ -342,6 +363,8 @@ append:
         }
 
         ngx_bloom_fault("lifted");
+
+        ngx_bloom_add_keep(zone, keys, keys_end, &batch->tally);
 
         ngx_bloom_journal_publish(state, &end);
 
@@ -362,6 +385,15 @@ append:
     }
 
     ngx_bloom_add_appended(zone, &end);
+
+    if (ngx_bloom_set_keep(zone, &batch->tally) != NGX_OK) {
+
+        /* this process was stopped for long: the record's time is old, and the
+         * keys may have expired, in whichever generation */
+
+        batch->generation = UINT64_MAX;
+        goto append;
+    }
 
 done:
 
@@ -586,6 +618,8 @@ ngx_bloom_add_key(ngx_bloom_zone_t *zone, ngx_str_t *key)
                                   buf + batch.maker.len, &tally, &puts);
         ngx_bloom_add_lift(zone, buf + BLOOM_RECORD_HEADER,
                            buf + batch.maker.len);
+        ngx_bloom_add_keep(zone, buf + BLOOM_RECORD_HEADER,
+                           buf + batch.maker.len, &tally);
 
         batch.added = batch.generation ? batch.tally.added : tally.added;
         batch.already_present = 1 - batch.added;

@@ -11,6 +11,7 @@
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_layers.h"
 #include "ngx_bloom_pending.h"
+#include "ngx_bloom_ring.h"
 #include "ngx_bloom_state_files.h"
 
 
@@ -67,6 +68,7 @@ ngx_bloom_base_open_directory(ngx_bloom_zone_t *zone, ngx_uint_t make)
         }
 
         ngx_bloom_state_init(zone->state, path, dir);
+        zone->state->expire = zone->expire;
 
         return NGX_OK;
 
@@ -98,6 +100,7 @@ ngx_bloom_base_open_state(ngx_bloom_zone_t *zone)
     zone->required = &zone->state->control->instance[zone->state->instance]
                       .required;
     zone->pending = &zone->state->control->pending;
+    zone->clock = &zone->state->control->clock;
 
     if (ngx_bloom_base_read_dropped(zone) != NGX_OK) {
         return NGX_ERROR;
@@ -269,7 +272,9 @@ ngx_bloom_base_try(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 
     build = sh->file ? zone->image.build_id : NULL;
 
-    if (zone->state != NULL) {
+    /* what a zone has that expires is in its journal alone */
+
+    if (zone->state != NULL && zone->expire == 0) {
 
         (void) ngx_bloom_state_files_upload(build, name);
 
@@ -369,7 +374,7 @@ ngx_bloom_base_load_image(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load,
     empty = (file->name.len == 0);
     build = empty ? NULL : image->build_id;
 
-    if (zone->state != NULL
+    if (zone->state != NULL && zone->expire == 0
         && ngx_bloom_state_files_find(zone->state, build, name, &position)
            == NGX_OK
         && position != 0)
@@ -503,6 +508,14 @@ ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
                       "the journal's files",
                       &state->path, &zone->name);
         return NGX_ERROR;
+    }
+
+    if (zone->expire != 0) {
+        ngx_bloom_clock_start(zone->clock, ngx_bloom_state_end(state).time);
+    }
+
+    if (load->replay.bits.ring != NULL) {
+        ngx_bloom_ring_replayed(&load->replay.bits);
     }
 
     if (state->alone && load->replay.reader.cut) {

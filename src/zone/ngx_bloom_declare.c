@@ -100,6 +100,7 @@ ngx_bloom_declare_close(void *data)
     if (zone->state != NULL) {
         zone->required = &ngx_bloom_declare_never;
         zone->pending = &zone->sh->pending;
+        zone->clock = &zone->sh->clock;
         ngx_bloom_state_close(zone->state);
         zone->state = NULL;
     }

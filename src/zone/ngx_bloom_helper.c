@@ -332,6 +332,11 @@ ngx_bloom_helper_zone(ngx_bloom_jobs_t *jobs)
         ngx_bloom_recent_turn(&sh->recent, sh->generation);
     }
 
+    if (jobs->zone->expire != 0) {
+        delay = ngx_bloom_ring_tick(jobs->zone, &jobs->ring);
+        next = ngx_min(next, delay);
+    }
+
     if (jobs->zone->state != NULL) {
         delay = ngx_bloom_maintenance_zone(jobs);
         next = ngx_min(next, delay);

@@ -9,6 +9,13 @@
 #include "ngx_bloom_adapt.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_remove.h"
+#include "ngx_bloom_ring.h"
+
+
+static void ngx_bloom_info_ring(ngx_bloom_zone_t *zone,
+    ngx_bloom_info_t *info);
+static uint64_t ngx_bloom_info_age(const ngx_bloom_info_t *info,
+    uint32_t slice);
 
 
 void
@@ -34,6 +41,10 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
                                                    info->part_bits_set);
         info->uploaded = sh->uploaded;
 
+        if (zone->expire != 0) {
+            ngx_bloom_ring_copy(zone, bank, &info->ring);
+        }
+
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
 
     } while (__atomic_load_n(&sh->generation, __ATOMIC_RELAXED)
@@ -44,6 +55,11 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
 
     info->max_items = bloom_image_capacity(&info->planned);
     info->promised_fpr = bloom_image_promised(&info->planned);
+
+    if (zone->expire != 0) {
+        ngx_bloom_info_ring(zone, info);
+    }
+
     info->instance = sh->instance;
     info->file = (zone->file.name.len != 0);
     info->size = zone->shm_zone->shm.size;
@@ -54,7 +70,10 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
     info->pending = zone->pending->count;
     info->lost_keys = zone->pending->lost_keys;
     info->lost_at = ngx_bloom_zone_damaged(sh, zone->pending)
-                    ? __atomic_load_n(&zone->pending->lost, __ATOMIC_RELAXED)
+                    ? ngx_bloom_zone_wall(__atomic_load_n(
+                                              &zone->pending->lost,
+                                              __ATOMIC_RELAXED),
+                                          ngx_bloom_zone_shift(zone))
                     : 0;
     info->removed = ngx_bloom_removed_count(zone, &info->removals);
     info->learned = ngx_bloom_adapt_count(zone, &info->learns);
@@ -104,4 +123,95 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
     } else if (ngx_bloom_zone_behind(zone)) {
         info->condition = NGX_BLOOM_BEHIND;
     }
+}
+
+
+/* Fills in what is different about a zone whose keys expire. */
+static void
+ngx_bloom_info_ring(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
+{
+    int64_t            shift;
+    uint32_t           i;
+    uint64_t           live, ready;
+    ngx_bloom_ring_t  *ring;
+
+    ring = &info->ring;
+    shift = ngx_bloom_zone_shift(zone);
+
+    info->expire = zone->expire;
+    info->slice = zone->expire / zone->slices;
+    info->slices = zone->slices;
+    info->slice_capacity = zone->slice_capacity;
+    info->clock_behind = ngx_max(shift, 0) / 1000;
+
+    if (info->generation == 0) {
+        ngx_memzero(ring, sizeof(ngx_bloom_ring_t));
+        return;
+    }
+
+    /* the number of slices may be any, as all that others write */
+
+    info->image.geometry.slices = ngx_min(info->image.geometry.slices,
+                                          BLOOM_RING_MAX);
+    info->image.created = ngx_bloom_zone_wall(info->image.created, shift);
+
+    ready = ngx_bloom_ring_ready(ring->turn);
+    live = ring->live & ~ready
+           & (((uint64_t) 1 << info->image.geometry.slices) - 1);
+
+    ring->live = live;
+    info->image.geometry.live = live;
+    info->live_slices = (ngx_uint_t) __builtin_popcountll(live);
+    info->ready_slices = (ngx_uint_t) __builtin_popcountll(ready);
+    info->max_items = ngx_max(info->image.capacity, zone->max_keys);
+    info->bits_set = 0;
+
+    for (i = 0; i < info->image.geometry.slices; i++) {
+        ring->opened[i] = ngx_bloom_zone_wall(ring->opened[i], shift);
+        ring->closed[i] = ngx_bloom_zone_wall(ring->closed[i], shift);
+
+        if (live >> i & 1) {
+            info->bits_set += info->part_bits_set[i];
+        }
+    }
+}
+
+
+ngx_uint_t
+ngx_bloom_info_slices(const ngx_bloom_info_t *info,
+    uint32_t slice[BLOOM_PARTS_MAX])
+{
+    uint32_t    i;
+    uint64_t    live, age;
+    ngx_uint_t  n, j;
+
+    for (n = 0, live = info->ring.live; live != 0; live &= live - 1, n++) {
+
+        i = (uint32_t) __builtin_ctzll(live);
+        age = ngx_bloom_info_age(info, i);
+
+        for (j = n; j > 0 && ngx_bloom_info_age(info, slice[j - 1]) > age; j--)
+        {
+            slice[j] = slice[j - 1];
+        }
+
+        slice[j] = i;
+    }
+
+    return n;
+}
+
+
+/* Returns a number that is greater for younger slices. */
+static uint64_t
+ngx_bloom_info_age(const ngx_bloom_info_t *info, uint32_t slice)
+{
+    if (ngx_bloom_ring_open(info->ring.turn) == slice) {
+        return UINT64_MAX;
+    }
+
+    /* a slice without a time was closed just now */
+
+    return info->ring.closed[slice] != 0 ? info->ring.closed[slice]
+                                         : UINT64_MAX - 1;
 }

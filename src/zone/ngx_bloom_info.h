@@ -22,10 +22,25 @@ typedef struct {
     ngx_uint_t           condition;      /* ngx_bloom_condition_e */
     bloom_image_t        image;          /* the image that serves */
     uint64_t             bits_set;       /* in the filter that serves */
-    uint64_t             part_bits_set[BLOOM_LAYERS_MAX + 1];
+    uint64_t             part_bits_set[BLOOM_PARTS_MAX];
     uint64_t             max_items;      /* that it has room for when all its
                                             layers are in use */
     double               promised_fpr;   /* up to that number */
+    uint64_t             expire;         /* how long a key lives, ms; 0: until
+                                            it is removed */
+    uint64_t             slice;          /* how long a slice is open, ms; this
+                                            and the next 5 are 0 unless keys
+                                            expire */
+    uint32_t             slices;         /* of a life */
+    uint64_t             slice_capacity; /* keys of a slice */
+    uint64_t             clock_behind;   /* by how many whole seconds the
+                                            zone's clock is behind the
+                                            system's */
+    ngx_bloom_ring_t     ring;           /* its times are those that the
+                                            system's clock has; `live` lacks
+                                            slices that are ready */
+    ngx_uint_t           live_slices;
+    ngx_uint_t           ready_slices;
     bloom_image_t        planned;        /* `image` with all these layers */
     ngx_uint_t           file;           /* 1: the zone has file= */
     ngx_uint_t           uploaded;       /* 1: an uploaded image serves */
@@ -69,6 +84,11 @@ typedef struct {
 /* Copies the status of a zone.  What it says about the image is taken from one
  * whole generation. */
 void ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info);
+
+/* Stores the numbers of the live slices, the oldest first and the open one
+ * last.  Returns how many they are; 0 if keys do not expire. */
+ngx_uint_t ngx_bloom_info_slices(const ngx_bloom_info_t *info,
+    uint32_t slice[BLOOM_PARTS_MAX]);
 
 
 #pragma GCC visibility pop

@@ -30,6 +30,7 @@
 #include "ngx_bloom_copy.h"
 #include "ngx_bloom_load.h"
 #include "ngx_bloom_restore.h"
+#include "ngx_bloom_ring.h"
 #include "ngx_bloom_save.h"
 #include "ngx_bloom_snapshot.h"
 #include "ngx_bloom_zone.h"
@@ -74,6 +75,7 @@ typedef struct {
                                             0: it does not */
 
     ngx_bloom_restore_t   restore;
+    ngx_bloom_ring_work_t ring;
 
     ngx_bloom_save_t      save;
     ngx_bloom_snapshot_t  snapshot;      /* the last one */

@@ -7,7 +7,9 @@
 
 #include "ngx_bloom_layers.h"
 #include "bloom_growth.h"
+#include "bloom_ring.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_ring.h"
 
 
 static uint32_t ngx_bloom_layers_wanted(const bloom_image_t *image,
@@ -85,6 +87,7 @@ ngx_bloom_layers_wanted(const bloom_image_t *image, uint64_t max_keys)
     layers = ngx_min(layers, BLOOM_LAYERS_MAX);
 
     return bloom_geometry_is_foreign(image->geometry.layout)
+           || image->geometry.slices != 0
            ? 0 : ngx_max(layers, image->geometry.layers);
 }
 
@@ -157,6 +160,11 @@ ngx_bloom_layers_plan(ngx_bloom_zone_t *zone, ngx_uint_t bank,
                      ngx_bloom_zone_grown(generation, image->geometry.layers),
                      __ATOMIC_SEQ_CST);
 
+    if (image->geometry.slices != 0) {
+        ngx_bloom_ring_plan(zone, bank, generation);
+        return;
+    }
+
     if (bloom_image_capacity(planned) < zone->max_keys) {
         ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, 0,
                       "bloom zone \"%V\" can grow to %uL keys only, and "
@@ -216,17 +224,22 @@ ngx_bloom_layers_image(ngx_bloom_zone_t *zone, ngx_uint_t bank,
                                      image->geometry.layers);
     image->geometry.layers = ngx_min(image->geometry.layers,
                                      BLOOM_LAYERS_MAX);
+
+    ngx_bloom_zone_follow(&image->geometry, &grown,
+                          image->geometry.slices != 0
+                          ? &zone->sh->bank[bank].ring : NULL,
+                          0, ngx_min(image->geometry.slices, BLOOM_PARTS_MAX));
 }
 
 
 uint64_t
 ngx_bloom_layers_bits_set(ngx_bloom_zone_t *zone, ngx_uint_t bank,
-    uint64_t bits_set[BLOOM_LAYERS_MAX + 1])
+    uint64_t bits_set[BLOOM_PARTS_MAX])
 {
     uint64_t    sum;
     ngx_uint_t  i;
 
-    for (sum = 0, i = 0; i <= BLOOM_LAYERS_MAX; i++) {
+    for (sum = 0, i = 0; i < BLOOM_PARTS_MAX; i++) {
         bits_set[i] = __atomic_load_n(&zone->sh->bank[bank].bits_set[i],
                                       __ATOMIC_RELAXED);
         sum += bits_set[i];
@@ -245,7 +258,12 @@ ngx_bloom_layers_put(ngx_bloom_zone_bits_t *bits, const bloom_hash_t *hash,
     uint64_t    bits_set, grown;
     ngx_uint_t  i;
 
-    ngx_bloom_zone_follow(bits->geometry, bits->grown, bits->generation,
+    if (bits->ring != NULL) {
+        ngx_bloom_ring_put(bits, hash, n, changed);
+        return;
+    }
+
+    ngx_bloom_zone_follow(bits->geometry, bits->grown, NULL, bits->generation,
                           bits->room);
 
     part = bits->geometry->layers;
@@ -280,11 +298,44 @@ ngx_bloom_layers_put(ngx_bloom_zone_bits_t *bits, const bloom_hash_t *hash,
 }
 
 
+uint64_t
+ngx_bloom_layers_items(const bloom_image_t *image,
+    const uint64_t bits_set[BLOOM_PARTS_MAX])
+{
+    return image->geometry.slices != 0
+           ? bloom_ring_items(&image->geometry, bits_set)
+           : bloom_growth_items(&image->geometry, bits_set);
+}
+
+
+double
+ngx_bloom_layers_fpr(const bloom_image_t *image,
+    const uint64_t bits_set[BLOOM_PARTS_MAX])
+{
+    uint32_t          i;
+    uint64_t          items[BLOOM_PARTS_MAX];
+    bloom_geometry_t  slice;
+
+    if (image->geometry.slices == 0) {
+        return bloom_image_fpr(image, ngx_bloom_layers_items(image, bits_set));
+    }
+
+    slice = bloom_geometry_part(&image->geometry, 0);
+
+    for (i = 0; i < BLOOM_PARTS_MAX; i++) {
+        items[i] = bloom_geometry_items(&slice, bits_set[i]);
+    }
+
+    return bloom_ring_fpr(&image->geometry, items);
+}
+
+
 ngx_uint_t
 ngx_bloom_layers_overfull(ngx_bloom_zone_t *zone, uint64_t *items)
 {
+    double              error;
     uint64_t            generation, capacity;
-    uint64_t            bits_set[BLOOM_LAYERS_MAX + 1];
+    uint64_t            bits_set[BLOOM_PARTS_MAX];
     ngx_uint_t          bank;
     bloom_image_t       image;
     ngx_bloom_shctx_t  *sh;
@@ -308,9 +359,17 @@ ngx_bloom_layers_overfull(ngx_bloom_zone_t *zone, uint64_t *items)
 
     } while (__atomic_load_n(&sh->generation, __ATOMIC_RELAXED) != generation);
 
-    *items = bloom_growth_items(&image.geometry, bits_set);
+    *items = ngx_bloom_layers_items(&image, bits_set);
 
-    return *items > capacity + (uint64_t) (3 * bloom_growth_items_error(
-                                                   &image.geometry, bits_set))
-           && bloom_image_fpr(&image, *items) > bloom_image_promised(&image);
+    if (image.geometry.slices != 0) {
+        capacity = ngx_max(capacity, zone->max_keys);
+        error = bloom_ring_items_error(&image.geometry, bits_set);
+
+    } else {
+        error = bloom_growth_items_error(&image.geometry, bits_set);
+    }
+
+    return *items > capacity + (uint64_t) (3 * error)
+           && ngx_bloom_layers_fpr(&image, bits_set)
+              > bloom_image_promised(&image);
 }

@@ -70,7 +70,15 @@ void ngx_bloom_layers_image(ngx_bloom_zone_t *zone, ngx_uint_t bank,
 
 /* Copies how many bits are set in each part of a bank.  Returns their sum. */
 uint64_t ngx_bloom_layers_bits_set(ngx_bloom_zone_t *zone, ngx_uint_t bank,
-    uint64_t bits_set[BLOOM_LAYERS_MAX + 1]);
+    uint64_t bits_set[BLOOM_PARTS_MAX]);
+
+/* Returns the estimated number of keys of a filter whose parts have so many bits
+ * set, and the false-positive rate that it has with them.  If keys expire, a key
+ * counts once in each live slice that has it. */
+uint64_t ngx_bloom_layers_items(const bloom_image_t *image,
+    const uint64_t bits_set[BLOOM_PARTS_MAX]);
+double ngx_bloom_layers_fpr(const bloom_image_t *image,
+    const uint64_t bits_set[BLOOM_PARTS_MAX]);
 
 /*
  * Adds n keys, NGX_BLOOM_ZONE_GROUP at most, whose lines have been requested
@@ -82,9 +90,10 @@ void ngx_bloom_layers_put(ngx_bloom_zone_bits_t *bits, const bloom_hash_t *hash,
 
 /*
  * Returns 1 if the filter that serves is over-full: its estimated number of
- * keys exceeds what it has room for by more than three standard errors of the
- * estimate, and its false-positive rate exceeds the promised one.  Stores the
- * estimate in *items, or 0 if nothing serves.
+ * keys exceeds what it has room for (if keys expire: what may be added within a
+ * life) by more than three standard errors of the estimate, and its
+ * false-positive rate exceeds the promised one.  Stores the estimate in *items,
+ * or 0 if nothing serves.
  */
 ngx_uint_t ngx_bloom_layers_overfull(ngx_bloom_zone_t *zone, uint64_t *items);
 

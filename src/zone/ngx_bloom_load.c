@@ -14,6 +14,7 @@
 #include "ngx_bloom_unprivileged.h"
 #include "ngx_bloom_memory.h"
 #include "ngx_bloom_pending.h"
+#include "ngx_bloom_ring.h"
 
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -416,7 +417,7 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
     size_t              len;
     uint64_t            chunk;
 #if (NGX_DEBUG)
-    uint64_t            bits_set[BLOOM_LAYERS_MAX + 1];
+    uint64_t            bits_set[BLOOM_PARTS_MAX];
 #endif
     ngx_bloom_shctx_t  *sh;
 
@@ -686,6 +687,10 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
         if (load->replay.reader.lost != 0) {
             ngx_bloom_control_lose(zone->pending, load->replay.reader.lost);
         }
+    }
+
+    if (load->replay.bits.ring != NULL) {
+        ngx_bloom_ring_replayed(&load->replay.bits);
     }
 
     if (ngx_bloom_pending_hold(zone, &load->replay.bits) != NGX_OK) {

@@ -9,6 +9,7 @@
 #include "ngx_bloom_layers.h"
 #include "ngx_bloom_guard.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_ring.h"
 
 
 /* ", as of 2026-01-01 00:00:00 UTC" */
@@ -24,10 +25,17 @@
 #define NGX_BLOOM_LOG_FEWER     10
 #define NGX_BLOOM_LOG_MORE      2
 
+/* A slice is late if it is due for this part of a slice's time: a short delay is
+ * usual, since slices are cleared in pieces. */
+#define NGX_BLOOM_LOG_LATE      4
+
 
 static void ngx_bloom_log_change(ngx_bloom_load_t *load, ngx_log_t *log);
 static bloom_image_t *ngx_bloom_log_previous(ngx_bloom_load_t *load);
 static void ngx_bloom_log_full(ngx_bloom_zone_t *zone, uint64_t *bits_set);
+static const char *ngx_bloom_log_remedy(ngx_bloom_zone_t *zone,
+    const bloom_image_t *image, uint64_t items);
+static void ngx_bloom_log_late(ngx_bloom_zone_t *zone);
 static void ngx_bloom_log_percent(u_char *buf, double rate);
 static void ngx_bloom_log_stale(ngx_bloom_zone_t *zone);
 static u_char *ngx_bloom_log_as_of(u_char *p, bloom_image_t *image);
@@ -168,6 +176,7 @@ ngx_bloom_log_warnings(ngx_bloom_zone_t *zone, uint64_t *bits_set)
     }
 
     ngx_bloom_log_full(zone, bits_set);
+    ngx_bloom_log_late(zone);
     ngx_bloom_log_stale(zone);
 }
 
@@ -179,7 +188,7 @@ ngx_bloom_log_full(ngx_bloom_zone_t *zone, uint64_t *bits_set)
     u_char              now[NGX_BLOOM_LOG_RATE_LEN];
     u_char              meant[NGX_BLOOM_LOG_RATE_LEN];
     uint64_t            set, items, generation, capacity;
-    uint64_t            parts[BLOOM_LAYERS_MAX + 1];
+    uint64_t            parts[BLOOM_PARTS_MAX];
     ngx_uint_t          bank, level;
     bloom_image_t       image;
     ngx_bloom_shctx_t  *sh;
@@ -197,13 +206,22 @@ ngx_bloom_log_full(ngx_bloom_zone_t *zone, uint64_t *bits_set)
     *bits_set = set;
 
     if (!ngx_bloom_layers_overfull(zone, &items)) {
+
+        if (zone->expire != 0) {
+            sh->full = 0;                /* the next time is another one */
+        }
+
         return;
     }
 
     capacity = bloom_image_capacity(&sh->bank[bank].image);
     ngx_bloom_layers_image(zone, bank, &image);
 
-    fpr = bloom_image_fpr(&image, items);
+    if (zone->expire != 0) {
+        capacity = ngx_max(capacity, zone->max_keys);
+    }
+
+    fpr = ngx_bloom_layers_fpr(&image, parts);
     times = fpr / bloom_image_promised(&image);
 
     for (level = 0; level < NGX_BLOOM_LOG_LEVELS; level++) {
@@ -224,14 +242,71 @@ ngx_bloom_log_full(ngx_bloom_zone_t *zone, uint64_t *bits_set)
     ngx_bloom_log_percent(meant, bloom_image_promised(&image));
 
     ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
-                  "bloom zone \"%V\" has about %uL keys and was made for %uL: "
-                  "its false-positive rate is about %s, %.1f times the %s that "
-                  "it was made for; %s %uL", &zone->name, items,
+                  "bloom zone \"%V\" has about %uL keys%s and was made for "
+                  "%uL: its false-positive rate is about %s, %.1f times the %s "
+                  "that it was made for; %s %uL", &zone->name, items,
+                  zone->expire != 0 ? " that have not expired" : "",
                   capacity, now, times, meant,
-                  zone->max_keys != 0 ? "raise its \"max_keys\" above"
-                  : zone->file.name.len != 0 || sh->uploaded
-                  ? "build its next image with \"-n\" greater than"
-                  : "raise its \"capacity\" above", items);
+                  ngx_bloom_log_remedy(zone, &image, items), items);
+}
+
+
+/* Returns what to do about so many keys: a phrase that their number follows. */
+static const char *
+ngx_bloom_log_remedy(ngx_bloom_zone_t *zone, const bloom_image_t *image,
+    uint64_t items)
+{
+    if (zone->max_keys != 0
+        && (zone->expire == 0
+            || items < bloom_ring_max_keys(image->capacity, zone->slices)))
+    {
+        return "raise its \"max_keys\" above";
+    }
+
+    return zone->file.name.len != 0 || zone->sh->uploaded
+           ? "build its next image with \"-n\" greater than"
+           : "raise its \"capacity\" above";
+}
+
+
+static void
+ngx_bloom_log_late(ngx_bloom_zone_t *zone)
+{
+    uint64_t            late;
+    ngx_bloom_shctx_t  *sh;
+
+    if (zone->expire == 0) {
+        return;
+    }
+
+    sh = zone->sh;
+    late = ngx_bloom_ring_late(zone);
+
+    if (sh->late == sh->generation) {
+
+        if (late == 0) {
+            sh->late = 0;
+
+            ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
+                          "bloom zone \"%V\" opens slices in time again",
+                          &zone->name);
+        }
+
+        return;
+    }
+
+    if (late < zone->expire / zone->slices / NGX_BLOOM_LOG_LATE) {
+        return;
+    }
+
+    sh->late = sh->generation;
+
+    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                  "bloom zone \"%V\" has had to open another slice for %uL s, "
+                  "and none is ready: its keys live longer than \"expire\" and "
+                  "a slice, and its false-positive rate rises; if this lasts, "
+                  "raise its \"max_keys\", which gives it more slices",
+                  &zone->name, late / 1000);
 }
 
 

@@ -8,6 +8,7 @@
 
 #include "ngx_bloom_lookup.h"
 #include "ngx_bloom_parts.h"
+#include "ngx_bloom_ring.h"
 #include "bloom_bits.h"
 
 
@@ -18,7 +19,6 @@
 
 static ngx_inline ngx_int_t ngx_bloom_lookup_begin(ngx_bloom_zone_t *zone,
     ngx_uint_t *behind);
-static ngx_inline ngx_int_t ngx_bloom_lookup_end(ngx_bloom_zone_t *zone);
 static ngx_inline ngx_uint_t ngx_bloom_lookup_answer(int present,
     ngx_uint_t behind);
 static ngx_int_t ngx_bloom_lookup_except(ngx_bloom_zone_t *zone,
@@ -95,25 +95,6 @@ ngx_bloom_lookup_begin(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
 }
 
 
-/*
- * Ends a lookup.  Returns NGX_OK; NGX_AGAIN to start again, because the
- * generation has changed; NGX_DECLINED if the image is too old.
- */
-static ngx_inline ngx_int_t
-ngx_bloom_lookup_end(ngx_bloom_zone_t *zone)
-{
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
-
-    if (__atomic_load_n(&zone->sh->generation, __ATOMIC_RELAXED)
-        != zone->generation)
-    {
-        return NGX_AGAIN;
-    }
-
-    return ngx_time() < zone->stale ? NGX_OK : NGX_DECLINED;
-}
-
-
 /* Returns the answer for a tested key.  If the zone is behind, it may not have
  * applied a key that it does not find. */
 static ngx_inline ngx_uint_t
@@ -128,7 +109,7 @@ ngx_bloom_lookup_answer(int present, ngx_uint_t behind)
 
 
 /* These two return the answer for a key that the bits have, or what
- * ngx_bloom_lookup_end() returns, once the exceptions are read.  They are not
+ * ngx_bloom_zone_end() returns, once the exceptions are read.  They are not
  * inline: absent keys would pay for their registers.  For one expression. */
 static ngx_int_t __attribute__((noinline))
 ngx_bloom_lookup_except(ngx_bloom_zone_t *zone, const ngx_str_t *key,
@@ -139,7 +120,7 @@ ngx_bloom_lookup_except(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 
     present = !bloom_exceptions_has(&zone->exceptions, key->data, key->len);
 
-    rc = ngx_bloom_lookup_end(zone);
+    rc = ngx_bloom_zone_end(zone);
 
     return rc == NGX_OK ? (ngx_int_t) ngx_bloom_lookup_answer(present, behind)
                         : rc;
@@ -166,7 +147,7 @@ ngx_bloom_lookup_any_except(ngx_bloom_zone_t *zone, ngx_uint_t behind)
         }
     }
 
-    rc = ngx_bloom_lookup_end(zone);
+    rc = ngx_bloom_zone_end(zone);
 
     return rc == NGX_OK
            ? (ngx_int_t) ngx_bloom_lookup_answer(present != 0, behind) : rc;
@@ -210,7 +191,7 @@ ngx_bloom_lookup_key(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
             break;
         }
 
-        if (zone->form != BLOOM_FORM_RAW) {
+        if (!zone->raw) {
             rc = ngx_bloom_lookup_form(zone, key, exact, behind, pool);
 
             if (rc >= 0) {
@@ -221,7 +202,7 @@ ngx_bloom_lookup_key(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
             hash = bloom_hash(&zone->hasher, key->data, key->len);
             present = bloom_layout_test(&zone->geometry, zone->words, hash);
 
-            rc = ngx_bloom_lookup_end(zone);
+            rc = ngx_bloom_zone_end_image(zone);
 
             if (rc == NGX_OK) {
 
@@ -247,9 +228,10 @@ ngx_bloom_lookup_key(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
 
 
 /*
- * Looks up a key in a form other than raw, and ends the lookup.  Returns the
- * answer; NGX_AGAIN to start again; NGX_DECLINED if the image is too old or
- * memory is short.  Not inline, as raw keys would pay for its registers.
+ * Looks up a key in a form other than raw, or one that expires, and ends the
+ * lookup.  Returns the answer; NGX_AGAIN to start again; NGX_DECLINED if the
+ * image is too old or memory is short.  Not inline, as raw keys would pay for
+ * its registers.
  */
 static ngx_int_t __attribute__((noinline))
 ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
@@ -266,7 +248,7 @@ ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
         return NGX_DECLINED;
     }
 
-    present = (zone->form == BLOOM_FORM_LOWER)
+    present = (zone->form <= BLOOM_FORM_LOWER)
               ? ngx_bloom_lookup_one(zone, &canonical, key, buf)
               : ngx_bloom_lookup_any(zone, &canonical, key, exact, buf);
 
@@ -274,15 +256,21 @@ ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
         return NGX_BLOOM_INVALID;
     }
 
-    rc = ngx_bloom_lookup_end(zone);
+    rc = ngx_bloom_zone_end_image(zone);
 
-    if (rc == NGX_AGAIN) {
-        return NGX_AGAIN;
+    if (rc == NGX_DECLINED) {
+        rc = ngx_bloom_zone_ended(zone);
+
+        if (rc == NGX_DECLINED) {
+            (void) ngx_bloom_lookup_keep(key, &canonical, pool);
+        }
     }
 
-    if (ngx_bloom_lookup_keep(key, &canonical, pool) != NGX_OK
-        || rc == NGX_DECLINED)
-    {
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (ngx_bloom_lookup_keep(key, &canonical, pool) != NGX_OK) {
         return NGX_DECLINED;
     }
 
@@ -290,7 +278,7 @@ ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
         return ngx_bloom_lookup_answer(present, behind);
     }
 
-    return zone->form == BLOOM_FORM_LOWER
+    return zone->form <= BLOOM_FORM_LOWER
            ? ngx_bloom_lookup_except(zone, key, behind)
            : ngx_bloom_lookup_any_except(zone, behind);
 }
@@ -513,7 +501,7 @@ ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
         present = bloom_layout_test(&zone->geometry, zone->words,
                                     prefetch->hash);
 
-        if (ngx_bloom_lookup_end(zone) == NGX_OK) {
+        if (ngx_bloom_zone_end(zone) == NGX_OK) {
             *key = prefetch->key;
             ngx_bloom_lookup_found.expression = 0;
 
@@ -567,7 +555,7 @@ ngx_bloom_lookup_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 
         ngx_bloom_lookup_list(zone, key, n, 0, answer, buf);
 
-        rc = ngx_bloom_lookup_end(zone);
+        rc = ngx_bloom_zone_end(zone);
 
         if (rc == NGX_AGAIN) {
             continue;
@@ -635,7 +623,7 @@ ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
             }
         } while (n == BLOOM_BATCH);
 
-        rc = ngx_bloom_lookup_end(zone);
+        rc = ngx_bloom_zone_end(zone);
 
         if (rc == NGX_AGAIN) {
             continue;
@@ -824,7 +812,6 @@ ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
     bloom_hash_t   hash[BLOOM_FORM_EXPRESSIONS];
 
     for (i = 0; i < NGX_BLOOM_LOOKUP_ATTEMPTS; i++) {
-
         ngx_memzero(lookup, sizeof(ngx_bloom_lookup_t));
 
         rc = ngx_bloom_lookup_begin(zone, &behind);
@@ -853,6 +840,7 @@ ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
             lookup->keys.n = 0;
 
         } else {
+            ngx_bloom_ring_follow(zone);
             lookup->k = bloom_layout_bits(&zone->geometry, hash[0],
                                           lookup->bits);
 
@@ -873,7 +861,7 @@ ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
             }
         }
 
-        rc = ngx_bloom_lookup_end(zone);
+        rc = ngx_bloom_zone_end(zone);
 
         if (rc == NGX_AGAIN) {
             continue;

@@ -140,7 +140,9 @@ typedef struct {
     uint32_t            k;               /* number of bits per key */
     uint64_t            bits[BLOOM_K_MAX];   /* places of the bits of the
                                                 canonical key,
-                                                keys.expression[0] */
+                                                keys.expression[0]; if keys
+                                                expire, those in the slice
+                                                that is open */
     u_char              set[BLOOM_K_MAX];    /* 1: that bit is set */
 } ngx_bloom_lookup_t;
 

@@ -98,7 +98,7 @@ ngx_bloom_pending_lose(ngx_bloom_zone_t *zone, ngx_uint_t locked)
 
     (void) __atomic_fetch_add(&zone->pending->lost_keys, 1, __ATOMIC_RELAXED);
 
-    now = ngx_bloom_time();
+    now = ngx_bloom_zone_time(zone);
     state = zone->state;
     others = 0;
 

@@ -68,6 +68,19 @@ ngx_bloom_reload_differs(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
         return 1;
     }
 
+    /* a zone with a journal has another clock */
+
+    if (zone->expire != 0
+        && (old->state != NULL) != (zone->state_path.len != 0 && zone->journal
+                                    && zone->state_wanted))
+    {
+        return 1;
+    }
+
+    if (zone->expire != old->expire || zone->slices != old->slices) {
+        return 1;
+    }
+
     /* the size of the memory may be equal, and the room for keys is not */
 
     return zone->removals != old->removals || zone->max_keys != old->max_keys;
@@ -191,6 +204,8 @@ ngx_bloom_reload_inherit(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
         return NGX_ERROR;
     }
 
+    zone->state->expire = zone->expire;
+
     return NGX_OK;
 }
 
@@ -236,7 +251,7 @@ ngx_bloom_reload_join_child(void *data, ngx_bloom_answer_t *answer)
 {
     ngx_bloom_zone_t *zone = data;
 
-    uint64_t             bits_set[BLOOM_LAYERS_MAX + 1];
+    uint64_t             bits_set[BLOOM_PARTS_MAX];
     ngx_uint_t           bank;
     ngx_bloom_load_t     load;
     ngx_bloom_shctx_t   *sh;

@@ -251,7 +251,7 @@ ngx_bloom_remove_in_memory(ngx_bloom_add_batch_t *batch, ngx_uint_t *left)
 
     if (generation != 0) {
         *left = ngx_bloom_remove_fit(batch, &bits);
-        ngx_bloom_remove_put(batch, &bits, ngx_bloom_time(), 0);
+        ngx_bloom_remove_put(batch, &bits, ngx_bloom_zone_time(batch->zone), 0);
     }
 
     ngx_bloom_unlock(&sh->exceptions);

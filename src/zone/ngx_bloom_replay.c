@@ -10,6 +10,7 @@
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal_survey.h"
 #include "ngx_bloom_replace.h"
+#include "ngx_bloom_ring.h"
 #include "ngx_bloom_set.h"
 
 #include <sys/random.h>
@@ -68,7 +69,7 @@ ngx_bloom_replay_begin(ngx_bloom_replay_t *replay, ngx_bloom_zone_t *zone)
     ngx_memzero(replay, sizeof(ngx_bloom_replay_t));
 
     replay->zone = zone;
-    replay->now = ngx_bloom_time();
+    replay->now = ngx_bloom_zone_time(zone);
     replay->judging = 1;
 }
 
@@ -331,6 +332,12 @@ ngx_bloom_replay_judge(ngx_bloom_replay_t *replay,
     newest = replay->reader.newest;
     position = replay->reader.position;
 
+    if (replay->zone->expire != 0
+        && ngx_max(record->time, newest) < replay->cut)
+    {
+        return NGX_OK;                   /* its keys have expired */
+    }
+
     if (record->type != BLOOM_RECORD_REMOVE
         && bloom_exceptions_count(&replay->bits.exceptions) == 0
         && bloom_exceptions_count(&replay->covered) == 0)
@@ -581,12 +588,24 @@ ngx_bloom_replay_put(ngx_bloom_replay_t *replay,
 static void
 ngx_bloom_replay_set(ngx_bloom_replay_t *replay, const bloom_record_t *record)
 {
+    uint64_t               time, now;
     ngx_bloom_set_tally_t  tally;
 
     if (record->type != BLOOM_RECORD_ADD
         || ngx_max(record->time, replay->reader.newest) < replay->cut)
     {
         return;
+    }
+
+    if (replay->bits.ring != NULL) {
+
+        /* a time that is wrong must not keep a slice for ever; after a reboot
+         * the clock may be behind the last records */
+
+        now = ngx_bloom_zone_time(replay->zone) + NGX_BLOOM_CLOCKS_DIFFER;
+        time = ngx_max(record->time, replay->reader.newest);
+
+        ngx_bloom_ring_reach(&replay->bits, ngx_min(time, now));
     }
 
     ngx_bloom_set_keys(&replay->bits, record->keys, record->end, &tally);

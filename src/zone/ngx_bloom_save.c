@@ -66,7 +66,7 @@ ngx_bloom_save_due(ngx_bloom_zone_t *zone)
 
     sh = zone->sh;
 
-    if (sh->generation == 0) {
+    if (sh->generation == 0 || zone->expire != 0) {
         return 0;
     }
 
@@ -98,6 +98,12 @@ ngx_bloom_save_prepare(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone)
     if (zone->sh->generation == 0) {
         save->error = "cannot be used for a copy: the zone is not loaded; "
                       "load an image";
+        return NGX_ERROR;
+    }
+
+    if (zone->expire != 0) {
+        save->error = "has all keys of the zone until they expire: no image "
+                      "and no checkpoint is written of it";
         return NGX_ERROR;
     }
 
@@ -139,7 +145,7 @@ ngx_int_t
 ngx_bloom_save_begin(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
     ngx_bloom_task_e kind)
 {
-    uint64_t            bits_set[BLOOM_LAYERS_MAX + 1];
+    uint64_t            bits_set[BLOOM_PARTS_MAX];
     ngx_uint_t          bank;
     bloom_image_t      *image;
     ngx_bloom_shctx_t  *sh;

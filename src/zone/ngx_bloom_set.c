@@ -7,12 +7,14 @@
 #include "ngx_bloom_set.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_layers.h"
+#include "ngx_bloom_ring.h"
 
 
 void
 ngx_bloom_set_keys(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
     const uint8_t *end, ngx_bloom_set_tally_t *tally)
 {
+    uint64_t             live;
     ngx_uint_t           i, n, read, most, some;
     bloom_key_t          key[NGX_BLOOM_ZONE_GROUP];
     bloom_hash_t         hash[NGX_BLOOM_ZONE_GROUP];
@@ -25,6 +27,10 @@ ngx_bloom_set_keys(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
     record.end = end;
 
     ngx_memzero(tally, sizeof(ngx_bloom_set_tally_t));
+
+    if (bits->ring != NULL) {
+        tally->begun = ngx_bloom_clock_now(bits->clock);
+    }
 
     exceptions = &bits->exceptions;
     some = (bloom_exceptions_count(exceptions) != 0);
@@ -56,11 +62,21 @@ ngx_bloom_set_keys(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
             hash[n++] = bloom_hash(bits->hasher, key[i].data, key[i].len);
         }
 
-        /* request all lines with nothing in between, so that most overlap */
+        /* request all lines with nothing in between, so that most overlap; a
+         * load of a ring does not ask which other slices have a key */
+
+        live = bits->geometry->live;
+
+        if (bits->time != 0) {
+            bits->geometry->live = (uint64_t) 1 << bits->geometry->open;
+        }
 
         for (i = 0; i < n; i++) {
             bloom_layout_prefetch(bits->geometry, bits->words, hash[i]);
+            bloom_layout_prefetch_add(bits->geometry, bits->words, hash[i]);
         }
+
+        bits->geometry->live = live;
 
         ngx_bloom_layers_put(bits, hash, n, changed);
 
@@ -77,4 +93,21 @@ ngx_bloom_set_keys(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
 
         tally->keys += n;
     } while (read == most);
+}
+
+
+ngx_int_t
+ngx_bloom_set_keep(ngx_bloom_zone_t *zone, const ngx_bloom_set_tally_t *tally)
+{
+    ngx_bloom_zone_bits_t  bits;
+
+    if (tally->begun == 0 || ngx_bloom_zone_serving(zone, &bits) == 0
+        || bits.ring == NULL)
+    {
+        return NGX_OK;
+    }
+
+    ngx_bloom_fault("keep");
+
+    return ngx_bloom_ring_keep(&bits, tally->begun);
 }

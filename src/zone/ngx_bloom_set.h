@@ -21,6 +21,8 @@ typedef struct {
     uint64_t                 added;      /* of these, absent keys: they changed
                                             a bit, or are exceptions */
     uint64_t                 excepted;   /* of these, exceptions */
+    uint64_t                 begun;      /* when it began, as the zone's clock
+                                            has it; 0: keys do not expire */
 } ngx_bloom_set_tally_t;
 
 /*
@@ -30,6 +32,14 @@ typedef struct {
  */
 void ngx_bloom_set_keys(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
     const uint8_t *end, ngx_bloom_set_tally_t *tally);
+
+/*
+ * Ensures that the keys that were set live long enough, counted from now, in
+ * the generation that serves.  Returns NGX_OK, or NGX_AGAIN if they must be set
+ * again.
+ */
+ngx_int_t ngx_bloom_set_keep(ngx_bloom_zone_t *zone,
+    const ngx_bloom_set_tally_t *tally);
 
 
 #pragma GCC visibility pop

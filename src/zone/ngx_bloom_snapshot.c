@@ -97,7 +97,7 @@ ngx_bloom_snapshot_holds(ngx_bloom_snapshot_t *snapshot,
 static uint64_t
 ngx_bloom_snapshot_bits(ngx_bloom_zone_t *zone)
 {
-    uint64_t  bits_set[BLOOM_LAYERS_MAX + 1];
+    uint64_t  bits_set[BLOOM_PARTS_MAX];
 
     return ngx_bloom_layers_bits_set(zone, zone->sh->generation & 1, bits_set);
 }

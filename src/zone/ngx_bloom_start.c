@@ -438,6 +438,10 @@ ngx_bloom_start_fill(ngx_bloom_zone_t *zone, ngx_bloom_start_e what)
     load.zone = zone;
     load.file.fd = NGX_INVALID_FILE;
 
+    if (zone->state == NULL && zone->expire != 0) {
+        ngx_bloom_clock_start(zone->clock, 0);
+    }
+
     if (what == NGX_BLOOM_START_WHOLE) {
         rc = ngx_bloom_base_load(zone, &load);
 

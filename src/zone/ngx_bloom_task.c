@@ -15,6 +15,7 @@
 #define NGX_BLOOM_TASK_PATIENCE  60000
 
 
+static const char *ngx_bloom_task_expires(ngx_bloom_task_e kind);
 static ngx_int_t ngx_bloom_task_find(ngx_bloom_zone_t *zone,
     ngx_bloom_task_e kind, uint64_t ticket, ngx_bloom_result_t *result);
 
@@ -24,6 +25,28 @@ ngx_bloom_task_unserved(ngx_bloom_shctx_t *sh, ngx_bloom_task_e kind)
 {
     return __atomic_load_n(&sh->task[kind].asked, __ATOMIC_RELAXED)
            != __atomic_load_n(&sh->task[kind].served, __ATOMIC_RELAXED);
+}
+
+
+/* Says why a zone whose keys expire has no such task, and what to do. */
+static const char *
+ngx_bloom_task_expires(ngx_bloom_task_e kind)
+{
+    switch (kind) {
+
+    case NGX_BLOOM_TASK_UPLOAD:
+        return "its keys expire, and those of an image do not; send the keys "
+               "by POST keys, or upload the image to a zone without "
+               "\"expire=\"";
+
+    case NGX_BLOOM_TASK_CHECKPOINT:
+        return "its keys expire, so it has no checkpoints; its journal has "
+               "only keys that live, and the next start replays it";
+
+    default: /* a snapshot */
+        return "its keys expire, and an image does not say when; to keep the "
+               "keys, keep its state directory";
+    }
 }
 
 
@@ -46,6 +69,11 @@ ngx_bloom_task_impossible(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind)
         return NULL;
 
     default: /* an upload, a checkpoint, a snapshot */
+
+        if (zone->expire != 0) {
+            return ngx_bloom_task_expires(kind);
+        }
+
         return zone->state != NULL
                ? NULL : "the zone has no state directory: set "
                         "bloom_state_path, and remove \"journal=off\"";

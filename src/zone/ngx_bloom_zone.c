@@ -25,6 +25,11 @@ typedef const char *(*ngx_bloom_zone_convert_pt)(uint32_t form,
 
 static const char *ngx_bloom_zone_convert(ngx_bloom_zone_convert_pt convert,
     uint32_t form, bloom_key_t *key);
+static uint32_t ngx_bloom_zone_bound(bloom_geometry_t *geometry);
+static ngx_bloom_ring_t *ngx_bloom_zone_ring(ngx_bloom_zone_t *zone,
+    ngx_uint_t bank, const bloom_geometry_t *geometry);
+static void ngx_bloom_zone_bits_ring(ngx_bloom_zone_t *zone,
+    ngx_bloom_zone_bits_t *bits, ngx_bloom_ring_t *ring);
 static void ngx_bloom_zone_drop(ngx_bloom_zone_bits_t *bits,
     bloom_record_t *record, uint64_t before);
 static uint64_t ngx_bloom_zone_pages(uint64_t bytes);
@@ -67,6 +72,63 @@ ngx_bloom_zone_convert(ngx_bloom_zone_convert_pt convert, uint32_t form,
 }
 
 
+/* Returns how many layers or slices a geometry from shared memory has, and
+ * bounds both: the workers' user may have written there. */
+static uint32_t
+ngx_bloom_zone_bound(bloom_geometry_t *geometry)
+{
+    geometry->layers = ngx_min(geometry->layers, BLOOM_LAYERS_MAX);
+    geometry->slices = ngx_min(geometry->slices, BLOOM_PARTS_MAX);
+
+    return geometry->slices != 0 ? geometry->slices : geometry->layers;
+}
+
+
+/* Returns the ring of a bank, or NULL if it has none. */
+static ngx_bloom_ring_t *
+ngx_bloom_zone_ring(ngx_bloom_zone_t *zone, ngx_uint_t bank,
+    const bloom_geometry_t *geometry)
+{
+    return geometry->slices != 0 && zone->expire != 0
+           ? &zone->sh->bank[bank].ring : NULL;
+}
+
+
+static void
+ngx_bloom_zone_bits_ring(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
+    ngx_bloom_ring_t *ring)
+{
+    bits->ring = ring;
+    bits->expire = zone->expire;
+    bits->slice = zone->slices != 0 ? zone->expire / zone->slices : 0;
+    bits->slice_capacity = zone->slice_capacity;
+    bits->clock = zone->clock;
+    bits->time = 0;
+}
+
+
+uint64_t
+ngx_bloom_zone_time(ngx_bloom_zone_t *zone)
+{
+    uint64_t  now;
+
+    now = zone->expire != 0 ? ngx_bloom_clock_now(zone->clock) : 0;
+
+    return now != 0 ? now : ngx_bloom_time();
+}
+
+
+int64_t
+ngx_bloom_zone_shift(ngx_bloom_zone_t *zone)
+{
+    uint64_t  now;
+
+    now = zone->expire != 0 ? ngx_bloom_clock_now(zone->clock) : 0;
+
+    return now != 0 ? (int64_t) (ngx_bloom_time() - now) : 0;
+}
+
+
 ngx_int_t
 ngx_bloom_zone_refresh(ngx_bloom_zone_t *zone, uint64_t generation)
 {
@@ -77,10 +139,10 @@ ngx_bloom_zone_refresh(ngx_bloom_zone_t *zone, uint64_t generation)
     zone->generation = 0;
     zone->form = zone->sh->bank[bank].image.key_form;
     zone->geometry = zone->sh->bank[bank].image.geometry;
-    zone->room = ngx_min(zone->geometry.layers, BLOOM_LAYERS_MAX);
-    zone->geometry.layers = zone->room;
+    zone->room = ngx_bloom_zone_bound(&zone->geometry);
     zone->capacity = zone->sh->bank[bank].image.capacity;
     zone->grown = &zone->sh->bank[bank].grown;
+    zone->ring = ngx_bloom_zone_ring(zone, bank, &zone->geometry);
     zone->hasher = zone->sh->bank[bank].image.hasher;
     zone->words = (uint64_t *) ngx_bloom_zone_bank(zone, bank);
     ngx_bloom_zone_exceptions(zone, bank, &zone->exceptions);
@@ -91,7 +153,14 @@ ngx_bloom_zone_refresh(ngx_bloom_zone_t *zone, uint64_t generation)
                       + zone->max_age;
     }
 
-    ngx_bloom_zone_follow(&zone->geometry, zone->grown, generation, zone->room);
+    zone->raw = (zone->form == BLOOM_FORM_RAW && zone->ring == NULL);
+
+    if (zone->ring != NULL) {
+        zone->stale = 0;
+    }
+
+    ngx_bloom_zone_follow(&zone->geometry, zone->grown, zone->ring, generation,
+                          zone->room);
 
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
 
@@ -110,8 +179,28 @@ ngx_bloom_zone_refresh(ngx_bloom_zone_t *zone, uint64_t generation)
 void
 ngx_bloom_zone_follow_room(ngx_bloom_zone_t *zone)
 {
-    ngx_bloom_zone_follow(&zone->geometry, zone->grown, zone->generation,
-                          zone->room);
+    if (zone->ring != NULL) {
+        zone->drops = __atomic_load_n(&zone->ring->drops, __ATOMIC_ACQUIRE);
+    }
+
+    ngx_bloom_zone_follow(&zone->geometry, zone->grown, zone->ring,
+                          zone->generation, zone->room);
+
+    if (zone->ring != NULL) {
+        ngx_bloom_fault("followed");
+    }
+}
+
+
+ngx_int_t
+ngx_bloom_zone_ended(ngx_bloom_zone_t *zone)
+{
+    if (zone->ring == NULL) {
+        return NGX_DECLINED;
+    }
+
+    return __atomic_load_n(&zone->ring->drops, __ATOMIC_RELAXED) == zone->drops
+           ? NGX_OK : NGX_AGAIN;
 }
 
 
@@ -146,8 +235,7 @@ ngx_bloom_zone_bits(ngx_bloom_zone_t *zone, ngx_uint_t bank,
 
     bits->form = image->key_form;
     bits->geometry = &zone->idle;
-    bits->room = ngx_min(zone->idle.layers, BLOOM_LAYERS_MAX);
-    bits->geometry->layers = bits->room;
+    bits->room = ngx_bloom_zone_bound(&zone->idle);
     bits->capacity = image->capacity;
     bits->generation = generation + 1;
     bits->hasher = &image->hasher;
@@ -156,9 +244,11 @@ ngx_bloom_zone_bits(ngx_bloom_zone_t *zone, ngx_uint_t bank,
     bits->bits_set = zone->sh->bank[bank].bits_set;
     bits->recent = NULL;
     ngx_bloom_zone_exceptions(zone, bank, &bits->exceptions);
+    ngx_bloom_zone_bits_ring(zone, bits,
+                             ngx_bloom_zone_ring(zone, bank, &zone->idle));
 
-    ngx_bloom_zone_follow(bits->geometry, bits->grown, bits->generation,
-                          bits->room);
+    ngx_bloom_zone_follow(bits->geometry, bits->grown, bits->ring,
+                          bits->generation, bits->room);
 }
 
 
@@ -189,8 +279,10 @@ ngx_bloom_zone_serving(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits)
     bits->grown = &zone->sh->bank[generation & 1].grown;
     bits->bits_set = zone->sh->bank[generation & 1].bits_set;
     bits->recent = ngx_bloom_zone_recent(zone);
+    ngx_bloom_zone_bits_ring(zone, bits, zone->ring);
 
-    ngx_bloom_zone_follow(bits->geometry, bits->grown, generation, bits->room);
+    ngx_bloom_zone_follow(bits->geometry, bits->grown, bits->ring, generation,
+                          bits->room);
 
     return generation;
 }
@@ -514,7 +606,7 @@ ngx_bloom_zone_empty(ngx_bloom_zone_t *zone, bloom_image_t *image)
         return NGX_ERROR;
     }
 
-    image->created = ngx_bloom_time();
+    image->created = ngx_bloom_zone_time(zone);
 
     return NGX_OK;
 }
@@ -563,6 +655,7 @@ ngx_bloom_zone_attach(ngx_bloom_zone_t *zone)
 
     zone->sh = (ngx_bloom_shctx_t *) (shm->addr + offset);
     zone->pending = &zone->sh->pending;
+    zone->clock = &zone->sh->clock;
 
     offset += ngx_align(sizeof(ngx_bloom_shctx_t), ngx_pagesize);
 
@@ -593,8 +686,10 @@ ngx_bloom_zone_attach_state(ngx_bloom_zone_t *zone)
     if (ngx_bloom_state_attach(state, &failure) == NGX_OK) {
         zone->required = &state->control->instance[state->instance].required;
         zone->pending = &state->control->pending;
+        zone->clock = &state->control->clock;
 
         state->removes = zone->removes;
+        state->expire = zone->expire;
 
         __atomic_store_n(&state->control->instance[state->instance].removals,
                          zone->removals + 1, __ATOMIC_SEQ_CST);

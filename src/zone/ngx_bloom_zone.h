@@ -138,6 +138,26 @@ typedef struct {
 } ngx_bloom_guards_t;
 
 
+/* The slices of a bank, if keys expire: ngx_bloom_ring.h.  Bit i of a bitmap
+ * belongs to slice i.  All fields are atomic. */
+typedef struct {
+    uint64_t             turn;           /* which slice is open, and which ones
+                                            are ready */
+    uint64_t             live;           /* bitmap: lookups test them */
+    uint64_t             full;           /* bitmap of the live ones that were
+                                            closed because they were full */
+    uint64_t             final;          /* bitmap of those whose time in
+                                            `closed` has been reached when they
+                                            were closed for sure; set by the
+                                            helper, and by a load */
+    uint64_t             drops;          /* raised before a slice is cleared */
+    uint64_t             opened[BLOOM_PARTS_MAX];    /* time of its first key;
+                                            0: it has none */
+    uint64_t             closed[BLOOM_PARTS_MAX];    /* if it is final: it has no
+                                            later key */
+} ngx_bloom_ring_t;
+
+
 /*
  * The control block of a zone, in shared memory.  The workers' user can write
  * to it, so it contains no addresses, and root does not trust it.
@@ -162,8 +182,9 @@ typedef struct {
         bloom_image_t        image;      /* with all layers that are planned */
         uint64_t             grown;      /* atomic: how many layers are in use,
                                             see ngx_bloom_zone_grown() */
-        uint64_t             bits_set[BLOOM_LAYERS_MAX + 1]; /* atomic; in each
+        uint64_t             bits_set[BLOOM_PARTS_MAX]; /* atomic; in each
                                             part */
+        ngx_bloom_ring_t     ring;       /* if keys expire */
         uint64_t             removals;   /* removed keys that its exceptions
                                             have room for, beyond those of the
                                             image */
@@ -211,6 +232,9 @@ typedef struct {
     uint64_t              full;          /* level of the last warning of too
                                             many keys, 1 to 3, plus 4 times the
                                             generation that it was about */
+    uint64_t              late;          /* generation of which the log last
+                                            said that no slice is ready; 0: it
+                                            said that one is ready again */
     uint64_t              stale;         /* generation that the log last called
                                             older than max_age */
     uint64_t              missing;       /* how many times in a row the watched
@@ -223,6 +247,7 @@ typedef struct {
                                             been told that it is abandoned */
 
     ngx_bloom_recent_t    recent;        /* keys that were added lately */
+    ngx_bloom_clock_t     clock;         /* zones without a state directory */
     ngx_bloom_accepted_t  accepted;      /* zones without a state directory */
     ngx_bloom_pending_t   pending;       /* zones without a state directory */
     u_char                keys[NGX_BLOOM_ZONE_PENDING];
@@ -269,6 +294,8 @@ typedef struct ngx_bloom_zone_s {
     ngx_uint_t              hugepages_got;         /* ngx_bloom_hugepages_e */
     ngx_bloom_state_t      *state;       /* NULL: memory only */
     ngx_bloom_pending_t    *pending;     /* in the control page or in sh */
+    ngx_bloom_clock_t      *clock;       /* in the control page or in sh; used
+                                            if keys expire */
     ngx_uint_t              series;      /* of its counters */
 
     ngx_pool_t             *pool;        /* of the cycle */
@@ -304,6 +331,11 @@ typedef struct ngx_bloom_zone_s {
                                             ("removals=") */
     uint64_t                max_keys;    /* the filter grows to so many; 0: it
                                             does not grow */
+    uint64_t                expire;      /* how long a key lives, ms; 0: until
+                                            it is removed */
+    uint32_t                slices;      /* of a life; each lasts expire /
+                                            slices */
+    uint64_t                slice_capacity;        /* keys of a slice */
     ngx_bloom_guards_t      guards;
 
     ngx_uint_t              state_wanted;          /* or exists already */
@@ -328,15 +360,23 @@ typedef struct ngx_bloom_zone_s {
     /* what a lookup needs of the generation last seen */
     uint64_t                generation;
     uint32_t                form;        /* BLOOM_FORM_... */
+    uint32_t                raw;         /* 1: keys are raw, and do not
+                                            expire */
     bloom_geometry_t        geometry;    /* with the layers in use */
-    uint32_t                room;        /* layers that it can have */
+    uint32_t                room;        /* layers that it can have, or
+                                            slices */
     uint64_t                capacity;    /* of the base */
     const uint64_t         *grown;       /* of its bank, in shared memory */
+    ngx_bloom_ring_t       *ring;        /* the same; NULL: keys do not
+                                            expire */
+    uint64_t                drops;       /* of the ring, before `live` was
+                                            read */
     bloom_hasher_t          hasher;
     uint64_t               *words;
     bloom_exceptions_t      exceptions;
     time_t                  stale;       /* every answer is unknown from then
-                                            on */
+                                            on; 0 if there is a ring: then
+                                            ngx_bloom_zone_ended() decides */
     const uint64_t         *required;    /* of this instance, in the control
                                             page: ngx_bloom_state.h */
 
@@ -388,10 +428,10 @@ ngx_bloom_zone_layers(uint64_t grown)
 }
 
 /* Updates a process's own geometry, in which up to `room` layers are planned, to
- * the layers that are in use. */
+ * the layers that are in use; or, with a ring, to the slices that are live. */
 static ngx_inline void
 ngx_bloom_zone_follow(bloom_geometry_t *geometry, const uint64_t *grown,
-    uint64_t generation, uint32_t room)
+    const ngx_bloom_ring_t *ring, uint64_t generation, uint32_t room)
 {
     uint64_t  now;
 
@@ -399,16 +439,31 @@ ngx_bloom_zone_follow(bloom_geometry_t *geometry, const uint64_t *grown,
         return;
     }
 
+    if (ring != NULL) {
+        geometry->live = __atomic_load_n(&ring->live, __ATOMIC_ACQUIRE)
+                         & (((uint64_t) 1 << room) - 1);
+        return;
+    }
+
     now = __atomic_load_n(grown, __ATOMIC_ACQUIRE);
 
     if (now >> 8 == generation && ngx_bloom_zone_layers(now) <= room) {
-        geometry->layers = ngx_bloom_zone_layers(now);
+        geometry->layers = (uint16_t) ngx_bloom_zone_layers(now);
     }
 }
 
 /* Does so for the generation of which the process has a copy.  The function with
- * "_room" is called only if layers are planned. */
+ * "_room" is called only if there are layers or slices. */
 void ngx_bloom_zone_follow_room(ngx_bloom_zone_t *zone);
+
+/*
+ * Ends a lookup in an image that is too old, or in a ring.  Returns NGX_DECLINED
+ * in the first case.  In a ring, a slice may have been cleared whose keys were
+ * added again to a slice that the lookup has not tested: returns NGX_AGAIN to
+ * start again, or NGX_OK if no slice has been cleared since the lookup began.
+ * The caller has set a fence after it read the bits.
+ */
+ngx_int_t ngx_bloom_zone_ended(ngx_bloom_zone_t *zone);
 
 static ngx_inline void
 ngx_bloom_zone_follow_serving(ngx_bloom_zone_t *zone)
@@ -431,6 +486,13 @@ typedef struct {
     const bloom_hasher_t    *hasher;
     uint64_t                *words;
     uint64_t                *grown;      /* atomic */
+    ngx_bloom_ring_t        *ring;       /* NULL: keys do not expire */
+    uint64_t                 expire;     /* of the zone */
+    uint64_t                 slice;      /* how long a slice is open, ms */
+    uint64_t                 slice_capacity;       /* of the zone */
+    const ngx_bloom_clock_t *clock;      /* of the zone */
+    uint64_t                 time;       /* when the keys were added that are
+                                            put; 0: now */
     uint64_t                *bits_set;   /* atomic; of each part */
     bloom_exceptions_t       exceptions;
     ngx_bloom_recent_t      *recent;     /* remembers added keys; NULL: the bank
@@ -592,6 +654,26 @@ ngx_bloom_zone_serves_form(ngx_bloom_zone_t *zone, ngx_bloom_shctx_t *sh)
               == (uint32_t) zone->key_form;
 }
 
+/* Returns the time that changes of the zone get now, ms since 1970: see
+ * ngx_bloom_state_time(). */
+uint64_t ngx_bloom_zone_time(ngx_bloom_zone_t *zone);
+
+/* Returns by how many ms the system's clock is ahead of the clock that
+ * ngx_bloom_zone_time() reads; negative: behind it; 0: they are the same. */
+int64_t ngx_bloom_zone_shift(ngx_bloom_zone_t *zone);
+
+/* Returns a time of the zone, in ms since 1970, as the system's clock has it
+ * now; 0 if it is 0.  `shift` is what ngx_bloom_zone_shift() returned. */
+static ngx_inline uint64_t
+ngx_bloom_zone_wall(uint64_t time, int64_t shift)
+{
+    if (time == 0) {
+        return 0;
+    }
+
+    return shift < 0 && time <= (uint64_t) -shift ? 1 : time + (uint64_t) shift;
+}
+
 static ngx_inline u_char *
 ngx_bloom_zone_bank(ngx_bloom_zone_t *zone, ngx_uint_t bank)
 {
@@ -622,6 +704,38 @@ ngx_bloom_zone_behind(ngx_bloom_zone_t *zone)
     return __atomic_load_n(zone->required, __ATOMIC_ACQUIRE)
            > __atomic_load_n(&sh->applied, __ATOMIC_ACQUIRE)
            || ngx_bloom_zone_damaged(sh, pending);
+}
+
+/*
+ * Ends a lookup.  Returns NGX_OK; NGX_AGAIN to start again, because the
+ * generation has changed; NGX_DECLINED if the image is too old, or if there is a
+ * ring: then the caller calls ngx_bloom_zone_ended().
+ */
+static ngx_inline ngx_int_t
+ngx_bloom_zone_end_image(ngx_bloom_zone_t *zone)
+{
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+
+    if (__atomic_load_n(&zone->sh->generation, __ATOMIC_RELAXED)
+        != zone->generation)
+    {
+        return NGX_AGAIN;
+    }
+
+    return ngx_time() < zone->stale ? NGX_OK : NGX_DECLINED;
+}
+
+/* Ends a lookup.  Returns NGX_OK; NGX_AGAIN to start again, because the
+ * generation has changed or a slice may have been cleared; NGX_DECLINED if the
+ * image is too old. */
+static ngx_inline ngx_int_t
+ngx_bloom_zone_end(ngx_bloom_zone_t *zone)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_bloom_zone_end_image(zone);
+
+    return rc != NGX_DECLINED ? rc : ngx_bloom_zone_ended(zone);
 }
 
 

@@ -320,7 +320,8 @@ ngx_http_bloom_explain_zones(ngx_http_bloom_turns_t *turns,
                                   &zone->name);
     ngx_http_bloom_explain_string(&turns->text, ",\"label\":", &zone->label);
     ngx_http_bloom_text_printf(&turns->text, ",");
-    ngx_http_bloom_lookup_put(&turns->text, looked->answer, &looked->lookup);
+    ngx_http_bloom_lookup_put(&turns->text, zone, looked->answer,
+                              &looked->lookup);
 
     if (looked->answer == NGX_BLOOM_UNKNOWN) {
         ngx_http_bloom_text_printf(&turns->text, ",\"state\":\"%V\"",

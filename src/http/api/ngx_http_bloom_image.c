@@ -39,14 +39,23 @@ static ngx_int_t ngx_http_bloom_image_send(ngx_http_request_t *r,
 ngx_int_t
 ngx_http_bloom_image_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
-    ngx_uint_t        version;
-    ngx_bloom_info_t  info;
+    ngx_uint_t         version;
+    const char        *why;
+    ngx_bloom_info_t   info;
 
     if (ngx_http_bloom_image_version(r, &version) != NGX_OK) {
         return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_BAD_QUERY,
                                               "invalid \"version\" in the "
                                               "query; it must be \"1\" or "
                                               "\"2\"");
+    }
+
+    why = ngx_bloom_task_impossible(zone, NGX_BLOOM_TASK_SNAPSHOT);
+
+    if (why != NULL) {
+        return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_NOT_POSSIBLE,
+                                              "zone \"%V\": %s", &zone->name,
+                                              why);
     }
 
     if (version == 1) {
@@ -108,16 +117,7 @@ ngx_http_bloom_image_newer(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 static ngx_int_t
 ngx_http_bloom_image_head(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
-    const char        *why;
-    ngx_bloom_info_t   info;
-
-    why = ngx_bloom_task_impossible(zone, NGX_BLOOM_TASK_SNAPSHOT);
-
-    if (why != NULL) {
-        return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_NOT_POSSIBLE,
-                                              "zone \"%V\": %s", &zone->name,
-                                              why);
-    }
+    ngx_bloom_info_t  info;
 
     ngx_bloom_info_get(zone, &info);
 

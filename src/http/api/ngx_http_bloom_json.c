@@ -7,6 +7,8 @@
 #include "ngx_http_bloom_json.h"
 #include "ngx_http_bloom_stats.h"
 
+#include "ngx_bloom_ring.h"
+
 #include <math.h>
 
 
@@ -14,6 +16,10 @@ static void ngx_http_bloom_json_object(ngx_http_bloom_text_t *text,
     ngx_http_bloom_stats_t *stats, const char *object);
 static void ngx_http_bloom_json_parts(ngx_http_bloom_text_t *text,
     ngx_bloom_info_t *info);
+static void ngx_http_bloom_json_slices(ngx_http_bloom_text_t *text,
+    ngx_bloom_info_t *info);
+static void ngx_http_bloom_json_part(ngx_http_bloom_text_t *text,
+    const bloom_geometry_t *part, uint64_t capacity, uint64_t bits_set);
 static void ngx_http_bloom_json_value(ngx_http_bloom_text_t *text,
     ngx_http_bloom_stats_t *stats, const ngx_http_bloom_stats_field_t *field);
 
@@ -128,9 +134,26 @@ ngx_http_bloom_json_value(ngx_http_bloom_text_t *text,
         ngx_http_bloom_text_printf(text, n ? "true" : "false");
         return;
 
+    case NGX_HTTP_BLOOM_STATS_SECONDS:
+
+        n = ngx_http_bloom_stats_number(stats, field);
+
+        ngx_http_bloom_text_printf(text, n % 1000 == 0 ? "%uL" : "%uL.%03uL",
+                                   n / 1000, n % 1000);
+        return;
+
     case NGX_HTTP_BLOOM_STATS_PARTS:
 
-        ngx_http_bloom_json_parts(text, &stats->info);
+        ngx_http_bloom_text_printf(text, "[");
+
+        if (stats->info.expire != 0) {
+            ngx_http_bloom_json_slices(text, &stats->info);
+
+        } else {
+            ngx_http_bloom_json_parts(text, &stats->info);
+        }
+
+        ngx_http_bloom_text_printf(text, "]");
         return;
 
     default: /* NGX_HTTP_BLOOM_STATS_NUMBER, NGX_HTTP_BLOOM_STATS_MS */
@@ -150,11 +173,9 @@ static void
 ngx_http_bloom_json_parts(ngx_http_bloom_text_t *text, ngx_bloom_info_t *info)
 {
     uint32_t          i;
-    uint64_t          set;
     bloom_geometry_t  part;
 
     for (i = 0; i <= info->image.geometry.layers; i++) {
-        set = info->part_bits_set[i];
         part = bloom_geometry_part(&info->image.geometry, i);
 
         /* the links of an imported filter are one part here */
@@ -163,18 +184,58 @@ ngx_http_bloom_json_parts(ngx_http_bloom_text_t *text, ngx_bloom_info_t *info)
             part = info->image.geometry;
         }
 
-        ngx_http_bloom_text_printf(text, "%s{\"capacity\":%uL,"
-                                   "\"estimated_items\":%uL,\"bits\":%uL,"
-                                   "\"k\":%uD,\"lines\":%uD,"
-                                   "\"fill_ratio\":",
-                                   i == 0 ? "[" : ",", info->image.capacity << i,
-                                   bloom_geometry_items(&part, set), part.bits,
-                                   part.k, part.lines);
-        ngx_http_bloom_text_rate(text, (double) set / (double) part.bits);
+        ngx_http_bloom_text_printf(text, i == 0 ? "" : ",");
+        ngx_http_bloom_json_part(text, &part, info->image.capacity << i,
+                                 info->part_bits_set[i]);
         ngx_http_bloom_text_printf(text, "}");
     }
+}
 
-    ngx_http_bloom_text_printf(text, "]");
+
+/* Writes the live slices, the oldest first. */
+static void
+ngx_http_bloom_json_slices(ngx_http_bloom_text_t *text, ngx_bloom_info_t *info)
+{
+    uint32_t           slice[BLOOM_PARTS_MAX];
+    uint64_t           closed;
+    ngx_uint_t         i, n, open;
+    bloom_geometry_t   part;
+
+    part = bloom_geometry_part(&info->image.geometry, 0);
+    n = ngx_bloom_info_slices(info, slice);
+
+    for (i = 0; i < n; i++) {
+        open = (ngx_bloom_ring_open(info->ring.turn) == slice[i]);
+        closed = open ? 0 : info->ring.closed[slice[i]];
+
+        ngx_http_bloom_text_printf(text, i == 0 ? "" : ",");
+        ngx_http_bloom_json_part(text, &part, info->slice_capacity,
+                                 info->part_bits_set[slice[i]]);
+        ngx_http_bloom_text_printf(text, ",\"open\":%s,\"opened_at\":",
+                                   open ? "true" : "false");
+        ngx_http_bloom_json_time(text, info->ring.opened[slice[i]]);
+        ngx_http_bloom_text_printf(text, ",\"closed_at\":");
+        ngx_http_bloom_json_time(text, closed);
+        ngx_http_bloom_text_printf(text, ",\"expires_at\":");
+        ngx_http_bloom_json_time(text,
+                                 closed != 0 ? closed + info->expire : 0);
+        ngx_http_bloom_text_printf(text, "}");
+    }
+}
+
+
+/* Writes a part without the brace at its end. */
+static void
+ngx_http_bloom_json_part(ngx_http_bloom_text_t *text,
+    const bloom_geometry_t *part, uint64_t capacity, uint64_t bits_set)
+{
+    ngx_http_bloom_text_printf(text, "{\"capacity\":%uL,"
+                               "\"estimated_items\":%uL,\"bits\":%uL,"
+                               "\"k\":%uD,\"lines\":%uD,"
+                               "\"fill_ratio\":",
+                               capacity, bloom_geometry_items(part, bits_set),
+                               part->bits, part->k, part->lines);
+    ngx_http_bloom_text_rate(text, (double) bits_set / (double) part->bits);
 }
 
 

@@ -9,9 +9,11 @@
 #include "ngx_http_bloom_body.h"
 #include "ngx_http_bloom_ctx.h"
 #include "ngx_http_bloom_etag.h"
+#include "ngx_http_bloom_json.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_resume.h"
 #include "ngx_bloom_lookup.h"
+#include "ngx_bloom_ring.h"
 #include "bloom_json.h"
 #include "bloom_key.h"
 
@@ -39,6 +41,8 @@ typedef struct {
 } ngx_http_bloom_lookup_t;
 
 
+static void ngx_http_bloom_lookup_put_life(ngx_http_bloom_text_t *text,
+    ngx_bloom_zone_t *zone, ngx_bloom_lookup_t *lookup);
 static void ngx_http_bloom_lookup_put_bits(ngx_http_bloom_text_t *text,
     ngx_bloom_lookup_t *lookup);
 static void ngx_http_bloom_lookup_cleanup(void *data);
@@ -100,7 +104,7 @@ ngx_http_bloom_lookup_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     ngx_http_bloom_text_printf(&text, "{\"key\":");
     ngx_http_bloom_text_quote(&text, key.data, key.len);
     ngx_http_bloom_text_printf(&text, ",");
-    ngx_http_bloom_lookup_put(&text, answer, &lookup);
+    ngx_http_bloom_lookup_put(&text, zone, answer, &lookup);
     ngx_http_bloom_lookup_put_bits(&text, &lookup);
     ngx_http_bloom_text_printf(&text, "}");
 
@@ -147,8 +151,8 @@ ngx_http_bloom_lookup_key(ngx_http_request_t *r, ngx_str_t *key,
 
 
 void
-ngx_http_bloom_lookup_put(ngx_http_bloom_text_t *text, ngx_uint_t answer,
-    ngx_bloom_lookup_t *lookup)
+ngx_http_bloom_lookup_put(ngx_http_bloom_text_t *text, ngx_bloom_zone_t *zone,
+    ngx_uint_t answer, ngx_bloom_lookup_t *lookup)
 {
     u_char       *data;
     unsigned      i;
@@ -195,6 +199,50 @@ ngx_http_bloom_lookup_put(ngx_http_bloom_text_t *text, ngx_uint_t answer,
     }
 
     ngx_http_bloom_text_printf(text, "]");
+
+    if (zone->expire != 0) {
+        ngx_http_bloom_lookup_put_life(text, zone, lookup);
+    }
+}
+
+
+/* Appends when a key expires: the latest times of its expressions. */
+static void
+ngx_http_bloom_lookup_put_life(ngx_http_bloom_text_t *text,
+    ngx_bloom_zone_t *zone, ngx_bloom_lookup_t *lookup)
+{
+    int64_t                shift;
+    uint64_t               from, until;
+    unsigned               i;
+    ngx_bloom_ring_life_t  life;
+
+    from = 0;
+    until = 0;
+
+    for (i = 0; i < lookup->keys.n; i++) {
+
+        if (((lookup->matches >> i) & 1)
+            && ngx_bloom_ring_life(zone, &lookup->keys.expression[i], &life))
+        {
+            from = ngx_max(from, life.from);
+            until = ngx_max(until, life.until);
+        }
+    }
+
+    ngx_http_bloom_text_printf(text, ",\"expires\":");
+
+    if (until == 0) {
+        ngx_http_bloom_text_printf(text, "null");
+        return;
+    }
+
+    shift = ngx_bloom_zone_shift(zone);
+
+    ngx_http_bloom_text_printf(text, "{\"from\":");
+    ngx_http_bloom_json_time(text, ngx_bloom_zone_wall(from, shift));
+    ngx_http_bloom_text_printf(text, ",\"until\":");
+    ngx_http_bloom_json_time(text, ngx_bloom_zone_wall(until, shift));
+    ngx_http_bloom_text_printf(text, "}");
 }
 
 

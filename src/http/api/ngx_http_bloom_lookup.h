@@ -29,10 +29,10 @@ ngx_int_t ngx_http_bloom_lookup_post(ngx_http_request_t *r,
 ngx_int_t ngx_http_bloom_lookup_key(ngx_http_request_t *r, ngx_str_t *key,
     ngx_http_bloom_error_t *error);
 
-/* Appends the members about an answer (NGX_BLOOM_ABSENT ...), from "answer" to
- * "expressions". */
-void ngx_http_bloom_lookup_put(ngx_http_bloom_text_t *text, ngx_uint_t answer,
-    ngx_bloom_lookup_t *lookup);
+/* Appends the members about an answer of a zone (NGX_BLOOM_ABSENT ...), from
+ * "answer" to "expressions"; and "expires", as of now, if its keys expire. */
+void ngx_http_bloom_lookup_put(ngx_http_bloom_text_t *text,
+    ngx_bloom_zone_t *zone, ngx_uint_t answer, ngx_bloom_lookup_t *lookup);
 
 
 #pragma GCC visibility pop

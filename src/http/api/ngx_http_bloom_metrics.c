@@ -463,6 +463,7 @@ ngx_http_bloom_metrics_value(ngx_http_bloom_text_t *text,
 
     case NGX_HTTP_BLOOM_STATS_TIME:
     case NGX_HTTP_BLOOM_STATS_MS:
+    case NGX_HTTP_BLOOM_STATS_SECONDS:
 
         n = ngx_http_bloom_stats_number(stats, field);
 

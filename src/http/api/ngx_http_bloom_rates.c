@@ -3,16 +3,22 @@
 /*
  * This file returns the estimated false-positive rate by the number of keys,
  * from 0 to 1.5 times the filter's capacity, or 1.5 times the keys that the
- * filter has if these are more.
+ * filter has if these are more.  If keys expire, these are the rates with keys
+ * that fill one slice after the other.
  */
 
 #include "ngx_http_bloom_rates.h"
-#include "bloom_growth.h"
+#include "ngx_bloom_layers.h"
 #include "ngx_http_bloom_etag.h"
 #include "ngx_http_bloom_response.h"
 
+#include <math.h>
+
 
 #define NGX_HTTP_BLOOM_RATES_POINTS  60
+
+
+static double ngx_http_bloom_rates_at(ngx_bloom_info_t *info, uint64_t items);
 
 
 ngx_int_t
@@ -33,7 +39,7 @@ ngx_http_bloom_rates_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     ngx_http_bloom_text_printf(&text, "{\"rates\":[");
 
     if (info.generation != 0) {
-        most = bloom_growth_items(&info.image.geometry, info.part_bits_set);
+        most = ngx_bloom_layers_items(&info.image, info.part_bits_set);
         most = ngx_max(most, info.max_items);
         most += most / 2;
 
@@ -43,7 +49,8 @@ ngx_http_bloom_rates_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
             ngx_http_bloom_text_printf(&text, "%s[%uL,", i == 0 ? "" : ",",
                                        items);
-            ngx_http_bloom_text_rate(&text, bloom_image_fpr(&info.planned, items));
+            ngx_http_bloom_text_rate(&text,
+                                     ngx_http_bloom_rates_at(&info, items));
             ngx_http_bloom_text_printf(&text, "]");
         }
     }
@@ -51,4 +58,29 @@ ngx_http_bloom_rates_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     ngx_http_bloom_text_printf(&text, "]}");
 
     return ngx_http_bloom_response_json(r, NGX_HTTP_OK, &text);
+}
+
+
+static double
+ngx_http_bloom_rates_at(ngx_bloom_info_t *info, uint64_t items)
+{
+    uint64_t          full, most;
+    bloom_geometry_t  slice;
+
+    if (info->expire == 0 || info->slice_capacity == 0) {
+        return bloom_image_fpr(&info->planned, items);
+    }
+
+    /* the slices that may be closed because they are full, and the open one */
+
+    most = info->image.geometry.slices;
+    most -= ngx_min(most, info->slices + 1);
+    full = ngx_min(items / info->slice_capacity, most);
+    slice = bloom_geometry_part(&info->image.geometry, 0);
+
+    return 1 - pow(1 - bloom_geometry_fpr(&slice, info->slice_capacity),
+                   (double) full)
+               * (1 - bloom_geometry_fpr(&slice, items
+                                                 - full
+                                                   * info->slice_capacity));
 }

@@ -226,11 +226,13 @@ ngx_http_bloom_removed_put(ngx_http_bloom_turns_t *turns,
     ngx_http_bloom_removed_t *list, ngx_array_t *keys)
 {
     size_t              bytes;
+    int64_t             shift;
     ngx_uint_t          i;
     bloom_exception_t  *exception;
 
     exception = keys->elts;
     bytes = 0;
+    shift = ngx_bloom_zone_shift(list->zone);
 
     for (i = 0; i < keys->nelts; i++) {
 
@@ -240,7 +242,9 @@ ngx_http_bloom_removed_put(ngx_http_bloom_turns_t *turns,
                                   (u_char *) exception[i].key.data,
                                   exception[i].key.len);
         ngx_http_bloom_text_printf(&turns->text, ",\"time\":");
-        ngx_http_bloom_json_time(&turns->text, exception[i].time);
+        ngx_http_bloom_json_time(&turns->text,
+                                 ngx_bloom_zone_wall(exception[i].time,
+                                                     shift));
         ngx_http_bloom_text_printf(&turns->text, "}");
 
         bytes += exception[i].key.len;

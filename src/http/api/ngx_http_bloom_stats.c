@@ -6,7 +6,7 @@
  */
 
 #include "ngx_http_bloom_stats.h"
-#include "bloom_growth.h"
+#include "ngx_bloom_layers.h"
 
 
 static ngx_str_t ngx_http_bloom_stats_text(const char *text);
@@ -27,6 +27,7 @@ static void ngx_http_bloom_stats_load(ngx_http_bloom_stats_t *stats);
 #define RATE(value)     AT(RATE, value)
 #define TIME(value)     AT(TIME, value)
 #define MS(value)       AT(MS, value)
+#define SECONDS(value)  AT(SECONDS, value)
 #define STRING(value)   AT(STRING, value)
 #define LABELS(value)   AT(LABELS, value)
 #define COUNTER(what)   NUMBER(info.counter[what])
@@ -161,6 +162,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
 
     { "image", OBJECT, IF(SERVING), MEMBER },
     { "filter", OBJECT, IF(SERVING), MEMBER },
+    { "expire", OBJECT, IF(EXPIRES), MEMBER },
     { "removals", OBJECT, ALWAYS, MEMBER },
     { "memory", OBJECT, ALWAYS, MEMBER },
     { "journal", OBJECT, ALWAYS, MEMBER },
@@ -207,15 +209,18 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "filter.bits_set", NUMBER(info.bits_set), ALWAYS, MEMBER },
     { "filter.fill_ratio", RATE(fill_ratio), IF(SERVING),
       "fill_ratio", NULL,
-      "Share of the filter's bits that are set, from 0 to 1." },
+      "Share of the filter's bits that are set, from 0 to 1; if keys expire, "
+      "of those of the live slices." },
     { "filter.estimated_items", NUMBER(estimated_items), IF(SERVING),
       "estimated_items", NULL,
       "Number of keys in the filter, additions included, as estimated from "
-      "its bits." },
+      "its bits; if keys expire, a key counts once in each live slice that "
+      "has it." },
     { "filter.max_items", NUMBER(info.max_items), IF(SERVING),
       "max_items", NULL,
       "Number of keys that the filter has room for, with all layers that it "
-      "can have (max_keys); image_capacity if it does not grow." },
+      "can have (max_keys); image_capacity if it does not grow; if keys "
+      "expire, the number of additions within a life for which it is made." },
     { "filter.promised_fpr", RATE(info.promised_fpr), IF(SERVING),
       "promised_fpr", NULL,
       "False-positive rate that the filter has with max_items keys." },
@@ -227,6 +232,23 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "estimated_fpr", NULL,
       "Estimated false-positive rate of the filter: the share of keys that "
       "were never added for which it answers present." },
+    { "expire.seconds", SECONDS(info.expire), IF(EXPIRES),
+      "expire_seconds", NULL,
+      "Time for which a key lives at least after it was last added (expire)." },
+    { "expire.slices", NUMBER(info.slices), ALWAYS, MEMBER },
+    { "expire.slice_seconds", SECONDS(info.slice), ALWAYS, MEMBER },
+    { "expire.slice_capacity", NUMBER(info.slice_capacity), ALWAYS, MEMBER },
+    { "expire.live", NUMBER(info.live_slices), IF(RING),
+      "live_slices", NULL,
+      "Number of slices that lookups test, if keys expire." },
+    { "expire.ready", NUMBER(info.ready_slices), IF(RING),
+      "ready_slices", NULL,
+      "Number of empty slices that can be opened next, if keys expire." },
+    { "expire.clock_behind_seconds", NUMBER(info.clock_behind), IF(EXPIRES),
+      "clock_behind_seconds", NULL,
+      "Time by which the clock that keys expire by is behind the system's "
+      "clock, for example because the machine was off." },
+
     { "image.fpr", RATE(info.image.fpr), IF(SERVING),
       "image_fpr", NULL,
       "False-positive rate that the image that serves has once it holds as "
@@ -370,6 +392,9 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
     stats->has[NGX_HTTP_BLOOM_STATS_MAX_AGE] = (zone->max_age != 0);
     stats->has[NGX_HTTP_BLOOM_STATS_JOURNAL] = info->journal;
     stats->has[NGX_HTTP_BLOOM_STATS_WRONG] = (info->wrong_at != 0);
+    stats->has[NGX_HTTP_BLOOM_STATS_EXPIRES] = (info->expire != 0);
+    stats->has[NGX_HTTP_BLOOM_STATS_RING] = (info->expire != 0
+                                             && info->generation != 0);
 
     if (info->generation != 0) {
         ngx_http_bloom_stats_image(stats);
@@ -415,6 +440,7 @@ static void
 ngx_http_bloom_stats_image(ngx_http_bloom_stats_t *stats)
 {
     u_char            *p;
+    double             bits;
     uint64_t           now, since;
     bloom_image_t     *image;
     bloom_geometry_t  *g;
@@ -424,12 +450,17 @@ ngx_http_bloom_stats_image(ngx_http_bloom_stats_t *stats)
 
     stats->layers = g->layers;
     stats->filter_bytes = bloom_geometry_bytes(g);
-    stats->estimated_items = bloom_growth_items(g, stats->info.part_bits_set);
-    stats->estimated_fpr = bloom_image_fpr(image, stats->estimated_items);
+    stats->estimated_items =
+        ngx_bloom_layers_items(image, stats->info.part_bits_set);
+    stats->estimated_fpr =
+        ngx_bloom_layers_fpr(image, stats->info.part_bits_set);
+
+    bits = g->layers == 0 ? (double) g->bits
+                          : 8 * (double) stats->filter_bytes;
+
     stats->fill_ratio = (double) stats->info.bits_set
-                        / (g->layers == 0
-                           ? (double) g->bits
-                           : 8 * (double) stats->filter_bytes);
+                        / (bits * (double) ngx_max(stats->info.live_slices, 1));
+
     stats->items_estimated = (image->flags & BLOOM_IMAGE_ESTIMATED) != 0;
 
     now = (uint64_t) ngx_time() * 1000;

@@ -31,6 +31,7 @@
  *     TIME      string or null      seconds; the value is in ms since 1970,
  *                                   0: no time
  *     MS        number of ms        seconds
+ *     SECONDS   number              seconds; the value is in ms
  *     STRING    string or null      1, or 0 if it is null
  *     LABELS    -                   1, with these further labels
  *     PARTS     array of objects    -
@@ -42,10 +43,11 @@ typedef enum {
     NGX_HTTP_BLOOM_STATS_RATE,
     NGX_HTTP_BLOOM_STATS_TIME,
     NGX_HTTP_BLOOM_STATS_MS,
+    NGX_HTTP_BLOOM_STATS_SECONDS,
     NGX_HTTP_BLOOM_STATS_STRING,
     NGX_HTTP_BLOOM_STATS_LABELS,
     NGX_HTTP_BLOOM_STATS_PARTS,          /* of the filter: its base and its
-                                            layers */
+                                            layers, or its live slices */
     NGX_HTTP_BLOOM_STATS_END             /* the end of the table */
 } ngx_http_bloom_stats_type_e;
 
@@ -61,6 +63,8 @@ typedef enum {
     NGX_HTTP_BLOOM_STATS_WRONG,          /* an audit found a wrong absent */
     NGX_HTTP_BLOOM_STATS_MAX_AGE,        /* the zone has "max_age=" */
     NGX_HTTP_BLOOM_STATS_JOURNAL,        /* the zone has a journal */
+    NGX_HTTP_BLOOM_STATS_EXPIRES,        /* the zone has "expire=" */
+    NGX_HTTP_BLOOM_STATS_RING,           /* and serves */
     NGX_HTTP_BLOOM_STATS_LOADED,         /* the helper has loaded an image, or
                                             tried to */
     NGX_HTTP_BLOOM_STATS_NEEDS
@@ -138,7 +142,7 @@ extern const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[];
 void ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
     ngx_bloom_zone_t *zone, ngx_bloom_info_t *info);
 
-/* Returns a value of type NUMBER, BOOL, TIME or MS. */
+/* Returns a value of type NUMBER, BOOL, TIME, MS or SECONDS. */
 uint64_t ngx_http_bloom_stats_number(ngx_http_bloom_stats_t *stats,
     const ngx_http_bloom_stats_field_t *field);
 
