@@ -38,6 +38,7 @@ http {
     bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom;
     bloom_zone zone=aged file=%%TESTDIR%%/aged.bloom max_age=1h;
     bloom_zone zone=seen capacity=100 fpr=0.01 max_keys=301;
+    bloom_zone zone=brief capacity=100 fpr=0.01 expire=20s slices=4;
     bloom_zone 'zone=q"\\\\x\xc3\xa9\xff' capacity=100 fpr=0.01 journal=off;
     bloom_lookup \$arg_id \$known zone=ids;
 
@@ -159,6 +160,11 @@ subtest 'zones have metrics' => sub {
         'max_items{zone="ids"}' => 2,
         'promised_fpr{zone="ids"}' => '1e-09',
         'journal_error{zone="seen"}' => 0,
+        'expire_seconds{zone="brief"}' => '20.000',
+        'live_slices{zone="brief"}' => 1,
+        'ready_slices{zone="brief"}' => 8,
+        'clock_behind_seconds{zone="brief"}' => 0,
+        'max_items{zone="brief"}' => 100,
         'loads_total{zone="ids",result="ok"}' => 0,
         'load_size_bytes{zone="ids"}' => 0,
         'generation{zone="q\\"\\\\x' . "\xc3\xa9" . '?"}' => 1,
@@ -189,7 +195,10 @@ subtest 'zones have metrics' => sub {
 
     for my $none ('image_as_of_timestamp_seconds{zone="seen"}',
                   'image_max_age_seconds{zone="ids"}',
-                  'last_load_success{zone="ids"}')
+                  'last_load_success{zone="ids"}',
+                  map { "$_\{zone=\"seen\"}" }
+                      qw(expire_seconds live_slices ready_slices
+                         clock_behind_seconds))
     {
         ok(!exists $s->{$none}, "the metrics do not have $none");
     }

@@ -24,7 +24,7 @@ sub slurp {
     return <$fh>;
 }
 
-# Returns all metrics, of a zone that has a value for each of them.
+# Returns all metrics, of zones that together have a value for each of them.
 
 sub metrics {
     $t->build_image('ids.bloom', ['one'], '--as-of', '2020-01-01T00:00:00Z');
@@ -35,6 +35,7 @@ http {
     %%TEST_GLOBALS_HTTP%%
     bloom_state_path %%TESTDIR%%/state;
     bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom max_age=100000d;
+    bloom_zone zone=brief capacity=1k fpr=0.01 expire=1h;
     server {
         listen 127.0.0.1:%%PORT_8080%%;
         location /bloom/ { bloom_api write=on; }

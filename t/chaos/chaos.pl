@@ -7,9 +7,10 @@
 #
 #   perl -It/lib t/chaos/chaos.pl --time 10m
 #
-# The files are in lib/Chaos: Events.pm, Removals.pm, Learning.pm, Failures.pm
-# and Attacks.pm have the events; Client.pm, ClientRemovals.pm,
-# ClientLearning.pm and SharedKeys.pm have what the clients do and check;
+# The files are in lib/Chaos: Events.pm, Removals.pm, Learning.pm, Expiring.pm,
+# Failures.pm and Attacks.pm have the events; Client.pm, ClientRemovals.pm,
+# ClientLearning.pm, ClientExpiring.pm and SharedKeys.pm have what the clients
+# do and check;
 # Rows.pm is the backend behind zones that learn; Ledger.pm decides which
 # failures of a request are excused, and History.pm which answers are allowed
 # about keys that clients share.
@@ -22,7 +23,7 @@ use lib "$FindBin::Bin/lib";
 
 use Getopt::Long;
 use IO::Handle;
-use List::Util qw(max);
+use List::Util qw(min max);
 
 use BloomTest;
 use BloomTest::Clock;
@@ -57,7 +58,8 @@ usage: chaos.pl [--time 10m] [--seed N] [--workers N] [--clients N]
   --no-witness
             does not record what processes of root do
   --break   breaks a promise by hand: journal, ledger, pair, base, acknowledged,
-            lost, root, removal, lift, return, image, rows, learned
+            lost, root, removal, lift, return, image, rows, learned, early,
+            outlived
 USAGE
 
 my %unit = ('' => 1, s => 1, m => 60, h => 3600);
@@ -125,6 +127,8 @@ $problem //= attempt(sub {
     $events->await_learning;
     $events->kill_all;
     command('verify all');
+    $events->rest;
+    command('verify all');
 }) unless $option{break};
 
 for (@clients) {
@@ -149,6 +153,9 @@ sub begin_client {
     my $client = Chaos::Client->new(
         t => $t, number => $number, ledger => Chaos::Ledger->new("$dir/ledger"),
         zones => ['shield', 'empty'], learning_zones => $events->LEARNING,
+        expiring_zones => $events->EXPIRING,
+        expiring_limit => int($events->EXPIRING_CAPACITY * 0.9
+                              / $option{clients}),
         limit => int($option{keys} * 0.9 / $option{clients}),
         removals => int($removals * 0.5 / $option{clients}),
         learning_removals => int($events->LEARNING_REMOVALS * 0.45
@@ -234,6 +241,7 @@ sub judge {
 
 sub report {
     my %sum = (%{ $events->{count} });
+    my %extreme;
 
     for my $client (@clients) {
         my $counts = eval {
@@ -248,6 +256,8 @@ sub report {
 
         my (%count, %found);
         $count{$1} = $2 while $counts =~ /^(\w+) (\d+)$/mg;
+        push @{ $extreme{$1} }, $2
+            while $counts =~ /^(\w+) (-?\d+\.\d+)$/mg;
         $found{$1}++ while $wrong =~ /^(\w+): /mg;
         $count{$_} = max($count{$_} // 0, $found{$_}) for keys %found;
         $sum{$_} += $count{$_} for keys %count;
@@ -255,7 +265,8 @@ sub report {
 
     $sum{$_} //= 0 for qw(requests acked removed asked unknown again cut
                           refused lost returned torn failed images absent
-                          false events rows passed rejected revived late);
+                          false events rows passed rejected revived late
+                          outlived expired turns);
 
     my $rate = int($sum{requests} / (now() - $start));
 
@@ -278,6 +289,15 @@ sub report {
         'layers: at most ' . ($events->{layers} // 0),
         "requests that the backend denied: $sum{passed}, found: $sum{rows},"
             . " late: $sum{late}, rejected: $sum{rejected}",
+        "expired keys: $sum{expired}, lived too long: $sum{outlived}, least"
+            . ' life: ' . (min(@{ $extreme{least} // [] }) // '-')
+            . ' s, greatest life: '
+            . (max(@{ $extreme{greatest} // [] }) // '-')
+            . ' s, without faults: '
+            . (max(@{ $extreme{greatest_calm} // [] }) // '-')
+            . " s, turns seen: $sum{turns}",
+        'longer than a life, a slice and all faults: at most '
+            . (max(@{ $extreme{excess} // [] }) // '-') . ' s',
     );
 
     ok(!defined $problem, 'no promise was broken')
@@ -285,11 +305,13 @@ sub report {
     is($sum{lost}, 0, "of $sum{acked} acknowledged keys none is lost");
     is($sum{returned}, 0,
        "of $sum{removed} removed keys none is present");
+    is($sum{outlived}, 0, "of $sum{expired} expired keys none is present");
     is($sum{torn}, 0, 'each answer is of one generation');
     is($sum{failed}, 0, 'no request failed but those that a kill cut');
     cmp_ok($sum{acked}, '>', 0, 'keys were acknowledged');
     cmp_ok($sum{removed}, '>', 0, 'keys were removed');
     cmp_ok($events->learned, '>', 0, 'keys were learned');
+    cmp_ok($sum{expired}, '>', 0, 'keys have expired');
     cmp_ok($events->{layers} // 0, '>', 0, 'a filter has grown');
 
     # a filter that answers "present" to everything would lose no key

@@ -58,6 +58,12 @@ my @broken = (
     ['rows', 'the backend loses rows of added keys',
      qr/^# lost: zone (?:goods|items), key \d+[gi]\d+: /m,
      qr/keys lost: [1-9]/],
+    ['early', 'keys expire too early',
+     qr/^# lost: zone \w+, key \d+[vt]\d+: absent [4-7]\.\d+ s after/m,
+     qr/keys lost: [1-9]/],
+    ['outlived', 'keys live too long',
+     qr/^# outlived: zone \w+, key \d+[vt]\d+: present 1\d\.\d+ s after/m,
+     qr/lived too long: [1-9]/],
     ($> == 0 ? ['root', "root opens a file of a zone",
                 qr{^# root did what it should not: \d+ open \S+/control}m,
                 qr/not ok 1 - no promise was broken/] : ()),
@@ -141,6 +147,29 @@ subtest 'the ledger excuses failures' => sub {
        'a failure after the end of the old workers is not excused');
     is($verdict->(61, 62, 105, 0), 'failed',
        'a failure of a worker that stays is not excused');
+
+    # the life of a key in a zone that changes it, and what prolongs lives
+
+    $writer->write(lives => 'z', 0, 8, 2);
+    $writer->write(lives => 'z', 70, 16, 4);
+    is_deeply([$reader->lives('z', 1, 60)], [8, 10], 'keys have one life');
+    is_deeply([$reader->lives('z', 1, 75)], [8, 20],
+              'a life may have changed already');
+    $writer->write(lived => 'z', 80, 8, 2);
+    is_deeply([$reader->lives('z', 75, 85)], [8, 20],
+              'a key that was added before a change may have either life');
+    is_deeply([$reader->lives('z', 81, 85)], [16, 20],
+              'a key that is added after a change has the new life');
+    is($reader->faults(2, 9), 0, 'the death of a worker is no fault');
+    is(sprintf('%.1f', $reader->faults(35, 55)), '10.0',
+       'faults count as long as they last');
+    ok($reader->emptied(35, 36), 'a zone without a journal is emptied');
+    ok(!$reader->emptied(41, 60), 'it is not emptied by a reload');
+    $writer->write(flood => 9, 60, 'z');
+    ok($reader->flooded('z', 61, 62), 'a zone is flooded until it is over');
+    $writer->write(end => 9, 65);
+    ok(!$reader->flooded('z', 66, 67), 'a flood is over');
+    ok(!$reader->flooded('y', 61, 62), 'a flood is of one zone');
 
     ok(!$reader->full(1, 70), 'the disk is not full before it refuses');
     $writer->write(full => 4, 70, '-');

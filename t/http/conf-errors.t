@@ -179,7 +179,8 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
           invalid('bloom_zone', qw(zone file capacity fpr layout hash key
                                    journal required watch max_age must_have
                                    must_not_have min_keys max_change
-                                   huge_pages removals max_keys label)),
+                                   huge_pages removals max_keys expire slices
+                                   label)),
           qw(colour=red status=404 to=@x decode=uri capacity Capacity=1k =));
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
           'duplicate parameter "%s"', qw(zone=y capacity=1k fpr=0.1));
@@ -254,6 +255,45 @@ subtest 'nginx refuses wrong parameters of zones that start empty' => sub {
     is_accepted('http', "bloom_zone zone=z $_;")
         for map({ "capacity=1k fpr=0.1 max_keys=$_" } qw(1001 2K 131071000)),
             'capacity=1 fpr=1e-9 max_keys=2', 'file=ids.bloom max_keys=1';
+    my $expires = 'bloom_zone zone=z capacity=1k fpr=0.1';
+
+    table('http', "$expires expire=%s;",
+          'invalid expire "%s": it must be a time such as 24h, and at least one'
+          . ' second for each slice',
+          '', qw(0 7s 7999ms -1h 1x off));
+    table('http', "$expires expire=24h slices=%s;",
+          'invalid slices "%s": it must be a number from 2 to 20',
+          '', qw(0 1 21 -2 1.5 8x off));
+    table('http', "$expires expire=%s slices=20;",
+          'invalid expire "%s": it must be a time such as 24h, and at least one'
+          . ' second for each slice', qw(19s 10s));
+    is_refused('http', ">$expires slices=8;",
+               'bloom zone "z" has "slices=" without "expire=": say how long a'
+               . ' key lives, such as "expire=24h"');
+    is_refused('http', ">$expires expire=24h layout=classic;",
+               'bloom zone "z" has "expire=" and the layout classic: keys'
+               . ' expire in the layout blocked only; leave out "layout="');
+    is_refused('http', ">bloom_zone zone=z file=ids.bloom $_;",
+               'bloom zone "z" has "file=", and the keys of an image do not'
+               . ' expire: leave out "expire=" and "slices=", or "file="')
+        for 'expire=24h', 'slices=8', 'expire=24h slices=8';
+    table('http', "$expires expire=24h %s;",
+          'bloom zone "z" has "expire=", and loads no image that "must_have=",'
+          . ' "must_not_have=", "min_keys=" or "max_change=" could check: leave'
+          . ' them out',
+          qw(must_have=a must_not_have=b min_keys=1 max_change=20%));
+    is_refused('http', ">$expires expire=24h $_=1h;",
+               'bloom zone "z" has no "file=", which "watch=" and "max_age="'
+               . ' need: leave them out') for 'watch', 'max_age';
+    table('http', "$expires expire=24h max_keys=%s;",
+          'invalid max_keys "%s" of bloom zone "z": with 8 slices it must be'
+          . ' greater than "capacity" and at most 4125; choose a greater'
+          . ' capacity, or fewer slices', qw(1 1k 4126 131071000));
+    is_accepted('http', "$expires $_;")
+        for 'expire=8s', 'expire=2000ms slices=2', 'expire=20s slices=20',
+            'expire=1d', 'expire=24h slices=2', 'expire=24h max_keys=4125',
+            'expire=24h max_keys=1001', 'expire=24h layout=blocked key=url';
+
     table('http', 'bloom_zone zone=z file=ids.bloom key=%s;',
           'invalid key "%s": it must be "raw", "lower", "host" or "url"',
           '', qw(cooked URL));

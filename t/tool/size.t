@@ -234,7 +234,7 @@ tool(2, qr/grows from 1000000000 to 4000000000000 keys .* needs more than 1 TiB/
 
 for ([1e6, '0.001', 8, '24h', 86_400_000, 97_200_000],
      [1e6, '0.001', 2, '24h', 86_400_000, 129_600_000],
-     [1000, '0.01', 24, '1d 12h', 129_600_000, 135_000_000],
+     [1000, '0.01', 20, '1d 12h', 129_600_000, 136_080_000],
      [1e6, '1e-6', 10, '10s', 10_000, 11_000, '2m', 2e6],
      [7, '0.5', 8, '90', 90_000, 101_250])
 {
@@ -309,7 +309,7 @@ tool(2, qr/--expire "\Q$_\E": must be a time such as 24h/, 'size', '-n', '1k',
     for '', '0', '0h', 'x', '-1h', '1.5h', '1h1h', '1m1h', '1s1', '1y', '1M',
         '1h ,', ' 1h', '99999999999999999999', '99999999999999999w',
         '9223372036854775808ms';
-tool(2, qr/--slices "$_": must be a number of slices from 2 to 24/, 'size',
+tool(2, qr/--slices "$_": must be a number of slices from 2 to 20/, 'size',
      '-n', '1k', '-p', '0.1', '--expire', '24h', '--slices', $_)
     for 0, 1, 25, 'x';
 tool(2, qr/--slices needs --expire/, 'size', '-n', '1k', '-p', '0.1',
@@ -323,11 +323,11 @@ tool(0, undef, 'size', '-n', '1k', '-p', '0.1', '--expire', '1h', '--layout',
 tool(2, qr/--expire must be at least one second for each of the 8 slices/,
      'size', '-n', '1k', '-p', '0.1', '--expire', '7999ms');
 tool(0, undef, 'size', '-n', '1k', '-p', '0.1', '--expire', '8s');
-tool(2, qr/--max-keys "$_": with 8 slices it must be more than -n, 1000, and at most 5875/,
+tool(2, qr/--max-keys "$_": with 8 slices it must be more than -n, 1000, and at most 4125/,
      'size', '-n', '1k', '-p', '0.1', '--expire', '1h', '--max-keys', $_)
-    for 999, 1000, 5876;
+    for 999, 1000, 4126;
 is(json(tool(0, undef, 'size', '--json', '-n', '1k', '-p', '0.1', '--expire',
-             '1h', '--max-keys', '5875'))->{slices}, 56,
+             '1h', '--max-keys', '4125'))->{slices}, 42,
    'the greatest --max-keys with --expire is accepted');
 tool(2, qr/a filter for 400000000000 keys that expire, at .* needs more than 1 TiB/,
      'size', '-n', '400g', '-p', '0.01', '--expire', '1h');

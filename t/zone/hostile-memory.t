@@ -9,6 +9,8 @@
 use strict;
 use warnings;
 
+use Carp qw(croak);
+
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Hostile;
@@ -18,7 +20,8 @@ use BloomTest::Zones;
 
 my $user = hostile_user();
 
-use constant { IDS => 3 * 1024 * 1024, SEEN => 4 * 1024 * 1024 };
+use constant { IDS => 3 * 1024 * 1024, SEEN => 4 * 1024 * 1024,
+               RING => 6 * 1024 * 1024 };
 
 my @forgeries = ('zeros', 'ones', 'noise', 'pointers', 'swapped');
 
@@ -46,7 +49,9 @@ sub set_up {
 
     configure($t, ['zone=ids:3m file=ids.bloom removals=0 max_keys=50k',
                    "zone=seen:$size capacity=$capacity fpr=1e-9 removals=0"
-                   . ' max_keys=20k'],
+                   . ' max_keys=20k',
+                   "zone=ring:6m capacity=$capacity fpr=1e-9 removals=0"
+                   . ' expire=8h'],
               api => 1, add => 1);
 }
 
@@ -57,7 +62,7 @@ sub set_up {
 set_up('');
 $t->run;
 upload_image($t, 'ids', 'upload')->status == 200 or die 'no upload';
-add($t, $_, ['key1'], durable => 1) for 'ids', 'seen';
+add($t, $_, ['key1'], durable => 1) for 'ids', 'seen', 'ring';
 
 # the filters have grown: the numbers of layers are forged, too
 
@@ -72,6 +77,48 @@ sub begin_again {
     system("rm -rf '$dir/state' && cp -a '$dir/saved' '$dir/state'") == 0
         or die 'cp';
     set_up('');
+}
+
+
+# Writes a number into `turn`, `live`, and the rest of the ring that serves.  It
+# is found by its first words: the generation, the ready slices, and an open
+# slice 0; then the live slices.
+
+sub forge_words {
+    my ($pid, $size, $value) = @_;
+
+    my ($from, $to) = shared_memory($pid, $size);
+
+    open my $memory, '+<:raw', "/proc/$pid/mem" or croak "/proc/$pid/mem: $!";
+    sysseek $memory, $from, 0;
+    sysread $memory, my $bytes, 256 * 1024;
+
+    my @word = unpack 'Q<*', $bytes;
+    my ($at) = grep { $word[$_] >> 48 == 1 && ($word[$_] & 0x3f) == 0
+                      && ($word[$_] >> 6 & 0x3ff) == 0x3fe
+                      && $word[$_ + 1] == 1 } 0 .. $#word - 1;
+
+    defined $at or croak 'the ring is not found';
+    sysseek $memory, $from + 8 * $at, 0;
+    syswrite $memory, pack 'Q<*', ($value) x 100;
+}
+
+# Writes a number into the times of a zone's clock.
+
+sub forge_clock {
+    my ($file, $value) = @_;
+
+    open my $boot, '<', '/proc/sys/kernel/random/boot_id' or die "boot_id: $!";
+    my $id = pack 'H*', <$boot> =~ s/\W//gr;
+
+    open my $control, '+<:raw', $file or croak "$file: $!";
+    read $control, my $page, 4096;
+    my $at = index $page, $id;
+
+    $at >= 0 or croak 'the clock is not found';
+    seek $control, $at + 16, 0;
+    print $control pack 'Q<*', ($value) x 4;
+    close $control or croak "$file: $!";
 }
 
 
@@ -118,6 +165,7 @@ for my $forgery (@forgeries) {
             $witness->forget;
             forge($worker, IDS, $forgery);
             forge($worker, SEEN, $forgery);
+            forge($worker, RING, $forgery);
 
             for my $time (1, 2) {
                 set_up($change);
@@ -140,6 +188,34 @@ for my $forgery (@forgeries) {
 }
 
 
+# The words of a ring are forged one kind at a time, so that the rest of the zone
+# looks right: the helper looks after the slices that they name.
+
+subtest 'the ring of a zone and its clock are forged' => sub {
+    for my $value (0, 1, 63, 2 ** 40 - 1, 1 << 63, ~0) {
+        begin_again();
+        $t->run;
+
+        my $mark = $t->log_mark;
+        my $worker = ($t->workers)[0];
+
+        forge_words($worker, RING, $value);
+        forge_clock("$dir/state/ring/control", $value);
+        kill 'IO', $t->helpers;
+        eval { ask($t, 'ring', 'key1', 'no') } for 1 .. 3;
+        eval { add($t, 'ring', ['key2']) };
+
+        set_up('size');
+
+        my ($outcome, $log) = $t->try_reload(limit => PATIENCE);
+        unlike($outcome, qr/dies|hangs/,
+               "$value: a reload does no harm to the master") or diag($log);
+        ok(end_all(), "$value: nginx can be stopped");
+        $t->excuse_log($mark);
+    }
+};
+
+
 # What was acknowledged is on disk.  A process with forged memory may damage the
 # journal, which an attacker could have done directly.  So only the master of
 # nginx runs while the memory is forged.
@@ -153,13 +229,15 @@ subtest 'nginx starts again after memory was forged' => sub {
         my $worker = ($t->workers)[0];
 
         kill 'STOP', $t->workers, $t->helpers;
-        forge($worker, IDS, $forgery);
+        forge($worker, $_, $forgery) for IDS, RING;
         $t->kill_all;
         $t->excuse_log($mark);
 
         $t->run;
         is(ask_until_known($t, 'ids', 'id1', 'up1', 'key1', 'no'), '1110',
            "all keys are present at the next start: $forgery");
+        is(ask_until_known($t, 'ring', 'key1', 'no'), '10',
+           "a key that expires is present at the next start: $forgery");
         $t->stop;
     }
 };
@@ -178,7 +256,7 @@ subtest 'nginx is stopped with forged memory' => sub {
         my $worker = ($t->workers)[0];
 
         kill 'STOP', $t->workers, $t->helpers;
-        forge($worker, $_, $forgery) for IDS, SEEN;
+        forge($worker, $_, $forgery) for IDS, SEEN, RING;
         kill 'KILL', $t->workers, $t->helpers;
         ok(end_all(), "nginx can be stopped: $forgery");
         $t->excuse_log($mark);

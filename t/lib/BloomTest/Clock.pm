@@ -4,18 +4,25 @@ package BloomTest::Clock;
 
 # Makes the clock of nginx wrong.  A small library, loaded before the system's,
 # adds a number of seconds to the time of day, or to the time since the
-# machine's start, at once and in all processes.
+# machine's start, at once and in all processes.  It can also make the machine
+# seem to have been booted again.
 #
 #   my $clock = BloomTest::Clock->new($t);    before $t->run, after Disk->new
 #   $clock->ahead(7200);                      seconds; negative: behind
 #   $clock->right;
 #   $clock->pass(960);                        seconds more since the start; the
 #                                             time of day stays
+#   $clock->pass_all(960);                    both clocks
+#   $clock->reboot;                           the machine started now; nginx is
+#                                             stopped
 
 use strict;
 use warnings;
 
 use Carp qw(croak);
+use Time::HiRes qw(clock_gettime);
+
+use constant CLOCK_BOOTTIME => 7;         # Linux
 
 use BloomTest::Process qw(run_command);
 
@@ -37,13 +44,20 @@ sub new {
     $t->environment(
         LD_PRELOAD => $library,
         BLOOM_CLOCK_AHEAD => $self->{file},
-        BLOOM_CLOCK_PASSED => "$self->{file}.passed");
+        BLOOM_CLOCK_PASSED => "$self->{file}.passed",
+        BLOOM_CLOCK_BOOTED => "$self->{file}.booted",
+        BLOOM_CLOCK_BOOT_ID => "$self->{file}.boot_id");
 
     return $self;
 }
 
 
-sub ahead { $_[0]->_write($_[0]{file}, $_[1]) }
+sub ahead {
+    my ($self, $seconds) = @_;
+
+    $self->{ahead} = $seconds;
+    $self->_write($self->{file}, $seconds);
+}
 
 
 sub pass {
@@ -51,6 +65,26 @@ sub pass {
 
     $self->{passed} += $seconds;
     $self->_write("$self->{file}.passed", $self->{passed});
+}
+
+
+sub pass_all {
+    my ($self, $seconds) = @_;
+
+    $self->ahead(($self->{ahead} // 0) + $seconds);
+    $self->pass($seconds);
+}
+
+
+sub reboot {
+    my ($self) = @_;
+
+    my $since = clock_gettime(CLOCK_BOOTTIME);
+
+    $self->{boots}++;
+    $self->_write("$self->{file}.booted", -int($since + $self->{passed}));
+    $self->_write("$self->{file}.boot_id",
+                  sprintf '%08x-0000-4000-8000-000000000000', $self->{boots});
 }
 
 
@@ -67,6 +101,7 @@ sub _write {
 sub right {
     my ($self) = @_;
 
+    $self->{ahead} = 0;
     unlink $self->{file};
 }
 
@@ -75,13 +110,18 @@ sub right {
 
 __DATA__
 /* A time of day that is ahead by as much as the file BLOOM_CLOCK_AHEAD says,
- * and a time since the start by as much as BLOOM_CLOCK_PASSED says. */
+ * and a time since the start by as much as BLOOM_CLOCK_PASSED says.  Since the
+ * machine was booted as much more has passed as BLOOM_CLOCK_BOOTED says, and
+ * BLOOM_CLOCK_BOOT_ID is the file that names the boot, if it exists. */
 
 #define _GNU_SOURCE
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
@@ -122,9 +162,14 @@ clock_gettime(clockid_t clock, struct timespec *ts)
     }
 
     if (rc == 0
-        && (clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_COARSE))
+        && (clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_COARSE
+            || clock == CLOCK_BOOTTIME))
     {
         ts->tv_sec += ahead("BLOOM_CLOCK_PASSED");
+    }
+
+    if (rc == 0 && clock == CLOCK_BOOTTIME) {
+        ts->tv_sec += ahead("BLOOM_CLOCK_BOOTED");
     }
 
     return rc;
@@ -158,4 +203,53 @@ time(time_t *t)
     }
 
     return ts.tv_sec;
+}
+
+
+/* Opens a file by the next library, which may refuse or record it. */
+static int
+open_file(const char *function, const char *name, int flags, va_list args)
+{
+    int        (*next)(const char *, int, ...);
+    mode_t       mode = (flags & (O_CREAT|O_TMPFILE)) ? va_arg(args, mode_t)
+                                                      : 0;
+    const char  *boot_id = getenv("BLOOM_CLOCK_BOOT_ID");
+
+    if (boot_id && strcmp(name, "/proc/sys/kernel/random/boot_id") == 0
+        && access(boot_id, R_OK) == 0)
+    {
+        name = boot_id;
+    }
+
+    *(void **) &next = dlsym(RTLD_NEXT, function);
+
+    return next(name, flags, mode);
+}
+
+
+int
+open(const char *name, int flags, ...)
+{
+    int      fd;
+    va_list  args;
+
+    va_start(args, flags);
+    fd = open_file("open", name, flags, args);
+    va_end(args);
+
+    return fd;
+}
+
+
+int
+open64(const char *name, int flags, ...)
+{
+    int      fd;
+    va_list  args;
+
+    va_start(args, flags);
+    fd = open_file("open64", name, flags, args);
+    va_end(args);
+
+    return fd;
 }

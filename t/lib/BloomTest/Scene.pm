@@ -116,8 +116,9 @@ CONF
 
 # Returns the zones of a bad day for scene().  The image of "customers" is too
 # old. Once nginx runs, worsen() does the rest: "tokens" gets far too many keys,
-# "leaked" lacks keys that the backend has and refuses an image, and "grown" gets
-# four layers, the last of which has the key "new".
+# "leaked" lacks keys that the backend has and refuses an image, "grown" gets four
+# layers, the last of which has the key "new", and "recent", whose keys expire,
+# gets as many as fill two slices and a part of a third.
 
 sub bad_day {
     my ($t) = @_;
@@ -129,7 +130,8 @@ sub bad_day {
     return ('zone=customers file=old.bloom max_age=24h',
             'zone=tokens capacity=1k fpr=0.001',
             'zone=leaked file=leaked.bloom',
-            'zone=grown capacity=100 fpr=0.001 max_keys=3k');
+            'zone=grown capacity=100 fpr=0.001 max_keys=3k',
+            'zone=recent capacity=20k fpr=0.001 expire=24h');
 }
 
 
@@ -139,6 +141,7 @@ sub worsen {
     add($t, 'tokens', [map { "token$_" } 1 .. 2600]);
     add($t, 'grown', [map { "key$_" } 1 .. 2000]);
     add($t, 'grown', ['new']);
+    add($t, 'recent', [map { "r$_" } 1 .. 6000]);
 
     $t->get("/token?id=none$_") for 1 .. 400;
     $t->get("/lost?id=id$_") for 1 .. 3;

@@ -28,17 +28,19 @@ package Chaos::Client;
 # neither.
 #
 # ClientRemovals.pm removes keys, SharedKeys.pm adds and removes keys that all
-# clients share, and ClientLearning.pm makes zones learn keys.
+# clients share, ClientLearning.pm makes zones learn keys, and ClientExpiring.pm
+# uses zones whose keys expire.
 
 use strict;
 use warnings;
 
 use parent qw(-norequire Chaos::ClientRemovals Chaos::ClientLearning
-              Chaos::SharedKeys);
+              Chaos::ClientExpiring Chaos::SharedKeys);
 
 use BloomTest::Api;
 use BloomTest::Process qw(now wait_until);
 
+use Chaos::ClientExpiring;
 use Chaos::ClientLearning;
 use Chaos::ClientRemovals;
 use Chaos::SharedKeys;
@@ -48,7 +50,8 @@ use constant CONNECTIONS => 12;      # each has one request at a time
 
 sub new {
     my ($class, %self) = @_;    # t, number, ledger, zones, learning_zones,
-                                # limit, removals, learning_removals,
+                                # expiring_zones, limit, removals,
+                                # learning_removals, expiring_limit,
                                 # commands, answers, disk_full
 
     my @all = (@{ $self{zones} }, @{ $self{learning_zones} });
@@ -62,7 +65,9 @@ sub new {
         count => { map { $_ => 0 } qw(requests acked removed asked unknown
                                       again cut refused lost returned torn
                                       failed images absent false rows
-                                      passed rejected revived late) },
+                                      passed rejected revived late
+                                      outlived expired turns) },
+        extreme => {},
     }, $class;
 }
 
@@ -77,6 +82,7 @@ sub run {
     }
 
     $self->begin_learning;
+    $self->begin_expiring;
 
     while (1) {
         while ($self->{paused} || $self->_command_waits) {
@@ -111,8 +117,10 @@ sub _report {
     my ($self) = @_;
 
     $self->{t}->write_file("client.$self->{number}.counts",
-        join '', map { "$_ $self->{count}{$_}\n" }
-                     sort keys %{ $self->{count} });
+        join '', map({ "$_ $self->{count}{$_}\n" }
+                     sort keys %{ $self->{count} }),
+                 map({ "$_ $self->{extreme}{$_}\n" }
+                     sort keys %{ $self->{extreme} }));
 }
 
 
@@ -349,6 +357,11 @@ sub _round {
 
     if ($what < 0.25) {
         $self->_shared_round($zone, $self->{calm} || $careful);
+        return;
+    }
+
+    if ($what > 0.76 && $what < 0.88) {
+        $self->_expiring_round($careful);
         return;
     }
 
@@ -608,6 +621,8 @@ sub _verify {
 
     my $now = time;
     my $lowest = $self->{ledger}->lowest_clock;
+
+    $self->_verify_expiring;
 
     for my $zone (@{ $self->{all_zones} }) {
         my $next = $self->{next}{$zone};

@@ -8,15 +8,15 @@ package Chaos::Events;
 # without.
 #
 # Removals.pm has the events that remove keys, Learning.pm those of zones that
-# learn, Failures.pm the failures of
-# disks, memory and clocks, and Attacks.pm what an attacker who has taken over a
-# worker does.
+# learn, Expiring.pm those of zones whose keys expire, Failures.pm the failures
+# of disks, memory and clocks, and Attacks.pm what an attacker who has taken over
+# a worker does.
 
 use strict;
 use warnings;
 
-use parent qw(-norequire Chaos::Removals Chaos::Learning Chaos::Failures
-              Chaos::Attacks);
+use parent qw(-norequire Chaos::Removals Chaos::Learning Chaos::Expiring
+              Chaos::Failures Chaos::Attacks);
 
 use BloomTest::Api;
 use BloomTest::Image qw(patch_header);
@@ -25,6 +25,7 @@ use BloomTest::Process qw(now wait_until alive run_command);
 use BloomTest::Zones;
 
 use Chaos::Attacks;
+use Chaos::Expiring;
 use Chaos::Failures;
 use Chaos::Learning;
 use Chaos::Removals;
@@ -37,6 +38,7 @@ my @weights = (
     kill_worker => 3, kill_helper => 3, kill_master => 2, kill_all => 3,
     disk => 2, disk_across => 3, lose_keys => 1,
     memory => 2, clock => 3, tamper => 4, forge => 2,
+    hup_expire => 3, reboot => 2, flood => 1, rest => 1,
 );
 
 my %needs = (memory => 'memory', tamper => 'user', forge => 'user');
@@ -88,6 +90,7 @@ sub prepare {
 
     $self->install($self->make_image('none'));
     $self->prepare_learning;
+    $self->prepare_expiring;
     $self->set_up;
 }
 
@@ -102,7 +105,7 @@ sub set_up {
     configure($self->{t},
         ["zone=shield$size file=shield.bloom $removals",
          "zone=empty$size capacity=$small max_keys=$n fpr=1e-9 $removals",
-         $self->learning_zones],
+         $self->learning_zones, $self->expiring_zones],
         api => 1, add => 1, remove => 1, workers => $self->{workers},
         http => join("\n", map { "bloom_lookup \$arg_$_->[0] \$pair_$_->[1]"
                                  . ' zone=shield;' }
@@ -442,6 +445,7 @@ sub upgrade {
     my $t = $self->{t};
 
     $self->_in_doubt;
+    my $number = $self->{ledger}->begin('anew');
     my $new = $t->upgrade_begin;
 
     $self->{command}->('verify some');
@@ -462,6 +466,8 @@ sub upgrade {
     } else {
         $self->_quit(sub { $t->upgrade_finish }, $t->workers);
     }
+
+    $self->{ledger}->end($number);
 }
 
 
@@ -594,7 +600,7 @@ sub check {
         $self->{doubt} = undef;
     }
 
-    for my $zone (@{ +ZONES }, @{ $self->LEARNING }) {
+    for my $zone (@{ +ZONES }, @{ $self->LEARNING }, 'visits') {
         my $time = now();
         my $state = zone_state($t, $zone);
         $self->{ledger}->write(settled => $zone, sprintf '%.6f', $time)
@@ -605,6 +611,7 @@ sub check {
     }
 
     $self->check_learning;
+    $self->check_expiring;
 
     # the keys that all images have, and those of three hours ago unless a newer
     # image may have dropped them

@@ -88,9 +88,11 @@ sub _try_upgrade {
     my $mark = $t->log_mark;
 
     $self->_in_doubt;
+    my $number = $self->{ledger}->begin('anew');
     if (eval { $t->upgrade_begin }) {
         $self->{command}->('verify unknown');
         $self->_quit(sub { $t->upgrade_finish }, $t->workers);
+        $self->{ledger}->end($number);
         return;
     }
 
@@ -102,6 +104,7 @@ sub _try_upgrade {
         && !grep { title($_) =~ /^nginx: master/ } children($t->master);
     }) or die "the old master is not alone after a refused upgrade:\n"
               . substr($t->log_since($mark), -3000) . "\n";
+    $self->{ledger}->end($number);
 }
 
 
@@ -156,7 +159,7 @@ sub _has_room {
 
     my $t = $self->{t};
 
-    for my $zone (@{ +ZONES }, @{ +Chaos::Learning::LEARNING }) {
+    for my $zone (@{ +ZONES }, @{ +Chaos::Learning::LEARNING }, 'visits') {
         wait_until(sub {
             return api($t, POST => "zones/$zone/keys?durable=true",
                        body => "room\n")->status == 200;

@@ -16,7 +16,14 @@ package Chaos::Ledger;
 #                         instances, or files that cannot be read
 #   ahead N TIME          removals of zone shield may be forgotten from now on:
 #                         images and records may have times in the future
+#   flood N TIME ZONE      a zone will have more keys than it has room for
+#   anew N TIME           zones without a journal may begin empty
 #   end N TIME            event N is over
+#   lives ZONE TIME LIFE SLICE
+#                         from now on keys of the zone may live for LIFE
+#                         seconds, in slices of SLICE seconds
+#   lived ZONE TIME LIFE SLICE
+#                         from now on no key has this life any more
 #   settled ZONE TIME     at that time no key was pending
 #   image N               from now on an image with the keys of number N may
 #                         serve
@@ -28,11 +35,12 @@ use strict;
 use warnings;
 
 use Carp qw(croak);
+use List::Util qw(min max);
 
 use BloomTest::Process qw(now);
 
 # the kinds of events that take a while
-my @kinds = qw(kill quit full crowded doubt ahead cleared);
+my @kinds = qw(kill quit full crowded doubt ahead cleared anew flood);
 
 
 sub new {
@@ -40,7 +48,8 @@ sub new {
 
     return bless { path => $path, images => [], horizon => 0,
                    (map { $_ => {} } @kinds, 'settled'), next => 1,
-                   clock => 0, lowest => 0 }, $class;
+                   lives => {}, clock => 0, lowest => 0 },
+                 $class;
 }
 
 
@@ -105,6 +114,18 @@ sub _line {
     } elsif ($what eq 'clock') {
         $self->{clock} = $words[0];
         $self->{lowest} = $words[0] if $words[0] < $self->{lowest};
+
+    } elsif ($what eq 'lives') {
+        my ($zone, $time, $life, $slice) = @words;
+        push @{ $self->{lives}{$zone} },
+            { begin => $time, life => $life, slice => $slice };
+
+    } elsif ($what eq 'lived') {
+        my ($zone, $time, $life, $slice) = @words;
+        my ($ended) = grep { !defined $_->{end} && $_->{life} == $life
+                             && $_->{slice} == $slice }
+                           @{ $self->{lives}{$zone} };
+        $ended->{end} = $time;
 
     } elsif ($what eq 'settled') {
         my ($zone, $time) = @words;
@@ -201,6 +222,84 @@ sub _during {
     $self->read;
 
     return $self->_between($what, $from, $to);
+}
+
+
+# Returns the least life that a key had between two times, and the greatest life
+# and slice together.
+
+sub lives {
+    my ($self, $zone, $from, $to) = @_;
+
+    $self->read;
+
+    my @lives = grep { $_->{begin} <= $to
+                       && (!defined $_->{end} || $_->{end} >= $from) }
+                     @{ $self->{lives}{$zone} };
+
+    return (min(map { $_->{life} } @lives),
+            max(map { $_->{life} + $_->{slice} } @lives));
+}
+
+
+# Returns the life of a key that was added last, and the length of a slice.
+
+sub life {
+    my ($self, $zone) = @_;
+
+    return @{ $self->{lives}{$zone}[-1] }{qw(life slice)};
+}
+
+
+# Returns whether a zone had more keys than it has room for at some time between
+# these.
+
+sub flooded {
+    my ($self, $zone, $from, $to) = @_;
+
+    $self->read;
+
+    return grep { $_->{pids}{$zone} && $_->{begin} <= $to
+                  && ($_->{end} // $to) >= $from }
+                values %{ $self->{flood} };
+}
+
+
+# Returns whether a zone without a journal may have lost its keys between two
+# times.
+
+sub emptied {
+    my ($self, $from, $to) = @_;
+
+    return $self->_during('anew', $from, $to)
+           || grep { $_->{all} && $_->{begin} <= $to
+                     && ($_->{end} // $to) >= $from }
+                   values %{ $self->{kill} };
+}
+
+
+# Returns for how many seconds between two times something happened that may
+# keep the helper from its work; 0 if nothing did.  A kill of workers does not.
+
+sub faults {
+    my ($self, $from, $to) = @_;
+
+    my $sum = 0;
+
+    $self->read;
+
+    for my $what (qw(kill quit full doubt)) {
+        for (values %{ $self->{$what} }) {
+            my $end = $_->{end} // $to;
+
+            next if $_->{begin} > $to || $end < $from
+                    || $what eq 'kill' && !$_->{all} && !$_->{pids}{0};
+
+            $sum += min($end, $to) - max($_->{begin}, $from) + 0.001;
+        }
+    }
+
+    return $sum;
 }
 
 

@@ -1,0 +1,199 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
+
+# The clock of a zone with expire=: where it starts when a zone gets expire=, or
+# when its control page is lost, and what becomes of keys, removed keys and
+# images if it is behind the system's.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Clock;
+use BloomTest::Expiry;
+use BloomTest::Process qw(wait_until);
+use BloomTest::Zones;
+
+use constant { HOUR => 3600, DAY => 86400 };
+
+my $t = BloomTest->new;
+my $dir = $t->testdir;
+my $clock = BloomTest::Clock->new($t);
+my $time = BloomTest::Expiry->new($t, $clock);
+my $expires = ' expire=8h slices=8';
+
+# Starts or reloads with the zones; the first one is plain if $more is empty.
+
+sub conf {
+    my ($name, $more) = @_;
+
+    configure($t, ["zone=$name capacity=2k fpr=1e-9 removals=100$more",
+                   'zone=tick capacity=8k fpr=0.001'],
+              api => 1, add => 1);
+}
+
+sub begin {
+    my ($name, $more) = @_;
+
+    $t->stop;
+    conf($name, $more);
+    $t->run;
+}
+
+sub ledger { return $time->ledger($_[0], life => 8 * HOUR, slices => 8) }
+
+# Tests one key over a life and a slice, by the ledger.
+
+sub lives {
+    my ($zone, $key, $when) = @_;
+
+    my $ledger = ledger($zone);
+
+    $ledger->add([$key]);
+    $time->passes(8 * HOUR - 60);
+    $ledger->check("before the end of a life $when");
+    $time->passes(2 * HOUR);
+    $ledger->check("after a life $when");
+}
+
+
+subtest 'a zone that was idle for days gets expire=' => sub {
+    begin('idle', '');
+    add($t, 'idle', ['old']);
+    $time->passes(10 * DAY);
+    conf('idle', $expires);
+    $t->reload;
+    is(ask_until_known($t, 'idle', 'old'), '1', 'an earlier key is present');
+    lives('idle', 'new', 'in a zone that got expire=');
+    is(ask($t, 'idle', 'old'), '0', 'the earlier key has expired');
+    add($t, 'idle', ['again']);
+    $t->kill_all;
+    $t->run;
+    is(ask_until_known($t, 'idle', 'new', 'old', 'again'), '001',
+       'keys that have expired are absent after a restart');
+    lives('idle', 'third', 'after the restart');
+};
+
+
+for my $jump (-DAY, 0, DAY) {
+    my $zone = 'lost' . ($jump + DAY);
+
+    subtest "the control page is lost, the clock jumps by $jump s" => sub {
+        begin($zone, $expires);
+        my $ledger = ledger($zone);
+        $ledger->add(['a']);
+        $time->passes(3 * HOUR);
+        $ledger->add(['b']);
+        $time->passes(HOUR);
+        $t->stop;
+        unlink "$dir/state/$zone/control" or die;
+        $clock->pass_all(2 * DAY);
+        $clock->ahead($clock->{ahead} + $jump - 2 * DAY) if $jump < 0;
+        $t->run;
+
+        $ledger->{key}{$_}{must} = $time->now + 4 * HOUR for qw(a b);
+        $ledger->prolong(3 * DAY);
+        $ledger->check('when the control page was lost');
+        $time->passes(3 * HOUR);
+        $ledger->check('three hours later');
+        lives($zone, 'c', 'when the control page was lost');
+        $t->kill_all;
+        $t->run;
+        lives($zone, 'd', 'after the next restart');
+    };
+}
+
+
+# The journal has times that are ahead of the zone's clock.
+
+subtest 'a key is removed while its time is ahead' => sub {
+    begin('ahead', $expires);
+    add($t, 'ahead', ['removed', 'kept']);
+    $t->stop;
+    unlink "$dir/state/ahead/control" or die;
+    $clock->ahead($clock->{ahead} - DAY);
+    $t->run;
+    is(ask_until_known($t, 'ahead', 'removed', 'kept'), '11',
+       'keys are present when the control page was lost');
+    is(api($t, POST => 'zones/ahead/remove', body => 'removed')->status, 200,
+       'a key is removed');
+
+    for (1 .. 12) {
+        $time->passes(HOUR);
+        add($t, 'ahead', ["other$_"]);
+    }
+
+    is(ask($t, 'ahead', 'removed'), '0',
+       'a removed key is absent when older keys have expired');
+    $t->kill_all;
+    $t->run;
+    $time->settle;
+    is(ask_until_known($t, 'ahead', 'removed'), '0',
+       'a removed key is absent after a restart');
+    $time->passes(2 * DAY);
+    is(ask($t, 'ahead', 'removed', 'kept'), '00', 'all have expired at last');
+    $clock->ahead($clock->{ahead} + DAY);
+};
+
+
+subtest 'a zone with a clock that is behind loses expire=' => sub {
+    begin('behind', $expires);
+    $time->passes(HOUR);
+    add($t, 'behind', ['before']);
+    $time->settle;
+    $t->stop;
+    $clock->pass_all(3 * DAY);
+    $clock->reboot;
+    $t->run;
+    add($t, 'behind', ['after']);
+    $time->passes(HOUR);
+    add($t, 'behind', ['last']);
+    $time->settle;
+
+    # the image was built two days ago, and so before these keys were added
+
+    my $built = time + $clock->{ahead} - 2 * DAY;
+    $t->build_image('behind.bloom', ['base'], '-p', '1e-9', '-n', '2k',
+                    '--as-of', rfc3339($built));
+    $t->stop;
+    configure($t, ["zone=behind file=$dir/behind.bloom",
+                   'zone=tick capacity=8k fpr=0.001'], api => 1, add => 1);
+    $t->run;
+    is(ask_until_known($t, 'behind', 'base', 'after', 'last'), '111',
+       'an image that is older than the additions does not cover them');
+};
+
+
+# A zone of ten days' keys gets expire=: its slices have room for a life's keys.
+
+subtest 'a full zone gets expire=' => sub {
+    configure($t, ['zone=full capacity=40k fpr=0.01',
+                   'zone=tick capacity=8k fpr=0.001'], api => 1);
+    $t->stop;
+    $t->run;
+
+    my $number = 0;
+
+    for (1 .. 80) {
+        add($t, 'full', [map { 'f' . $number++ } 1 .. 500]);
+        $time->passes(3 * HOUR);
+    }
+
+    configure($t, ['zone=full capacity=2k fpr=0.01 expire=8h',
+                   'zone=tick capacity=8k fpr=0.001'], api => 1);
+    $t->reload;
+    $time->settle;
+    add($t, 'full', [map { 'f' . $number++ } 1 .. 500]);
+
+    my @last = map { 'f' . ($number - $_) } 1 .. 1000;
+    my $present = () = ask_until_known($t, 'full', @last) =~ /1/g;
+    is($present, 1000, 'the last keys are present');
+
+    my $wrong = () = ask_until_known($t, 'full', keys_of('never', 20000))
+                     =~ /1/g;
+    cmp_ok($wrong, '<', 200 + 5 * sqrt 200,
+           'the false-positive rate is what is promised');
+};
+
+done_testing;

@@ -1,0 +1,175 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
+
+# The memory of a slice is touched when keys are added to it, and given back when
+# the slice is dropped.  Reserved huge pages are not given back: a zone with them
+# is cleared all the same.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Clock;
+use BloomTest::Process qw(wait_until);
+use BloomTest::Zones;
+
+use constant { LIFE => 8 * 3600, SLICE => 3600, KEYS => 10_000 };
+
+my $t = BloomTest->new(log_level => 'notice');
+
+$t->nginx_build !~ /NGX_DEBUG_MALLOC/
+    or plan(skip_all => 'nginx is built to fill all shared memory at start');
+
+my $clock = BloomTest::Clock->new($t);
+
+sub resident {
+    my ($zone) = sort { $b->{size} <=> $a->{size} } zone_memory($t->master);
+
+    return $zone->{resident};
+}
+
+sub begin {
+    my ($pages, $zone) = @_;
+
+    configure($t, ["zone=ids $zone removals=0 huge_pages=$pages",
+                   'zone=beat capacity=1k fpr=0.1 huge_pages=off'],
+              api => 1, workers => 2);
+    $t->stop;
+    system 'rm', '-rf', $t->testdir . '/state';
+    $t->run;
+}
+
+# Time passes in steps of half a slice, and the helper looks after the zone in
+# each of them: it has, when it has synchronised the journal twice.
+
+sub passes {
+    my ($seconds) = @_;
+
+    for (my $passed = 0; $passed < $seconds; $passed += SLICE / 2) {
+        $clock->pass_all(SLICE / 2);
+        add($t, 'beat', ['key'], durable => 1) for 1 .. 2;
+    }
+}
+
+sub fill {
+    my ($name) = @_;
+
+    for my $from (0 .. KEYS / 1000 - 1) {
+        add($t, 'ids', [map { "$name$_" }
+                        1000 * $from + 1 .. 1000 * $from + 1000]);
+    }
+}
+
+for my $pages ('off', 'transparent') {
+    subtest "huge_pages=$pages" => sub {
+        begin($pages, 'capacity=8m fpr=1e-6 expire=8h slices=8');
+
+        zone_memory($t->master)
+            or plan(skip_all => 'not allowed to look into /proc/PID/map_files;'
+                                . ' run as root');
+
+        my ($zone) = sort { $b->{size} <=> $a->{size} } zone_memory($t->master);
+        my $began = resident();
+
+        cmp_ok($began, '<', $zone->{size} / 50,
+               'a zone that expires takes no memory before a key is added');
+
+        # in two banks of 17 slices, of which ten thousand keys touch most
+
+        my $slice = $zone->{size} / 34;
+        my @took;
+
+        for my $n (0 .. 2) {
+            fill("s$n-");
+            push @took, resident() - $began;
+            passes(SLICE);
+        }
+
+        cmp_ok($took[$_], '<', ($_ + 1.2) * $slice,
+               "the zone takes the memory of $_ slices and the open one")
+            for 0 .. 2;
+        cmp_ok($took[2], '>', 1.2 * $slice, 'slices are in memory');
+
+        my $was = resident();
+
+        lookup_keys($t, 'ids', map { "no$_" } 1 .. 5000);
+
+        # the open slice, too, though no key has been added to it yet
+
+        cmp_ok(resident() - $was, '<', 1.2 * $slice,
+               'lookups touch no slice that is not live');
+
+        $was = resident();
+        $t->reload;
+        cmp_ok(resident() - $was, '<', $slice / 2,
+               'a reload without a change takes no more memory');
+
+        passes(LIFE + 2 * SLICE);
+        ok(wait_until(sub { resident() - $began < 1.2 * $slice }),
+           'the memory of dropped slices is given back, except the open'
+           . ' one')
+            or diag(resident() - $began, " bytes; a slice has $slice");
+        is_deeply([lookup_keys($t, 'ids', 's0-1', 's1-1', 's2-1')],
+                  [('absent') x 3], 'the keys have expired');
+
+        for my $time (1 .. 20) {
+            fill("t$time-") if $time % 4 == 1;
+            passes(SLICE);
+        }
+
+        cmp_ok(resident() - $began, '<', 4 * $slice,
+               'the memory does not grow over lives');
+        $t->stop;
+    };
+}
+
+
+subtest 'huge_pages=reserved' => sub {
+    my $file = '/proc/sys/vm/nr_hugepages';
+    my $read = sub { open my $fh, '<', $file or return 0; return 0 + <$fh> };
+    my $before = $read->();
+
+    if ($ENV{TEST_NGINX_HUGE_PAGES} && open my $fh, '>', $file) {
+        print $fh 200;
+        close $fh;
+    }
+
+    my $got = $read->();
+
+    if ($got >= 200) {
+        for ('max_keys=1m', 'expire=8h slices=2') {
+            begin('reserved', "capacity=400k fpr=1e-5 $_");
+            is(zone_state($t, 'ids')->{memory}{pages}{kind}, 'reserved',
+               "$_: the zone is on reserved huge pages");
+
+            fill('a');
+            is(join(' ', lookup_keys($t, 'ids', 'a1', 'a9999', 'no')),
+               'present present absent', "$_: the zone has its keys");
+
+            if (/expire/) {
+                passes(LIFE + 5 * SLICE);
+                is(join(' ', lookup_keys($t, 'ids', map { "a$_" } 1 .. 50)),
+                   join(' ', ('absent') x 50), "$_: the keys expire");
+                fill("b$_"), passes(5 * SLICE) for 1 .. 6;
+                is(join(' ', lookup_keys($t, 'ids', 'a1', 'b61', 'b11')),
+                   'absent present absent',
+                   "$_: slices are used again, and are clean");
+            }
+
+            $t->stop;
+        }
+    }
+
+    if ($got != $before && open my $fh, '>', $file) {
+        print $fh $before;
+        close $fh;
+    }
+
+    plan(skip_all => 'vm.nr_hugepages is below 200; as root,'
+                     . ' TEST_NGINX_HUGE_PAGES=1 raises it for the test')
+        if $got < 200;
+};
+
+
+done_testing;

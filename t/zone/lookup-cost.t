@@ -1,0 +1,120 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
+
+# Layers, slices and exceptions cost nothing in zones that have none: a lookup
+# takes hardly more instructions than before these existed.  nginx runs under
+# valgrind, which counts them, so other work on the machine does not matter.
+
+use strict;
+use warnings;
+
+use Carp qw(croak);
+use IO::Socket::INET;
+
+use BloomTest;
+use BloomTest::Process qw(spawn wait_until run_command alive);
+
+use constant REQUESTS => 50;
+
+my $t = BloomTest->new(log_level => 'error');
+
+-x '/usr/bin/callgrind_control'
+    or plan(skip_all => 'valgrind is not installed; run: make deps');
+$t->nginx_build !~ /fsanitize/
+    or plan(skip_all => 'valgrind cannot run an nginx with sanitizers');
+
+# The counts before layers were added, with gcc 12 for x86-64; a lookup may take
+# five more.
+
+my @lookups = (
+    ['raw', '7f1c9a528b1e4f0e', 226],
+    ['lower', '7F1C9A52-8B1E-4F0E-9D43-A3F0CC12D97B', 480],
+    ['host', 'www.evil.example', 866],
+    ['url', 'http://a.b.c.d.evil.example/1/2/3/4.html?x=1', 6209],
+);
+
+`cc -dumpversion` =~ /^12\b/ && `uname -m` =~ /x86_64/
+    or plan(skip_all => 'the counts are for gcc 12 on x86-64');
+
+$t->build_image("$_->[0].bloom",
+                [$_->[0] eq 'raw' ? '7f1c9a528b1e4f0e' : 'other.example'],
+                '--key', $_->[0])
+    for @lookups;
+
+$t->write_file_expand('nginx.conf', join "\n",
+    '%%TEST_GLOBALS%%', 'daemon off;', 'master_process off;', 'events { }',
+    'http {', '%%TEST_GLOBALS_HTTP%%', 'access_log off;',
+    (map { "bloom_zone zone=$_->[0] file=%%TESTDIR%%/$_->[0].bloom;" }
+         @lookups),
+    'server {', 'listen 127.0.0.1:%%PORT_8080%%;',
+    (map { "location /$_->[0] { bloom_reject present \$arg_id zone=$_->[0];"
+           . ' empty_gif; }' } @lookups),
+    '}', '}', '');
+
+my $profile = $t->testdir . '/callgrind';
+my $pid = spawn(['valgrind', '--tool=callgrind',
+                 "--callgrind-out-file=$profile", $t->_command]);
+my $socket;
+
+wait_until(sub {
+    $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1:' . $t->port(8080));
+}, 120) or die 'nginx does not start under valgrind';
+
+sub request {
+    my ($zone, $key) = @_;
+
+    print $socket "GET /$zone?id=$key HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+    my ($status) = (readline($socket) // '') =~ /^HTTP\S+ (\d+)/
+        or croak "no answer for $key";
+    my $length = 0;
+
+    while ((my $line = readline $socket) ne "\r\n") {
+        $length = $1 if $line =~ /^Content-Length: (\d+)/i;
+    }
+
+    read $socket, my $body, $length if $length;
+
+    return $status;
+}
+
+my $dumps = 0;
+
+# Returns the instructions of lookups since the last call.
+
+sub counted {
+    my ($exit, undef, $err) = run_command(['callgrind_control', '-d', $pid]);
+    $exit == 0 or croak "callgrind_control failed: $err";
+
+    my $file = "$profile." . ++$dumps;
+    wait_until(sub { -s $file && `tail -n 1 \Q$file\E` =~ /^totals:/ }, 60)
+        or croak "callgrind did not write $file";
+
+    my (undef, $text) = run_command(['callgrind_annotate', '--inclusive=yes',
+                                     '--auto=no', '--threshold=100',
+                                     '--show-percs=no', $file]);
+    my ($count) = $text =~ /^\s*([\d,]+) .*\bngx_bloom_lookup\b/m;
+
+    return ($count // 0) =~ tr/,//dr;
+}
+
+for (@lookups) {
+    my ($zone, $key, $before) = @$_;
+
+    request($zone, $key) for 1 .. 10;
+    counted();
+    request($zone, $key) for 1 .. REQUESTS;
+
+    my $count = counted() / REQUESTS;
+
+    cmp_ok($count, '>', 0.8 * $before, "$zone: the lookups are counted");
+    cmp_ok($count, '<=', $before + 5,
+           "a lookup in the form $zone takes at most five instructions more"
+           . ' than before');
+    note("$zone: $count instructions");
+}
+
+kill QUIT => $pid;
+ok(wait_until(sub { !alive($pid) }, 60), 'nginx ends');
+
+done_testing;
