@@ -553,6 +553,8 @@ control_page() {
         echo '#include <pthread.h>'
         echo '#include "bloom_image.h"'
         echo 'typedef unsigned char u_char;'
+        sed -n '/^typedef struct/,/^} ngx_bloom_clock_t;/p' \
+            src/store/ngx_bloom_clock.h
         sed -n '/^#define NGX_BLOOM_[A-Z_]* /p
                 /^\/\* The end of the journal: /,/^} ngx_bloom_control_t;/p' $header
         echo 'int main(void) {'
@@ -602,6 +604,7 @@ check_blocks docs/rollout.md
 check_blocks docs/nightly.md
 check_blocks docs/block-list-job.md
 check_blocks docs/deleting.md
+check_blocks docs/expiry.md
 check_blocks docs/adaptive.md
 check_blocks docs/key-forms.md
 check_blocks docs/security.md
