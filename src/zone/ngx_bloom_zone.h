@@ -153,8 +153,8 @@ typedef struct {
     uint64_t             drops;          /* raised before a slice is cleared */
     uint64_t             opened[BLOOM_PARTS_MAX];    /* time of its first key;
                                             0: it has none */
-    uint64_t             closed[BLOOM_PARTS_MAX];    /* if it is final: it has no
-                                            later key */
+    uint64_t             closed[BLOOM_PARTS_MAX];    /* if it is final, it has
+                                            no later key */
 } ngx_bloom_ring_t;
 
 
@@ -457,11 +457,11 @@ ngx_bloom_zone_follow(bloom_geometry_t *geometry, const uint64_t *grown,
 void ngx_bloom_zone_follow_room(ngx_bloom_zone_t *zone);
 
 /*
- * Ends a lookup in an image that is too old, or in a ring.  Returns NGX_DECLINED
- * in the first case.  In a ring, a slice may have been cleared whose keys were
- * added again to a slice that the lookup has not tested: returns NGX_AGAIN to
- * start again, or NGX_OK if no slice has been cleared since the lookup began.
- * The caller has set a fence after it read the bits.
+ * Ends a lookup in an image that is too old, or in a ring.  In the first case
+ * returns NGX_DECLINED.  In a ring, a slice may have been cleared whose keys
+ * were added again to a slice that the lookup has not tested: returns NGX_AGAIN
+ * to start again, or NGX_OK if no slice has been cleared since the lookup
+ * began.  The caller has set a fence after it read the bits.
  */
 ngx_int_t ngx_bloom_zone_ended(ngx_bloom_zone_t *zone);
 
@@ -708,8 +708,8 @@ ngx_bloom_zone_behind(ngx_bloom_zone_t *zone)
 
 /*
  * Ends a lookup.  Returns NGX_OK; NGX_AGAIN to start again, because the
- * generation has changed; NGX_DECLINED if the image is too old, or if there is a
- * ring: then the caller calls ngx_bloom_zone_ended().
+ * generation has changed; NGX_DECLINED if the image is too old, or if there is
+ * a ring: then the caller calls ngx_bloom_zone_ended().
  */
 static ngx_inline ngx_int_t
 ngx_bloom_zone_end_image(ngx_bloom_zone_t *zone)
