@@ -19,6 +19,9 @@
 /* How many slices a life has unless "slices=" says otherwise. */
 #define NGX_HTTP_BLOOM_CONF_SLICES      8
 
+/* The longest life, ms: 3650 days. */
+#define NGX_HTTP_BLOOM_CONF_EXPIRE      (3650 * (ngx_int_t) 86400 * 1000)
+
 
 static char *ngx_http_bloom_conf_zone_removals(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone);
@@ -543,10 +546,15 @@ ngx_http_bloom_conf_zone_expire(ngx_conf_t *cf,
     zone->slices = (uint32_t) n;
     n = ngx_parse_time(&params->expire, 0);
 
-    if (n == NGX_ERROR || (uint64_t) n < zone->slices * (uint64_t) 1000) {
-        return ngx_http_bloom_conf_invalid(cf, "expire", &params->expire,
-                                           "a time such as 24h, and at least "
-                                           "one second for each slice");
+    if (n == NGX_ERROR || (uint64_t) n < zone->slices * (uint64_t) 1000
+        || n > NGX_HTTP_BLOOM_CONF_EXPIRE)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid expire \"%V\" of bloom zone \"%V\": it "
+                           "must be a time such as 24h, at least one second "
+                           "for each of the %uD slices, and at most 3650d",
+                           &params->expire, &params->zone, zone->slices);
+        return NGX_CONF_ERROR;
     }
 
     zone->expire = n;
@@ -558,8 +566,8 @@ ngx_http_bloom_conf_zone_expire(ngx_conf_t *cf,
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid max_keys \"%V\" of bloom zone \"%V\": "
                            "with %uD slices it must be greater than "
-                           "\"capacity\" and at most %uL; choose a greater "
-                           "capacity, or fewer slices", &params->max_keys,
+                           "\"capacity\" and at most %uL; choose such a number, "
+                           "or fewer slices", &params->max_keys,
                            &params->zone, zone->slices, most);
         return NGX_CONF_ERROR;
     }

@@ -427,6 +427,19 @@ ngx_bloom_catch_up_log_lost(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
         return;
     }
 
+    /* one life later, the lost keys would have expired */
+
+    if (zone->expire != 0) {
+        ngx_log_error(NGX_LOG_ALERT, zone->shm_zone->shm.log, 0,
+                      "bloom zone \"%V\" has lost added keys and answers "
+                      "\"unknown\" instead of \"absent\" for one life, %uL s; "
+                      "to repair it at once, clear it by POST clear and add "
+                      "its keys again: %s", &zone->name, zone->expire / 1000,
+                      reader->damage[0] ? (char *) reader->damage
+                      : "see the error log of that time for the reason");
+        return;
+    }
+
     ngx_gmtime((time_t) (lost / 1000), &tm);
 
     ngx_log_error(NGX_LOG_ALERT, zone->shm_zone->shm.log, 0,

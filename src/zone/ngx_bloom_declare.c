@@ -437,9 +437,12 @@ ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
 
     } else if (ngx_bloom_reload_differs(zone, live)) {
         ngx_log_error(NGX_LOG_NOTICE, cf->log, 0,
-                      "bloom zone \"%V\" changes its kind: its memory is "
+                      "bloom zone \"%V\" changes its kind%s: its memory is "
                       "recreated, as configured in %s:%ui",
-                      &zone->name, zone->conf_file, zone->conf_line);
+                      &zone->name,
+                      zone->expire || live->expire
+                      ? ", its expire= or its journal" : "",
+                      zone->conf_file, zone->conf_line);
 
     } else {
         return NGX_OK;

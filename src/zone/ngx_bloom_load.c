@@ -605,10 +605,14 @@ ngx_bloom_load_unreplayed(ngx_bloom_load_t *load)
 
     return ngx_bloom_load_fails(load, NGX_BLOOM_NO_ROOM, 0,
                                 "bloom zone \"%V\" has no room for all keys "
-                                "that were removed after this image was built: "
-                                "it has room for %ui; raise \"removals\", or "
-                                "load an image built with a later --as-of",
-                                &load->zone->name, load->zone->removals);
+                                "that were removed %s: it has room for %ui; "
+                                "raise \"removals\"%s", &load->zone->name,
+                                load->zone->expire ? "within a life"
+                                : "after this image was built",
+                                load->zone->removals,
+                                load->zone->expire ? ""
+                                : ", or load an image built with a later "
+                                  "--as-of");
 }
 
 

@@ -132,6 +132,10 @@ ngx_bloom_remove_batch(ngx_bloom_add_batch_t *batch)
         batch->error = (batch->zone->removals == 0)
                        ? "the zone has no room for removed keys; raise "
                          "\"removals=0\" of bloom_zone"
+                       : batch->zone->expire != 0
+                       ? "the zone has no room for more removed keys until "
+                         "older keys have expired; raise \"removals\" of "
+                         "bloom_zone"
                        : "the zone has no room for more removed keys; load an "
                          "image without the removed keys, built with a later "
                          "--as-of, or raise \"removals\" of bloom_zone";

@@ -258,15 +258,17 @@ subtest 'nginx refuses wrong parameters of zones that start empty' => sub {
     my $expires = 'bloom_zone zone=z capacity=1k fpr=0.1';
 
     table('http', "$expires expire=%s;",
-          'invalid expire "%s": it must be a time such as 24h, and at least one'
-          . ' second for each slice',
-          '', qw(0 7s 7999ms -1h 1x off));
+          'invalid expire "%s" of bloom zone "z": it must be a time such as'
+          . ' 24h, at least one second for each of the 8 slices, and at most'
+          . ' 3650d',
+          '', qw(0 7s 7999ms -1h 1x off 3651d 99999999d));
     table('http', "$expires expire=24h slices=%s;",
           'invalid slices "%s": it must be a number from 2 to 20',
           '', qw(0 1 21 -2 1.5 8x off));
     table('http', "$expires expire=%s slices=20;",
-          'invalid expire "%s": it must be a time such as 24h, and at least one'
-          . ' second for each slice', qw(19s 10s));
+          'invalid expire "%s" of bloom zone "z": it must be a time such as'
+          . ' 24h, at least one second for each of the 20 slices, and at most'
+          . ' 3650d', qw(19s 10s));
     is_refused('http', ">$expires slices=8;",
                'bloom zone "z" has "slices=" without "expire=": say how long a'
                . ' key lives, such as "expire=24h"');
@@ -287,11 +289,11 @@ subtest 'nginx refuses wrong parameters of zones that start empty' => sub {
                . ' need: leave them out') for 'watch', 'max_age';
     table('http', "$expires expire=24h max_keys=%s;",
           'invalid max_keys "%s" of bloom zone "z": with 8 slices it must be'
-          . ' greater than "capacity" and at most 4125; choose a greater'
-          . ' capacity, or fewer slices', qw(1 1k 4126 131071000));
+          . ' greater than "capacity" and at most 4125; choose such a'
+          . ' number, or fewer slices', qw(1 1k 4126 131071000));
     is_accepted('http', "$expires $_;")
         for 'expire=8s', 'expire=2000ms slices=2', 'expire=20s slices=20',
-            'expire=1d', 'expire=24h slices=2', 'expire=24h max_keys=4125',
+            'expire=1d', 'expire=3650d', 'expire=24h slices=2', 'expire=24h max_keys=4125',
             'expire=24h max_keys=1001', 'expire=24h layout=blocked key=url';
 
     table('http', 'bloom_zone zone=z file=ids.bloom key=%s;',
