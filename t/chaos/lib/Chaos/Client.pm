@@ -248,6 +248,7 @@ sub _acknowledge {
         $self->{count}{acked}++ unless vec($self->{acked}{$zone}, $_, 1);
         vec($self->{acked}{$zone}, $_, 1) = 1;
         delete $self->{removed}{$zone}{$_};
+        delete $self->{in_doubt}{$zone}{$_};
     }
 }
 
@@ -423,7 +424,9 @@ sub _additions {
 
     # an addition that is cut may have been made
 
-    delete @{ $self->{removed}{$zone} }{ map { @{ $_->{numbers} } } @requests };
+    for (map { @{ $_->{numbers} } } @requests) {
+        $self->{in_doubt}{$zone}{$_} = 1 if delete $self->{removed}{$zone}{$_};
+    }
 
     return @requests;
 }
@@ -789,6 +792,7 @@ sub _forget {
 
     $self->{acked}{$zone} = '';
     $self->{removed}{$zone} = {};
+    $self->{in_doubt}{$zone} = {};
     $self->{unsettled}{$zone} = {};
     $self->{intervals}{$zone} = [];
     $self->{checked}{$zone} = $self->{next}{$zone};
@@ -803,6 +807,7 @@ sub _restore {
     my @numbers = keys %{ $self->{removed}{$zone} } or return;
 
     $self->{removed}{$zone} = {};
+    @{ $self->{in_doubt}{$zone} }{@numbers} = (1) x @numbers;
 
     my $request = $self->_batch($zone, 'keys', '', @numbers);
     $self->_exchange($request);

@@ -12,13 +12,15 @@ use BloomTest::Process qw(now);
 
 
 # Returns requests that remove keys, and requests that add removed keys again.
-# No key is in two of them.
+# No key is in two of them.  Keys in doubt are removed or not, because nobody
+# knows how their last request ended: they may take room, too.
 
 sub _removals {
     my ($self, $zone) = @_;
 
     my $removed = $self->{removed}{$zone};
-    my @again = keys %$removed;
+    my $in_doubt = $self->{in_doubt}{$zone} //= {};
+    my @again = (keys %$removed, keys %$in_doubt);
     my $room = $self->{removals} - @again;
     my (%seen, @requests);
 
@@ -31,7 +33,8 @@ sub _removals {
 
     # removing a removed key again is allowed, too
 
-    push @present, splice @again, 0, 3 if rand() < 0.2;
+    push @present, grep { $removed->{$_} } splice @again, 0, 3
+        if rand() < 0.2;
 
     while (@present) {
         my @numbers = splice @present, 0, rand() < 0.5 ? 1 : 1 + rand 50;
@@ -43,6 +46,7 @@ sub _removals {
 
         vec($self->{acked}{$zone}, $_, 1) = 0 for @numbers;
         my %was = map { $_ => delete $removed->{$_} } @numbers;
+        @$in_doubt{@numbers} = (1) x @numbers;
 
         push @requests,
             $how < 0.4
@@ -64,8 +68,9 @@ sub _removals {
                                   splice @again, 0, 1 + rand 30)
         if @again && ($room < 60 || rand() < 0.6);
 
-    for my $request (grep { $_->{by} eq 'keys' } @requests) {
-        delete @$removed{ @{ $request->{numbers} } };
+    for (map { @{ $_->{numbers} } } grep { $_->{by} eq 'keys' } @requests) {
+        delete $removed->{$_};
+        $in_doubt->{$_} = 1;
     }
 
     $self->_count_refused($zone, @requests);
@@ -155,6 +160,9 @@ sub _gone {
 
     my $outcome = $self->_outcome($zone, $request);
     my @numbers = @{ $request->{numbers} };
+
+    delete @{ $self->{in_doubt}{$zone} }{@numbers}
+        if $outcome eq 'acknowledged' || $outcome eq 'nothing';
 
     if ($outcome eq 'acknowledged') {
         $self->{count}{removed} += @numbers;
