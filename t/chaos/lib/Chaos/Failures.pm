@@ -403,6 +403,7 @@ sub clock {
     }
 
     if (rand() < 0.5) {
+        $self->load_present;
         $self->_set_clock(rand() < 0.5 ? 2 * HOUR : 24 * HOUR);
         return;
     }
