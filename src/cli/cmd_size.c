@@ -403,9 +403,11 @@ run_ring(plan_t *plan)
 
     plan->slices = plan->slices ? plan->slices : SLICES;
 
-    if (plan->expire / plan->slices < 1000) {
+    if (plan->expire / plan->slices < 1000
+        || plan->expire > BLOOM_RING_LIFE_MAX)
+    {
         return cli_misuse("--expire must be at least one second for each of "
-                          "the %u slices", plan->slices);
+                          "the %u slices, and at most 3650d", plan->slices);
     }
 
     most = bloom_ring_max_keys(plan->items, plan->slices);

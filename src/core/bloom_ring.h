@@ -48,6 +48,9 @@
 #define BLOOM_RING_SLICES_MAX  20
 #define BLOOM_RING_MAX         42        /* slices in memory */
 
+/* The longest life, ms: 3650 days. */
+#define BLOOM_RING_LIFE_MAX    (UINT64_C(3650) * 86400 * 1000)
+
 
 /*
  * Computes a ring for `capacity` keys within any life at the rate `fpr`, with a

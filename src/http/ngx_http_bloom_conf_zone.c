@@ -19,9 +19,6 @@
 /* How many slices a life has unless "slices=" says otherwise. */
 #define NGX_HTTP_BLOOM_CONF_SLICES      8
 
-/* The longest life, ms: 3650 days. */
-#define NGX_HTTP_BLOOM_CONF_EXPIRE      (3650 * (ngx_int_t) 86400 * 1000)
-
 
 static char *ngx_http_bloom_conf_zone_removals(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone);
@@ -547,7 +544,7 @@ ngx_http_bloom_conf_zone_expire(ngx_conf_t *cf,
     n = ngx_parse_time(&params->expire, 0);
 
     if (n == NGX_ERROR || (uint64_t) n < zone->slices * (uint64_t) 1000
-        || n > NGX_HTTP_BLOOM_CONF_EXPIRE)
+        || (uint64_t) n > BLOOM_RING_LIFE_MAX)
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid expire \"%V\" of bloom zone \"%V\": it "

@@ -512,6 +512,10 @@ ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 
     if (zone->expire != 0) {
         ngx_bloom_clock_start(zone->clock, ngx_bloom_state_end(state).time);
+
+        /* if a reload takes the journal away, the memory goes on with it */
+
+        zone->sh->clock = *zone->clock;
     }
 
     if (load->replay.bits.ring != NULL) {

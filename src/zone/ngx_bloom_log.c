@@ -78,7 +78,9 @@ ngx_bloom_log_serves(ngx_bloom_load_t *load, ngx_log_t *log,
                       &zone->name, (size_t) (last - as_of), as_of);
     }
 
-    if (!load->clears) {
+    /* a zone whose keys expire has no image */
+
+    if (!load->clears && zone->expire == 0) {
         ngx_bloom_log_change(load, log);
     }
 }
@@ -244,10 +246,12 @@ ngx_bloom_log_full(ngx_bloom_zone_t *zone, uint64_t *bits_set)
     ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
                   "bloom zone \"%V\" has about %uL keys%s and was made for "
                   "%uL: its false-positive rate is about %s, %.1f times the %s "
-                  "that it was made for; %s %uL", &zone->name, items,
+                  "that it was made for; %s %uL%s", &zone->name, items,
                   zone->expire != 0 ? " that have not expired" : "",
                   capacity, now, times, meant,
-                  ngx_bloom_log_remedy(zone, &image, items), items);
+                  ngx_bloom_log_remedy(zone, &image, items), items,
+                  zone->state == NULL && zone->file.name.len == 0
+                  ? " (without a journal, the zone starts empty then)" : "");
 }
 
 

@@ -68,11 +68,10 @@ ngx_bloom_reload_differs(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
         return 1;
     }
 
-    /* a zone with a journal has another clock */
+    /* the clock of the journal may be another than that of the memory */
 
-    if (zone->expire != 0
-        && (old->state != NULL) != (zone->state_path.len != 0 && zone->journal
-                                    && zone->state_wanted))
+    if (zone->expire != 0 && old->state == NULL
+        && zone->state_path.len != 0 && zone->journal && zone->state_wanted)
     {
         return 1;
     }
@@ -114,7 +113,7 @@ ngx_bloom_reload_zone(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
     } else {
         ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, 0,
                       "bloom zone \"%V\" has no journal any more: added keys "
-                      "are lost at the next load", &zone->name);
+                      "are lost at the next start or load", &zone->name);
     }
 
     if (zone->file.name.len == 0) {

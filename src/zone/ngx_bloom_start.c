@@ -517,9 +517,8 @@ ngx_bloom_start_log_lost(ngx_bloom_zone_t *zone)
         ngx_log_error(NGX_LOG_WARN, log, 0,
                       "bloom zone \"%V\" starts empty again: it has no journal,"
                       " and its size, capacity, rate, layout, %shash or key "
-                      "form changed%s", &zone->name,
-                      zone->expire ? "expire, slices, " : "",
-                      zone->expire ? ", or it had a journal before" : "");
+                      "form changed", &zone->name,
+                      zone->expire ? "expire, slices, " : "");
 
     } else if (zone->before->state == NULL
                && zone->before->file.name.len == 0)

@@ -15,7 +15,8 @@
 #define NGX_BLOOM_TASK_PATIENCE  60000
 
 
-static const char *ngx_bloom_task_expires(ngx_bloom_task_e kind);
+static const char *ngx_bloom_task_expires(ngx_bloom_zone_t *zone,
+    ngx_bloom_task_e kind);
 static ngx_int_t ngx_bloom_task_find(ngx_bloom_zone_t *zone,
     ngx_bloom_task_e kind, uint64_t ticket, ngx_bloom_result_t *result);
 
@@ -30,7 +31,7 @@ ngx_bloom_task_unserved(ngx_bloom_shctx_t *sh, ngx_bloom_task_e kind)
 
 /* Says why a zone whose keys expire has no such task, and what to do. */
 static const char *
-ngx_bloom_task_expires(ngx_bloom_task_e kind)
+ngx_bloom_task_expires(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind)
 {
     switch (kind) {
 
@@ -40,12 +41,18 @@ ngx_bloom_task_expires(ngx_bloom_task_e kind)
                "\"expire=\"";
 
     case NGX_BLOOM_TASK_CHECKPOINT:
-        return "its keys expire, so it has no checkpoints; its journal has "
-               "only keys that live, and the next start replays it";
+        return zone->state != NULL
+               ? "its keys expire, so it has no checkpoints; its journal has "
+                 "only keys that live, and the next start replays it"
+               : "its keys expire, and it has no journal, so nothing of it is "
+                 "on disk; set bloom_state_path, and remove \"journal=off\"";
 
     default: /* a snapshot */
-        return "its keys expire, and an image does not say when; to keep the "
-               "keys, keep its state directory";
+        return zone->state != NULL
+               ? "its keys expire, and an image does not say when; to keep "
+                 "the keys, keep its state directory"
+               : "its keys expire, and an image does not say when; to keep "
+                 "the keys, set bloom_state_path, and remove \"journal=off\"";
     }
 }
 
@@ -61,7 +68,8 @@ ngx_bloom_task_impossible(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind)
 
     case NGX_BLOOM_TASK_LOAD:
         return zone->file.name.len != 0
-               ? NULL : "the zone has no file= to load again";
+               ? NULL : "the zone has no file= to load again; to drop its keys, "
+                        "send \"POST clear\"";
 
     case NGX_BLOOM_TASK_CLEAR:
     case NGX_BLOOM_TASK_RESTORE:
@@ -71,7 +79,7 @@ ngx_bloom_task_impossible(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind)
     default: /* an upload, a checkpoint, a snapshot */
 
         if (zone->expire != 0) {
-            return ngx_bloom_task_expires(kind);
+            return ngx_bloom_task_expires(zone, kind);
         }
 
         return zone->state != NULL

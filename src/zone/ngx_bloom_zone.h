@@ -247,7 +247,8 @@ typedef struct {
                                             been told that it is abandoned */
 
     ngx_bloom_recent_t    recent;        /* keys that were added lately */
-    ngx_bloom_clock_t     clock;         /* zones without a state directory */
+    ngx_bloom_clock_t     clock;         /* a copy if the zone has a state
+                                            directory, else in use */
     ngx_bloom_accepted_t  accepted;      /* zones without a state directory */
     ngx_bloom_pending_t   pending;       /* zones without a state directory */
     u_char                keys[NGX_BLOOM_ZONE_PENDING];

@@ -320,9 +320,11 @@ tool(2, qr/--expire cannot be used with --layout classic/, 'size', '-n', '1k',
      '-p', '0.1', '--expire', '1h', '--layout', 'classic');
 tool(0, undef, 'size', '-n', '1k', '-p', '0.1', '--expire', '1h', '--layout',
      'blocked');
-tool(2, qr/--expire must be at least one second for each of the 8 slices/,
-     'size', '-n', '1k', '-p', '0.1', '--expire', '7999ms');
-tool(0, undef, 'size', '-n', '1k', '-p', '0.1', '--expire', '8s');
+tool(2, qr/--expire must be at least one second for each of the 8 slices, and at most 3650d/,
+     'size', '-n', '1k', '-p', '0.1', '--expire', $_)
+    for '7999ms', '3651d';
+tool(0, undef, 'size', '-n', '1k', '-p', '0.1', '--expire', $_)
+    for '8s', '3650d';
 tool(2, qr/--max-keys "$_": with 8 slices it must be more than -n, 1000, and at most 4125/,
      'size', '-n', '1k', '-p', '0.1', '--expire', '1h', '--max-keys', $_)
     for 999, 1000, 4126;

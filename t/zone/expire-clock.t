@@ -76,6 +76,39 @@ subtest 'a zone that was idle for days gets expire=' => sub {
 };
 
 
+subtest 'a reload takes the journal of a zone away and gives it back' => sub {
+    begin('switch', $expires);
+
+    my $ledger = ledger('switch');
+
+    $ledger->add(['first']);
+    $time->passes(4 * HOUR);
+
+    my $mark = $t->log_mark;
+
+    conf('switch', "$expires journal=off");
+    $t->reload;
+    ok($t->wait_for_log(qr/"switch" has no journal any more: added keys are lost at the next start or load/,
+                        $mark), 'a warning says what the journal was for');
+    is(ask_until_known($t, 'switch', 'first'), '1', 'no key is lost');
+    $ledger->add(['second']);
+    $time->passes(3 * HOUR);
+    $ledger->check('before the end of a life without a journal');
+    $time->passes(3 * HOUR);
+    $ledger->check('after a life without a journal');
+    is(ask($t, 'switch', 'first', 'second'), '01', 'only the later key lives');
+
+    $mark = $t->log_mark;
+    conf('switch', $expires);
+    $t->reload;
+    ok($t->wait_for_log(qr/"switch" starts again from its journal: keys that were added while it had none are lost/,
+                        $mark), 'a warning says which keys are lost');
+    is(ask_until_known($t, 'switch', 'first', 'second'), '00',
+       'the journal has no key that lives');
+    lives('switch', 'third', 'with a journal again');
+};
+
+
 for my $jump (-DAY, 0, DAY) {
     my $zone = 'lost' . ($jump + DAY);
 
