@@ -205,6 +205,27 @@ subtest 'the end of the journal is lost' => sub {
 };
 
 
+# A clock that was wrong has left records of the next days.  A time that is
+# ahead by hours counts as being ahead by one at most.
+
+subtest 'records are ahead of the clock' => sub {
+    begin_with([[1, 'before']], [map { [-2 * $_, "ahead$_"] } 1 .. 30],
+               [[0, 'after']]);
+    $t->run;
+    $time->settle;
+    is(present(qw(before ahead1 ahead30 after no)), '11110',
+       'all keys are present');
+    cmp_ok(zone_state($t, 'ids')->{expire}{live}, '<', 6,
+           'these records take no slices for themselves');
+    $time->passes(LIFE - 600);
+    is(present(qw(ahead1 ahead30 after)), '111', 'their keys live for a life');
+    $time->passes(600 + HOUR + 1500);
+    is(present(qw(before ahead1 ahead30 after)), '0000',
+       'they live at most a slice longer');
+    $t->stop;
+};
+
+
 subtest 'keys are pending while the disk is full' => sub {
     begin_with([[0, 'first']]);
     $t->run;
@@ -234,8 +255,11 @@ subtest 'a journal is compacted' => sub {
     my @filler = map { "filler$_" } 1 .. 200;
 
     for my $how ('memory', 'a restart') {
-        begin_with([[20, 'gone', @filler], [7, 'old', 'again', 'undone', @filler]],
-                   [[6, \REMOVE, 'undone'], [5, 'middle', 'removed', @filler]],
+        my $now = begin_with(
+                   [[20, 'gone', @filler],
+                    [7, 'old', 'again', 'undone', @filler]],
+                   [[6, \REMOVE, 'undone'], [5, 'middle', 'removed', @filler],
+                    [5 - 20 / HOUR, 'soon'], [5 - 40 / HOUR, 'sooner']],
                    [[4.5, \REMOVE, 'removed'], [4, @filler]],
                    [[3, 'again', @filler]],
                    [[2, 'undone', @filler]], [[0, 'end']]);
@@ -247,6 +271,17 @@ subtest 'a journal is compacted' => sub {
         my @records = records_of($t, 'ids');
         is(scalar(grep { "@{ $_->{keys} }" =~ /\bgone\b/ } @records), 0,
            'the compacted journal has no key that has expired');
+
+        my %time = map {
+            my $record = $_;
+            map { $_ => $record->{time} } @{ $record->{keys} };
+        } grep { $_->{type} == ADD } @records;
+
+        # records within a minute of each other
+
+        is(int(($now - $time{$_->[0]} + 500) / 1000), 5 * HOUR - $_->[1],
+           "key \"$_->[0]\" keeps its time")
+            for ['middle', 0], ['soon', 20], ['sooner', 40];
 
         my $restart = sub {
             return if $how eq 'memory';
