@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # The memory of a slice is touched when keys are added to it, and given back when
-# the slice is dropped.  Reserved huge pages are not given back: a zone with them
-# is cleared all the same.
+# the slice is dropped, and each byte of it is cleared.  Reserved huge pages are
+# not given back: a zone with them is cleared all the same.
 
 use strict;
 use warnings;
@@ -11,6 +11,7 @@ use warnings;
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Clock;
+use BloomTest::Hostile qw(shared_memory);
 use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
@@ -30,9 +31,10 @@ sub resident {
 }
 
 sub begin {
-    my ($pages, $zone) = @_;
+    my ($pages, $zone, $size) = @_;
 
-    configure($t, ["zone=ids $zone removals=0 huge_pages=$pages",
+    $size = defined $size ? ":$size" : '';
+    configure($t, ["zone=ids$size $zone removals=0 huge_pages=$pages",
                    'zone=beat capacity=1k fpr=0.1 huge_pages=off'],
               api => 1, workers => 2);
     $t->stop;
@@ -120,6 +122,56 @@ for my $pages ('off', 'transparent') {
 
         cmp_ok(resident() - $began, '<', 4 * $slice,
                'the memory does not grow over lives');
+        $t->stop;
+    };
+}
+
+
+# Counts the words of a zone's memory that are not 0.  No other shared memory
+# has about this size.
+
+use constant SIZE => 9 * 1024 * 1024;
+
+sub words_set {
+    my ($from, $to) = shared_memory($t->master, SIZE);
+
+    open my $memory, '<:raw', '/proc/' . $t->master . '/mem' or die "mem: $!";
+    sysseek $memory, $from, 0;
+    sysread($memory, my $bytes, $to - $from) == $to - $from or die "mem: $!";
+
+    return scalar grep { $_ } unpack 'Q<*', $bytes;
+}
+
+# The slices of the first zone have several pages each, and begin and end within
+# a page.  Those of the second are smaller than a page.
+
+for my $capacity (40_000, 1000) {
+    subtest "each byte of a dropped slice is cleared, capacity=$capacity"
+        => sub
+    {
+        begin('off', "capacity=$capacity fpr=1e-6 expire=8h slices=8", SIZE);
+
+        zone_memory($t->master)
+            or plan(skip_all => 'not allowed to look into /proc/PID/map_files;'
+                                . ' run as root');
+
+        my $began = words_set();
+
+        for my $from (0 .. $capacity / 500 - 1) {
+            add($t, 'ids', [map { 'w' . (500 * $from + $_) } 1 .. 500]);
+        }
+
+        my $most = words_set() - $began;
+
+        cmp_ok($most, '>', $capacity / 4, 'the keys set bits');
+        passes(LIFE + 2 * SLICE);
+
+        # times and counters are not 0
+
+        my $left;
+        ok(wait_until(sub { ($left = words_set() - $began) < 64 }),
+           'no bit of them is left when they have expired')
+            or diag("$left words of $most are left");
         $t->stop;
     };
 }
