@@ -22,7 +22,8 @@ my $time = BloomTest::Expiry->new($t, $clock);
 my $zone = 'capacity=2k fpr=1e-9 expire=8h removals=' . ROOM;
 
 configure($t, ["zone=ids $zone", "zone=memory $zone journal=off",
-               'zone=tick capacity=8k fpr=0.001'],
+               'zone=many capacity=20k fpr=1e-6 expire=8h removals=20k'
+               . ' journal=off', 'zone=tick capacity=8k fpr=0.001'],
           api => 1, add => 1, remove => 1, workers => 2);
 $t->run;
 
@@ -132,5 +133,23 @@ for my $name ('ids', 'memory') {
         }
     };
 }
+
+
+# The helper looks at a part of a large set of removals at a time.
+
+subtest 'the room for many removals is given back' => sub {
+    my @keys = keys_of('m', 8_000);
+    my @parts = map { [splice @{ [@keys] }, 1000 * $_, 1000] } 0 .. 7;
+
+    add($t, 'many', $_) for @parts;
+    is(scalar(grep { change('many', 'remove', @$_) != 200 } @parts), 0,
+       'keys are removed');
+    is(removed('many'), 8000, 'the zone remembers them');
+    $time->passes(LIFE - HOUR / 2);
+    is(removed('many'), 8000, 'it remembers them as long as they live');
+    $time->passes(3 * HOUR);
+    ok(wait_until(sub { removed('many') == 0 }),
+       'the room for all of them is given back') or diag(removed('many'));
+};
 
 done_testing;
