@@ -524,15 +524,22 @@ static ngx_int_t
 ngx_http_bloom_conf_rules_check_route(ngx_conf_t *cf,
     ngx_http_bloom_rule_t *rule, ngx_http_core_srv_conf_t *server)
 {
-    ngx_str_t                  *to;
-    ngx_http_core_loc_conf_t  **location;
+    ngx_str_t   *to, *name;
+    ngx_uint_t   i;
 
     to = &rule->to.value;
-    location = server->named_locations;
 
-    for ( /* void */ ; location != NULL && *location; location++) {
-        if (to->len == (*location)->name.len
-            && ngx_strncmp(to->data, (*location)->name.data, to->len) == 0)
+    /* the type of a named location is nginx's ngx_http_core_loc_conf_t, or
+     * Angie's ngx_http_core_loc_t; both have a name */
+
+    for (i = 0;
+         server->named_locations != NULL && server->named_locations[i] != NULL;
+         i++)
+    {
+        name = &server->named_locations[i]->name;
+
+        if (to->len == name->len
+            && ngx_strncmp(to->data, name->data, to->len) == 0)
         {
             return NGX_OK;
         }
