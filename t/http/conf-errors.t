@@ -15,6 +15,7 @@ use BloomTest::Process qw(run_command);
 
 my $t = BloomTest->new;
 my $dir = $t->testdir;
+my $program = qr/(?:nginx|angie)/;    # Angie's messages begin with its own name
 
 $t->build_image('ids.bloom', ['one'], '-p', '1e-9', '--seed', 1);
 
@@ -82,7 +83,7 @@ sub is_refused {
 
     $what //= quoted($where, $lines);
 
-    ok($exit != 0 && $output =~ /^nginx: \[emerg\] \Q$message\E$/m,
+    ok($exit != 0 && $output =~ /^$program: \[emerg\] \Q$message\E$/m,
        "nginx refuses $what")
         or diag("exit status $exit, expected:\n$message\ngot:\n$output");
 }
@@ -887,12 +888,12 @@ subtest 'nginx refuses images that it cannot load' => sub {
         $full .= " in $dir/nginx.conf:$line" unless $late;
 
         my ($exit, $output) = $t->test_config;
-        ok($exit != 0 && $output =~ /^nginx: \[emerg\] \Q$full\E$/m,
+        ok($exit != 0 && $output =~ /^$program: \[emerg\] \Q$full\E$/m,
            "nginx -t refuses an image that is $what")
             or diag("expected: $full\ngot: $output");
 
         $output = $t->run_fails;
-        ok($output =~ /^nginx: \[emerg\] \Q$full\E$/m,
+        ok($output =~ /^$program: \[emerg\] \Q$full\E$/m,
            "nginx says at start why it refuses an image that is $what")
             or diag("expected: $full\ngot: $output");
     }

@@ -338,7 +338,10 @@ sub host_list {
     is($ask->('http://www.example/', 'ads.example'), 200,
        'the Host header beside a host in the request line is ignored');
     is($ask->('/', "ADS.example.:80"), 403, 'a dot and a port change nothing');
-    is($ask->('/', $_), 403, "a host \"$_\" is refused")
+
+    # nginx itself refuses such a host since version 1.29.4, and so does Angie
+
+    like($ask->('/', $_), qr/^40[03]$/, "a host \"$_\" is refused")
         for 'ads.example?', 'ads.example#';
 
     is($t->get("/image/$_")->status, 404, "/image/$_ is not found")

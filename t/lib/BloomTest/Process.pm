@@ -96,6 +96,11 @@ sub alive {
 }
 
 
+# Returns the title of a process, which is its command line if it has set none.
+# The titles of Angie begin with its own name, and those of its workers end with
+# a number of the configuration: "angie: worker process #2".  They are returned
+# as nginx would have them.
+
 sub title {
     my ($pid) = @_;
 
@@ -103,6 +108,7 @@ sub title {
     my $text = do { local $/; <$fh> } // '';
     $text =~ s/\0+$//;
     $text =~ tr/\0/ /;
+    $text =~ s/ #\d+$// if $text =~ s/^angie: /nginx: /;
 
     return $text;
 }
