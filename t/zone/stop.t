@@ -234,25 +234,44 @@ subtest 'the only process answers requests and exits during a load' => sub {
               main => 'master_process off;');
     $t->run;
 
+    # begins a load, and returns whether another request is answered during it:
+    # on a busy machine the load may be quicker than this script, so each is
+    # tried repeatedly
+
     my $loading = sub {
         my $connection = $t->connect;
         $connection->send($t->request_text(POST => '/bloom/zones/large/reload'));
 
-        return wait_until(sub {
-            my $load = zone_state($t, 'large')->{load};
-            return $load->{in_progress} && $load->{done_bytes} > 0;
-        }, 3);
+        my ($seen, $load);
+        wait_until(sub {
+            $load = zone_state($t, 'large')->{load};
+            $seen ||= $load->{in_progress} && $load->{done_bytes} > 0;
+            return $seen || !$load->{in_progress};
+        });
+        return $seen;
+    };
+    my $ended = sub {
+        wait_until(sub { !zone_state($t, 'large')->{load}{in_progress} });
     };
 
-    ok($loading->(), 'a request during a load is answered before the load ends');
+    my $answered;
+    for (1 .. 50) {
+        $answered = $loading->();
+        $ended->();
+        last if $answered;
+    }
+    ok($answered, 'a request during a load is answered before the load ends');
 
-    wait_until(sub { !zone_state($t, 'large')->{load}{in_progress} });
-    my $mark = $t->log_mark;
-
-    ok($loading->(), 'a second load is in progress');
-    ok($t->stop, 'nginx stops');
-    unlike($t->log_since($mark), qr/zone "large" serves generation/,
-           'without the rest of the load');
+    my $serves;
+    for (1 .. 50) {
+        my $mark = $t->log_mark;
+        $loading->();
+        $t->stop or die 'nginx does not stop';
+        $serves = $t->log_since($mark) =~ /zone "large" serves generation/;
+        last if !$serves;
+        $t->run;
+    }
+    ok(!$serves, 'nginx stops during a load, without the rest of the load');
 };
 
 
