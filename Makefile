@@ -47,7 +47,8 @@ bench := $(patsubst bench/%.c,build/bench/%, \
 
 .PHONY: all tool module man deps deps-run deps-bench run unit fuzzers nginxes \
         check test test-layers test-unit test-nginx test-nginx-1.22 \
-        test-nginx-1.26 test-sanitize test-sanitize-unit \
+        test-nginx-1.26 test-nginxes test-nginxes-short \
+        test-sanitize test-sanitize-unit \
         test-sanitize-nginx test-chaos test-fuzz test-docs test-cross cross \
         fuzz chaos spellings dashboard dashboard-packages screenshots \
         bench removals lists pictures install clean help
@@ -259,9 +260,9 @@ TESTS ?= t/harness.t t/http t/api t/zone t/journal t/import t/tool
 # a browser, which do not depend on nginx's version.
 
 tests = $(shell find $(TESTS) -name '*.t' | sort)
-serving = $(with) prove -It/lib -j $(TEST_JOBS) \
-          $(filter-out t/tool/% t/import/% t/api/page-browser.t,$(tests)) \
-          $(filter t/import/serve.t,$(tests))
+serving_tests = $(filter-out t/tool/% t/import/% t/api/page-browser.t, \
+                  $(tests)) $(filter t/import/serve.t,$(tests))
+serving = $(with) prove -It/lib -j $(TEST_JOBS) $(serving_tests)
 
 test-nginx: all build/bench/lookups build/reference/expressions $(packages)  ## run TESTS (files or folders in t/; all) with the installed nginx
 	$(call suite,$(NGINX),$(CURDIR)/build/ngx_http_bloom_module.so)
@@ -269,8 +270,26 @@ test-nginx: all build/bench/lookups build/reference/expressions $(packages)  ## 
 test-nginx-1.22: tool nginx-1.22.1-static  ## run the tests with the module linked into nginx 1.22.1
 	$(call serving,$(CURDIR)/build/nginx-1.22.1-static/objs/nginx,)
 
-test-nginx-1.26: tool nginx-1.26.3-dynamic  ## run the tests with the module loaded into nginx 1.26.3
+test-nginx-1.26: tool nginx-1.26.3-dynamic nginx-1.22.1-static  ## run the tests with the module loaded into nginx 1.26.3
+	TEST_NGINX_OTHER_BINARY="$(CURDIR)/build/nginx-1.22.1-static/objs/nginx" \
 	$(call serving,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/nginx,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/ngx_http_bloom_module.so)
+
+# nginxes from the sources in NGINX_SOURCES; see scripts/nginx-sources.sh
+
+test-nginxes: all  ## run the tests with every nginx in NGINX_SOURCES, built in four ways
+	@TEST_JOBS=$(TEST_JOBS) scripts/test-nginxes.sh all $(serving_tests)
+
+# A few tests of what depends on nginx: directives, phases, bodies of requests,
+# reloads, upgrades and restarts
+
+short_tests = t/http/rules.t t/http/rules-phase.t t/http/add.t \
+              t/http/key-decode.t t/http/feedback.t t/http/audit.t \
+              t/api/keys.t t/api/image.t t/zone/reload.t t/zone/upload.t \
+              t/zone/upgrade.t t/zone/worker-death.t t/journal/replay.t \
+              t/journal/checkpoint.t
+
+test-nginxes-short: all  ## run a few of them with every nginx in NGINX_SOURCES, built in one way
+	@TEST_JOBS=$(TEST_JOBS) scripts/test-nginxes.sh short $(short_tests)
 
 test-sanitize: test-sanitize-unit test-sanitize-nginx  ## run test-sanitize-unit and test-sanitize-nginx
 

@@ -3,25 +3,39 @@
 #
 # build-nginx.sh installed dynamic
 # build-nginx.sh VERSION dynamic|static|sanitize
+# build-nginx.sh NAME dynamic|static|sanitize
 #
 # Builds the module for the installed nginx (with its nginx-dev package), or an
-# nginx of the given version with the module:
+# nginx with the module. VERSION is a version of nginx that nginx-source.sh
+# fetches, such as 1.26.3. NAME is one of the sources that nginx-sources.sh
+# lists, such as angie-1.10.
 #
 #   build/nginx-VERSION-KIND/objs/ngx_http_bloom_module.so    if dynamic
 #   build/nginx-VERSION-KIND/objs/nginx                       unless installed
 #
+# For a NAME the directory is build/NAME-KIND-COMPILER. If the program has
+# another name, such as angie, nginx is a link to it.
+#
 # The script compiles nginx's own objects once and keeps them in the cache that
 # nginx-source.sh describes. Later runs compile only what changed in the module.
-# The variable CC names another compiler than cc.
+# The variable CC names another compiler than gcc. The compiler's output is in
+# the file log of the build's directory.
 
 set -eu
 cd "$(dirname "$0")/.."
 
-version=${1:?"usage: $0 installed|VERSION dynamic|static|sanitize"}
-kind=${2:?"usage: $0 installed|VERSION dynamic|static|sanitize"}
+version=${1:?"usage: $0 installed|VERSION|NAME dynamic|static|sanitize"}
+kind=${2:?"usage: $0 installed|VERSION|NAME dynamic|static|sanitize"}
 cache=${BLOOM_CACHE:-${XDG_CACHE_HOME:-${HOME:?"set HOME, or BLOOM_CACHE"}/.cache}/ngx-bloom}
 jobs=${BLOOM_JOBS:-$(nproc)}
-work=$PWD/build/nginx-$version-$kind
+
+# The name of nginx in messages, in the cache and in build/
+
+case $version in
+    installed|[0-9]*) name=nginx-$version work=$PWD/build/$name-$kind ;;
+    *)                name=$version
+                      work=$PWD/build/$name-$kind-$(basename "${CC:-gcc}") ;;
+esac
 
 
 # The flags of ./configure
@@ -38,7 +52,10 @@ if [ "$version" = installed ]; then
     . $source/conf_flags
     flags=(--with-cc-opt='-g -O2' "${NGX_CONF_FLAGS[@]}")
 else
-    source=$(scripts/nginx-source.sh "$version")
+    case $version in
+        [0-9]*) source=$(scripts/nginx-source.sh "$version") ;;
+        *)      source=$(scripts/nginx-sources.sh "$version") ;;
+    esac
 
     flags=(--error-log-path=stderr --with-compat --with-threads
            --with-http_ssl_module --with-http_v2_module
@@ -87,24 +104,45 @@ tree() {
 }
 
 
+# digest: prints a digest of the sources that their directory's name does not
+# tell apart
+
+digest() {
+    case $version in
+        [0-9]*) ;;
+        *) (cd "$source" && find auto src configure -type f -exec sha256sum {} + \
+            2> /dev/null | sort) ;;
+    esac
+}
+
+configure=./configure
+if [ ! -x "$source/configure" ]; then configure=./auto/configure; fi
+
+
 # nginx without the module, in the cache
 
 if [ "$version" != installed ]; then
-    key=$( (echo "${flags[@]}"; ${CC:-gcc} -v 2>&1) | sha256sum | cut -c 1-12)
-    pristine=$cache/nginx-$version-$kind-$key
+    key=$( (echo "${flags[@]}"; ${CC:-gcc} -v 2>&1; digest) \
+          | sha256sum | cut -c 1-12)
+    pristine=$cache/$name-$key
 
+    mkdir -p "$cache"
     (
         flock 9
 
         if [ ! -x "$pristine/objs/nginx" ]; then
-            echo "building nginx $version ($kind), once" >&2
+            echo "building $name with ${CC:-gcc}, once" >&2
             rm -rf "$pristine.tmp" "$pristine"
             tree "$pristine.tmp"
-            run ./configure "${flags[@]}"
+            run "$configure" "${flags[@]}"
             run make -f objs/Makefile -j "$jobs" binary
+
+            program=$(sed -n 's,^binary:[[:space:]]*objs/,,p' objs/Makefile)
+            if [ "$program" != nginx ]; then ln -s "$program" objs/nginx; fi
+
             mv "$pristine.tmp" "$pristine"
         fi
-    ) 9>"$cache/nginx-$version-$kind.lock"
+    ) 9>"$cache/$name-$key.lock"
 fi
 
 
@@ -123,14 +161,14 @@ configured=$(echo "${pristine:-}" "$add" "${flags[@]}" ${CC:+"$CC"}
              (cd bloom/src && find . -name "*.h" | sort))
 
 if [ "$configured" != "$(cat configured 2>/dev/null)" ]; then
-    echo "configuring the module for nginx $version ($kind)" >&2
+    echo "configuring the module for $name ($kind)" >&2
     rm -rf objs configured
 
     if [ "$version" != installed ]; then
         cp -a "$pristine/objs" .
     fi
 
-    run ./configure "${flags[@]}" "$add"
+    run "$configure" "${flags[@]}" "$add"
 
     # If only the line with the configure arguments has changed, nginx's objects
     # stay valid, except nginx.c, which prints that line.

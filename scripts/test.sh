@@ -90,6 +90,10 @@ background_result() {
     return "$background_status"
 }
 
+# The sources of nginx and of programs derived from it that NGINX_SOURCES has
+
+others=$(scripts/nginx-sources.sh) || exit 1
+
 stage build build
 stage layers $make test-layers
 
@@ -99,6 +103,7 @@ stage layers $make test-layers
 set -m          # makes the lane a process group, which can be killed as a whole
 (
     $make nginxes
+    for name in $others; do CC=gcc scripts/build-nginx.sh "$name" dynamic; done
     $make test-fuzz
 ) > $out/background.log 2>&1 < /dev/null &
 background=$!
@@ -114,6 +119,13 @@ if [ -x scripts/check-docs.sh ]; then
 fi
 stage nginx-1.22 $make test-nginx-1.22
 stage nginx-1.26 $make test-nginx-1.26
+if [ -n "$others" ]; then
+    stage nginxes $make test-nginxes-short
+else
+    echo "==== nginxes: did not run, because NGINX_SOURCES and" \
+         "../shared/nginx have no sources"
+    echo
+fi
 stage sanitize-unit $make test-sanitize-unit
 stage sanitize $make test-sanitize-nginx
 stage chaos $make test-chaos
