@@ -28,14 +28,14 @@ my $t = BloomTest->new;
 my $dir = $t->testdir;
 
 my %nginx = (
-    this => { binary => abs_path($t->{binary}), module => $t->{module} },
+    tested => { binary => abs_path($t->{binary}), module => $t->{module} },
     other => { binary => abs_path($other),
                module => $ENV{TEST_NGINX_OTHER_MODULE} // '' },
 );
 
 # whether a new master inherits the sockets of the old one
 
-my $inherits = is_angie('this') == is_angie('other');
+my $inherits = is_angie('tested') == is_angie('other');
 
 $t->{binary} = "$dir/nginx";
 $t->build_image('ids.bloom', [keys_of('id', 10)], '-p', '1e-9', '-n', '50k',
@@ -122,7 +122,7 @@ sub all_is_known {
 }
 
 
-for (['other', 'this'], ['this', 'other']) {
+for (['other', 'tested'], ['tested', 'other']) {
     my ($from, $to) = @$_;
 
     subtest "the $from nginx is upgraded to the $to one" => sub {
