@@ -63,14 +63,21 @@ else
            --with-http_addition_module --with-http_sub_module
            --with-http_slice_module --with-http_stub_status_module)
 
+    case $version in
+        1.22.*) ;;
+        *) flags+=(--with-http_v3_module) ;;    # from 1.25.0 on
+    esac
+
     if [ "$kind" = sanitize ]; then
         # NGX_DEBUG_PALLOC allocates each piece of a pool by itself, so that
         # ASan sees overruns; NGX_DEBUG_MALLOC fills zones with garbage first;
-        # NGX_BLOOM_FAULTS lets tests inject faults
+        # NGX_BLOOM_FAULTS lets tests inject faults. Without the last two
+        # features nginx itself stores no misaligned numbers.
         flags+=(--with-cc-opt="-g -O1 -fsanitize=address,undefined \
 -fno-sanitize-recover=undefined -fno-sanitize=nonnull-attribute \
 -fno-omit-frame-pointer -DNGX_DEBUG_PALLOC=1 -DNGX_DEBUG_MALLOC=1 \
--DNGX_HAVE_NONALIGNED=0 -DNGX_SUPPRESS_WARN=1 -DNGX_BLOOM_FAULTS=1"
+-DNGX_SUPPRESS_WARN=1 -DNGX_BLOOM_FAULTS=1 \
+-DNGX_HAVE_NONALIGNED=0 -DNGX_HAVE_GCC_BSWAP64=0"
                 --with-ld-opt=-fsanitize=address,undefined)
     else
         flags+=(--with-cc-opt='-g -O2' --with-debug)
