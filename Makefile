@@ -140,11 +140,11 @@ build/sanitize/bench/%: bench/%.c bench/http.c \
 	$(CC) $(compile) $(sanitize) $(sources_and_objects) bench/http.c $(libs) \
 	    -o $@
 
-# Programs in t/reference that tests run
+# Programs in t/reference that tests run, with lines LDLIBS as in unit tests
 
 build/reference/%: t/reference/%.c $(call core_objects,build)
 	@mkdir -p $(@D)
-	$(CC) $(compile) $(sources_and_objects) -lm -lidn2 -o $@
+	$(CC) $(compile) $(sources_and_objects) $(unit_libs) -o $@
 
 build/sanitize/reference/%: t/reference/%.c $(call core_objects,build/sanitize)
 	@mkdir -p $(@D)
@@ -264,14 +264,13 @@ serving_tests = $(filter-out t/tool/% t/import/% t/api/page-browser.t, \
                   $(tests)) $(filter t/import/serve.t,$(tests))
 serving = $(with) prove -It/lib -j $(TEST_JOBS) $(serving_tests)
 
-test-nginx: all build/bench/lookups build/reference/expressions $(packages)  ## run TESTS (files or folders in t/; all) with the installed nginx
+test-nginx: all build/bench/lookups build/reference/expressions build/reference/h3client $(packages)  ## run TESTS (files or folders in t/; all) with the installed nginx
 	$(call suite,$(NGINX),$(CURDIR)/build/ngx_http_bloom_module.so)
 
 test-nginx-1.22: tool nginx-1.22.1-static  ## run the tests with the module linked into nginx 1.22.1
 	$(call serving,$(CURDIR)/build/nginx-1.22.1-static/objs/nginx,)
 
-test-nginx-1.26: tool nginx-1.26.3-dynamic nginx-1.22.1-static  ## run the tests with the module loaded into nginx 1.26.3
-	TEST_NGINX_OTHER_BINARY="$(CURDIR)/build/nginx-1.22.1-static/objs/nginx" \
+test-nginx-1.26: tool build/reference/h3client nginx-1.26.3-dynamic  ## run the tests with the module loaded into nginx 1.26.3
 	$(call serving,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/nginx,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/ngx_http_bloom_module.so)
 
 # nginxes from the sources in NGINX_SOURCES; see scripts/nginx-sources.sh
@@ -296,7 +295,7 @@ test-sanitize: test-sanitize-unit test-sanitize-nginx  ## run test-sanitize-unit
 test-sanitize-unit: $(unit:%=build/sanitize/unit/%)  ## run the unit tests with ASan and UBSan
 	@scripts/run-unit.sh $^
 
-test-sanitize-nginx: build/sanitize/ngx-bloom build/sanitize/bench/lookups build/sanitize/reference/expressions nginx-1.26.3-sanitize $(packages)  ## run TESTS with an nginx built with ASan and UBSan
+test-sanitize-nginx: build/sanitize/ngx-bloom build/sanitize/bench/lookups build/sanitize/reference/expressions build/reference/h3client nginx-1.26.3-sanitize $(packages)  ## run TESTS with an nginx built with ASan and UBSan
 	TEST_NGINX_SANITIZED=1 $(call suite,$(CURDIR)/build/nginx-1.26.3-sanitize/objs/nginx,,build/sanitize/ngx-bloom)
 
 # The model checker is in t/chaos.  CHAOS passes it options, such as --seed N.

@@ -44,6 +44,15 @@ if [ "$1" = test ]; then
     header_of pcre2.h libpcre2-dev
     header_of murmurhash.h libmurmurhash-dev
     command_of dpkg-source dpkg-dev
+
+    # clients of HTTP/2 and HTTP/3
+    perl -MProtocol::HTTP2 -e 1 2> /dev/null \
+    || missing="$missing libprotocol-http2-perl"
+    header_of ngtcp2/ngtcp2_crypto_gnutls.h libngtcp2-crypto-gnutls-dev
+    header_of ngtcp2/ngtcp2.h libngtcp2-dev
+    header_of nghttp3/nghttp3.h libnghttp3-dev
+    header_of gnutls/gnutls.h libgnutls28-dev
+
     command_of valgrind valgrind
     command_of gnuplot gnuplot-nox
 

@@ -27,7 +27,7 @@ use Test::More import => ['!done_testing'];
 use parent qw(Exporter BloomTest::Nginx BloomTest::Client);
 
 use BloomTest::Backend;
-use BloomTest::Port qw(reserve_port);
+use BloomTest::Port qw(reserve_port reserve_udp_port);
 use BloomTest::Process qw(wait_until run_command leftovers title);
 
 # exports all of Test::More to the test
@@ -131,6 +131,18 @@ sub port {
     my ($self, $number) = @_;
 
     my $port = $self->{ports}{$number} //= [reserve_port()];
+
+    return $port->[0];
+}
+
+
+# Returns the UDP port that stands for a number, which is another port than the
+# TCP port of the number.
+
+sub udp_port {
+    my ($self, $number) = @_;
+
+    my $port = $self->{udp_ports}{$number} //= [reserve_udp_port()];
 
     return $port->[0];
 }

@@ -42,6 +42,20 @@ sub nginx_version {
 }
 
 
+# Returns the directives of a server that speaks HTTP/2 without TLS at an
+# address.  From 1.25.1 on, the parameter "http2" of "listen" is deprecated.
+
+sub http2 {
+    my ($self, $address) = @_;
+
+    my @version = split /\./, $self->nginx_version;
+    my $number = $version[0] * 1000000 + $version[1] * 1000 + $version[2];
+
+    return $number >= 1025001 ? "listen $address;\nhttp2 on;"
+                              : "listen $address http2;";
+}
+
+
 # Starts nginx.  Returns when all workers run and accept connections.
 
 sub run {

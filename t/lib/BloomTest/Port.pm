@@ -15,7 +15,7 @@ use Carp qw(croak);
 use Exporter qw(import);
 use IO::Socket::INET;
 
-our @EXPORT_OK = qw(reserve_port);
+our @EXPORT_OK = qw(reserve_port reserve_udp_port);
 
 use constant { FIRST => 20000, LAST => 31999 };
 
@@ -45,6 +45,24 @@ sub reserve_port {
     }
 
     croak "no free port on 127.0.0.1 between @{[FIRST]} and @{[LAST]}";
+}
+
+
+# Returns (port, lock) of a UDP port.  Its lock is the TCP port of the same
+# number: reserve_port() takes a number only if both are free.
+
+sub reserve_udp_port {
+    while (1) {
+        my ($port, $udp) = reserve_port();
+
+        my $lock = IO::Socket::INET->new(
+            Proto => 'tcp', LocalAddr => '127.0.0.1', LocalPort => $port,
+            Listen => 1, ReuseAddr => 1)
+            or next;
+
+        close $udp;
+        return ($port, $lock);
+    }
 }
 
 
