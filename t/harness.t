@@ -507,7 +507,7 @@ subtest 'requests are sent over HTTP/2' => sub {
     plan skip_all => 'curl or nginx has no HTTP/2' unless $t->has_http2;
 
     my $h2 = BloomTest->new(module => 0);
-    (my $special = $config) =~ s/(listen [^;]+)/$1 http2/;
+    (my $special = $config) =~ s/listen ([^;]+);/$h2->http2($1)/e;
     $h2->write_file_expand('nginx.conf', $special);
     $h2->write_file('answer.conf', answer('two'));
     $h2->run;

@@ -14,10 +14,11 @@ use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
+my $http2 = $t->http2('127.0.0.1:%%PORT_8082%%');
 
 configure($t, ['zone=seen capacity=4m fpr=1e-9',
                'zone=copy capacity=1m fpr=1e-9'],
-          api => 1, workers => 2, server => <<'SERVER', http => <<'CONF');
+          api => 1, workers => 2, server => <<'SERVER', http => <<'CONF' =~ s/HTTP2/$http2/r);
         location /mirrored/ {
             client_max_body_size 0;
             bloom_api write=on;
@@ -40,7 +41,7 @@ configure($t, ['zone=seen capacity=4m fpr=1e-9',
         }
 SERVER
     server {
-        listen 127.0.0.1:%%PORT_8082%% http2;
+        HTTP2
         location /bloom/ { client_max_body_size 0; bloom_api write=on; }
     }
     server {

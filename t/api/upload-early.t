@@ -26,9 +26,9 @@ $t->build_image('url.bloom', ['id1/'], '-p', '1e-6', '-n', '100k', '--key',
 $t->build_image('large.bloom', ['id1'], '-p', '1e-6', '-n', '300k');
 
 install_image($t, 'one');
-my $http2 = $t->has_http2 ? <<'CONF' : '';
+my $http2 = $t->has_http2 ? <<"CONF" : '';
     server {
-        listen 127.0.0.1:%%PORT_8081%% http2;
+        @{[$t->http2('127.0.0.1:%%PORT_8081%%')]}
         location /bloom/ { client_max_body_size 0; bloom_api write=on; }
     }
 CONF
