@@ -18,6 +18,7 @@
 #include "ngx_http_bloom_conf_rules.h"
 #include "ngx_http_bloom_conf_zone.h"
 #include "ngx_http_bloom_feedback.h"
+#include "ngx_http_bloom_ffi_zone.h"
 #include "ngx_http_bloom_prefetch.h"
 #include "ngx_http_bloom_rules.h"
 #include "ngx_http_bloom_variables.h"
@@ -289,6 +290,7 @@ ngx_http_bloom_attach(ngx_cycle_t *cycle, ngx_http_bloom_main_conf_t *bmcf)
 
     if (!ccf->master && !ngx_test_config) {
         ngx_bloom_zone_attach_states(&bmcf->zones);
+        ngx_http_bloom_ffi_zone_open(cycle);
     }
 }
 
@@ -342,6 +344,8 @@ ngx_http_bloom_init_process(ngx_cycle_t *cycle)
         ngx_bloom_shutdown_init(cycle, &bmcf->zones);
     }
 
+    ngx_http_bloom_ffi_zone_open(cycle);
+
     return ngx_bloom_helper_process(cycle);
 }
 
@@ -352,6 +356,8 @@ ngx_http_bloom_exit_process(ngx_cycle_t *cycle)
     ngx_http_bloom_main_conf_t  *bmcf;
 
     bmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_bloom_module);
+
+    ngx_http_bloom_ffi_zone_close();
 
     if (bmcf != NULL) {
         ngx_bloom_shutdown_end(cycle, &bmcf->zones);

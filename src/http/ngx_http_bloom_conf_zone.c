@@ -143,6 +143,15 @@ ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             return rc;
         }
 
+        if (params.journal.data != NULL && zone->journal) {
+
+            /* written out, it announces keys that no directive names, as those
+             * of Lua */
+
+            zone->adds = 1;
+            zone->removes |= (zone->removals != 0);
+        }
+
         if (params.label.data != NULL) {
 
             if (!ngx_http_bloom_conf_zone_is_label(&params.label)) {

@@ -196,6 +196,16 @@ ngx_bloom_add_batch_init(ngx_bloom_add_batch_t *batch, ngx_bloom_zone_t *zone,
                            "\"journal=off\" or \"bloom_state_path off\"";
             return NGX_DECLINED;
         }
+
+        if (!zone->adds && zone->journal && zone->state_path.len != 0) {
+
+            /* only callers from outside of the configuration come here */
+
+            batch->error = "nothing in the configuration adds or removes "
+                           "keys of the zone, so it has no journal; write \"journal=on\" "
+                           "in its \"bloom_zone\"";
+            return NGX_DECLINED;
+        }
     }
 
     if (zone->sh->generation == 0) {
@@ -560,25 +570,21 @@ ngx_bloom_add_possible(ngx_bloom_zone_t *zone)
 }
 
 
-const char *
-ngx_bloom_add_key(ngx_bloom_zone_t *zone, ngx_str_t *key)
+ngx_int_t
+ngx_bloom_add_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
+    ngx_bloom_add_batch_t *batch)
 {
     u_char                 buf[NGX_BLOOM_ADD_ONE_SIZE];
     uint64_t               puts;
     ngx_int_t              rc;
     const char            *why;
     bloom_key_t            canonical;
-    ngx_bloom_add_batch_t  batch;
-    ngx_bloom_set_tally_t tally;
+    ngx_bloom_set_tally_t  tally;
 
-    if (key->len == 0) {
-        return NULL;
-    }
-
-    rc = ngx_bloom_add_batch_init(&batch, zone, buf);
+    rc = ngx_bloom_add_batch_init(batch, zone, buf);
 
     if (rc == NGX_DECLINED) {
-        return NULL;
+        return NGX_DECLINED;
     }
 
     canonical.data = key->data;
@@ -592,44 +598,75 @@ ngx_bloom_add_key(ngx_bloom_zone_t *zone, ngx_str_t *key)
 
     if (why != NULL) {
         ngx_bloom_count(zone, NGX_BLOOM_COUNTER_INVALID, 1);
-        return why;
+        batch->err = 0;
+        batch->error = why;
+        return NGX_ABORT;
     }
 
-    bloom_record_begin(&batch.maker, buf, sizeof(buf));
+    bloom_record_begin(&batch->maker, buf, sizeof(buf));
 
-    (void) bloom_record_put(&batch.maker, &canonical);
+    (void) bloom_record_put(&batch->maker, &canonical);
 
     /* use the copy in the batch: setting bits overwrites the static buffer */
 
-    canonical.data = buf + batch.maker.len - canonical.len;
+    canonical.data = buf + batch->maker.len - canonical.len;
 
     if (rc == NGX_OK) {
-        batch.once = 1;
-        rc = ngx_bloom_add_batch(&batch);
+        batch->once = 1;
+        rc = ngx_bloom_add_batch(batch);
     }
 
     if (rc != NGX_OK) {
 
         /* make it pending before its bits are set, so that no load misses it */
 
-        ngx_bloom_pending_put(zone, &canonical);
+        rc = ngx_bloom_pending_put(zone, &canonical);
 
         (void) ngx_bloom_add_bits(zone, buf + BLOOM_RECORD_HEADER,
-                                  buf + batch.maker.len, &tally, &puts);
+                                  buf + batch->maker.len, &tally, &puts);
         ngx_bloom_add_lift(zone, buf + BLOOM_RECORD_HEADER,
-                           buf + batch.maker.len);
+                           buf + batch->maker.len);
         ngx_bloom_add_keep(zone, buf + BLOOM_RECORD_HEADER,
-                           buf + batch.maker.len, &tally);
+                           buf + batch->maker.len, &tally);
 
-        batch.added = batch.generation ? batch.tally.added : tally.added;
-        batch.already_present = 1 - batch.added;
+        batch->added = batch->generation ? batch->tally.added : tally.added;
+        batch->already_present = 1 - batch->added;
 
         ngx_bloom_wake();
+
+        if (rc != NGX_OK) {
+            batch->err = 0;
+            batch->error = "the journal cannot be written, and there is no "
+                           "room for more keys that wait for it; check the "
+                           "disk of bloom_state_path";
+
+        } else if (zone->state_error != NULL) {
+
+            /* it waits in memory, for a journal that this nginx never has */
+
+            batch->err = zone->state_err;
+            batch->error = zone->state_error;
+            rc = NGX_ERROR;
+        }
     }
 
-    ngx_bloom_count(zone, NGX_BLOOM_COUNTER_ADDED, batch.added);
+    ngx_bloom_count(zone, NGX_BLOOM_COUNTER_ADDED, batch->added);
     ngx_bloom_count(zone, NGX_BLOOM_COUNTER_ALREADY_PRESENT,
-                    batch.already_present);
+                    batch->already_present);
 
-    return NULL;
+    return rc;
+}
+
+
+const char *
+ngx_bloom_add_key(ngx_bloom_zone_t *zone, ngx_str_t *key)
+{
+    ngx_bloom_add_batch_t  batch;
+
+    if (key->len == 0) {
+        return NULL;
+    }
+
+    return ngx_bloom_add_one(zone, key, &batch) == NGX_ABORT ? batch.error
+                                                             : NULL;
 }

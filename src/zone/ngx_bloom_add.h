@@ -96,11 +96,27 @@ ngx_int_t ngx_bloom_add_batch_synced(ngx_bloom_add_batch_t *batch);
 ngx_uint_t ngx_bloom_add_possible(ngx_bloom_zone_t *zone);
 
 /*
- * Adds one key, and never refuses it: if the journal cannot be written now, the
- * key is pending (ngx_bloom_pending.h) until it can.  Zones that take no
- * additions ignore the key.  Returns NULL; or, if the key is too long or
+ * Adds one key of at least one byte, and counts what became of it.  If the
+ * journal cannot be written now, the key is pending (ngx_bloom_pending.h) until
+ * it can.  Waits for the journal for 5 ms at most, and for the pending keys for
+ * 100 ms.  Returns
+ *
+ *     NGX_OK        batch->added or batch->already_present is 1
+ *     NGX_ABORT     the key is too long or invalid in the zone's key form;
+ *                   batch->error is the reason, a phrase that follows the key
+ *     NGX_DECLINED  the zone never takes additions, with batch->error
+ *     NGX_ERROR     the key is in the filter that serves, and nowhere else,
+ *                   with batch->error: the next load or start loses it
+ *
+ * The members of `batch` below its line are not to be used.
+ */
+ngx_int_t ngx_bloom_add_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
+    ngx_bloom_add_batch_t *batch);
+
+/*
+ * Does what ngx_bloom_add_one() does, but ignores an empty key, and a key for a
+ * zone that takes no additions.  Returns NULL; or, if the key is too long or
  * invalid in the zone's key form, the reason, a phrase that follows the key.
- * Such keys are counted.
  */
 const char *ngx_bloom_add_key(ngx_bloom_zone_t *zone, ngx_str_t *key);
 

@@ -12,6 +12,8 @@
 #include "ngx_bloom_ring.h"
 
 
+static ngx_bloom_condition_e ngx_bloom_info_condition_of(
+    ngx_bloom_zone_t *zone, uint64_t generation, uint64_t as_of);
 static void ngx_bloom_info_ring(ngx_bloom_zone_t *zone,
     ngx_bloom_info_t *info);
 static uint64_t ngx_bloom_info_age(const ngx_bloom_info_t *info,
@@ -108,21 +110,44 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
     ngx_bloom_counters_sums(zone->series, info->counter);
     info->wrong_at = ngx_bloom_counters_wrong_at(zone->series);
 
-    if (info->generation == 0) {
-        info->condition = NGX_BLOOM_NOT_LOADED;
+    info->condition = ngx_bloom_info_condition_of(zone, info->generation,
+                                                  info->image.as_of);
+}
 
-    } else if (zone->max_age != 0
-               && ngx_time() >= (time_t) (info->image.as_of / 1000)
-                                + zone->max_age)
-    {
-        info->condition = NGX_BLOOM_STALE;
 
-    } else if (ngx_bloom_zone_damaged(sh, zone->pending)) {
-        info->condition = NGX_BLOOM_DAMAGED;
+ngx_bloom_condition_e
+ngx_bloom_info_condition(ngx_bloom_zone_t *zone)
+{
+    uint64_t  generation;
 
-    } else if (ngx_bloom_zone_behind(zone)) {
-        info->condition = NGX_BLOOM_BEHIND;
+    generation = __atomic_load_n(&zone->sh->generation, __ATOMIC_ACQUIRE);
+
+    return ngx_bloom_info_condition_of(zone, generation,
+                                  zone->sh->bank[generation & 1].image.as_of);
+}
+
+
+/* Returns the condition of a zone in which this generation serves, from an
+ * image with this time. */
+static ngx_bloom_condition_e
+ngx_bloom_info_condition_of(ngx_bloom_zone_t *zone, uint64_t generation,
+    uint64_t as_of)
+{
+    if (generation == 0) {
+        return NGX_BLOOM_NOT_LOADED;
     }
+
+    if (zone->max_age != 0
+        && ngx_time() >= (time_t) (as_of / 1000) + zone->max_age)
+    {
+        return NGX_BLOOM_STALE;
+    }
+
+    if (ngx_bloom_zone_damaged(zone->sh, zone->pending)) {
+        return NGX_BLOOM_DAMAGED;
+    }
+
+    return ngx_bloom_zone_behind(zone) ? NGX_BLOOM_BEHIND : NGX_BLOOM_SERVING;
 }
 
 

@@ -85,6 +85,10 @@ typedef struct {
  * whole generation. */
 void ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info);
 
+/* Returns the condition of a zone, and does nothing else: it suits a caller
+ * that needs only this, as it takes no lock. */
+ngx_bloom_condition_e ngx_bloom_info_condition(ngx_bloom_zone_t *zone);
+
 /* Stores the numbers of the live slices, the oldest first and the open one
  * last.  Returns how many they are; 0 if keys do not expire. */
 ngx_uint_t ngx_bloom_info_slices(const ngx_bloom_info_t *info,

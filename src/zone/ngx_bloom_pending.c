@@ -29,7 +29,7 @@ static void ngx_bloom_pending_log_lost(ngx_bloom_zone_t *zone);
 static void ngx_bloom_pending_sync_lost(ngx_bloom_zone_t *zone);
 
 
-void
+ngx_int_t
 ngx_bloom_pending_put(ngx_bloom_zone_t *zone, const bloom_key_t *key)
 {
     u_char                len[2];
@@ -41,7 +41,7 @@ ngx_bloom_pending_put(ngx_bloom_zone_t *zone, const bloom_key_t *key)
     if (ngx_bloom_lock(&pending->mutex, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
         ngx_bloom_pending_lose(zone, 0);
         ngx_bloom_pending_log_lost(zone);
-        return;
+        return NGX_ERROR;
     }
 
     (void) ngx_bloom_pending_keys(zone, &room);
@@ -50,7 +50,7 @@ ngx_bloom_pending_put(ngx_bloom_zone_t *zone, const bloom_key_t *key)
         ngx_bloom_pending_lose(zone, 1);
         ngx_bloom_unlock(&pending->mutex);
         ngx_bloom_pending_log_lost(zone);
-        return;
+        return NGX_ERROR;
     }
 
     ngx_bloom_fault("pending");
@@ -75,6 +75,8 @@ ngx_bloom_pending_put(ngx_bloom_zone_t *zone, const bloom_key_t *key)
     }
 
     ngx_bloom_unlock(&pending->mutex);
+
+    return NGX_OK;
 }
 
 

@@ -24,11 +24,11 @@
 
 /*
  * Makes a key pending.  The caller then sets the key's bits in the generation
- * that serves.  If there is no room, the key is lost to other instances and to
- * the next load, and the function records the loss: see `complete` in
- * ngx_bloom_zone.h.
+ * that serves.  Returns NGX_OK; or NGX_ERROR if there is no room: the key is
+ * lost to other instances and to the next load, and the function records the
+ * loss: see `complete` in ngx_bloom_zone.h.
  */
-void ngx_bloom_pending_put(ngx_bloom_zone_t *zone, const bloom_key_t *key);
+ngx_int_t ngx_bloom_pending_put(ngx_bloom_zone_t *zone, const bloom_key_t *key);
 
 /*
  * Records that the filter that serves has the keys that the journal lost when

@@ -49,7 +49,7 @@ ngx_bloom_remove_batch_init(ngx_bloom_add_batch_t *batch,
 
     rc = ngx_bloom_add_batch_init(batch, zone, buf);
 
-    if (rc == NGX_DECLINED) {
+    if (rc == NGX_DECLINED && !ngx_bloom_add_possible(zone)) {
         batch->error = "the zone has an image file and no journal, so a "
                        "removed key would come back at the next load; remove "
                        "\"journal=off\" or \"bloom_state_path off\"";
@@ -427,50 +427,79 @@ ngx_bloom_remove_limit(ngx_bloom_zone_t *zone)
 }
 
 
+ngx_int_t
+ngx_bloom_remove_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
+    ngx_bloom_add_batch_t *batch)
+{
+    u_char     buf[NGX_BLOOM_REMOVE_ONE_SIZE];
+    ngx_int_t  rc;
+
+    rc = ngx_bloom_remove_batch_init(batch, zone, buf);
+
+    if (rc == NGX_DECLINED) {
+        return NGX_DECLINED;
+    }
+
+    if (rc == NGX_OK) {
+        ngx_bloom_remove_begin(batch, sizeof(buf));
+
+        rc = ngx_bloom_remove_batch_put(batch, key);
+
+        if (rc != NGX_OK) {
+
+            if (rc == NGX_AGAIN) {
+                batch->err = 0;
+                batch->error = "is longer than 65535 bytes";
+            }
+
+            ngx_bloom_count(zone, NGX_BLOOM_COUNTER_INVALID, 1);
+            return NGX_ABORT;
+        }
+
+        batch->once = 1;
+        rc = ngx_bloom_remove_batch(batch);
+
+        if (rc == NGX_AGAIN) {
+            batch->err = 0;
+            batch->error = "the journal was busy";
+            rc = NGX_ERROR;
+        }
+    }
+
+    if (rc != NGX_OK) {
+        ngx_bloom_count(zone, NGX_BLOOM_COUNTER_NOT_REMOVED, 1);
+        return rc;
+    }
+
+    ngx_bloom_count(zone, NGX_BLOOM_COUNTER_REMOVED, batch->removed);
+    ngx_bloom_count(zone, NGX_BLOOM_COUNTER_REMOVED_ABSENT, batch->absent);
+
+    return NGX_OK;
+}
+
+
 const char *
 ngx_bloom_remove_key(ngx_bloom_zone_t *zone, ngx_str_t *key)
 {
-    u_char                 buf[NGX_BLOOM_REMOVE_ONE_SIZE];
-    ngx_int_t              rc;
-    const char            *why;
     ngx_bloom_add_batch_t  batch;
 
     if (key->len == 0) {
         return NULL;
     }
 
-    rc = ngx_bloom_remove_batch_init(&batch, zone, buf);
+    switch (ngx_bloom_remove_one(zone, key, &batch)) {
 
-    if (rc == NGX_DECLINED) {
+    case NGX_ABORT:
+        return batch.error;
+
+    case NGX_DONE:
+    case NGX_ERROR:
+        ngx_bloom_remove_log(zone, &batch);
+        return NULL;
+
+    default: /* NGX_OK, NGX_DECLINED */
         return NULL;
     }
-
-    if (rc == NGX_OK) {
-        ngx_bloom_remove_begin(&batch, sizeof(buf));
-
-        rc = ngx_bloom_remove_batch_put(&batch, key);
-
-        if (rc != NGX_OK) {
-            why = (rc == NGX_DECLINED) ? batch.error
-                                       : "is longer than 65535 bytes";
-            ngx_bloom_count(zone, NGX_BLOOM_COUNTER_INVALID, 1);
-            return why;
-        }
-
-        batch.once = 1;
-        rc = ngx_bloom_remove_batch(&batch);
-    }
-
-    if (rc != NGX_OK) {
-        ngx_bloom_count(zone, NGX_BLOOM_COUNTER_NOT_REMOVED, 1);
-        ngx_bloom_remove_log(zone, rc == NGX_AGAIN ? NULL : &batch);
-        return NULL;
-    }
-
-    ngx_bloom_count(zone, NGX_BLOOM_COUNTER_REMOVED, batch.removed);
-    ngx_bloom_count(zone, NGX_BLOOM_COUNTER_REMOVED_ABSENT, batch.absent);
-
-    return NULL;
 }
 
 
@@ -486,12 +515,10 @@ ngx_bloom_remove_log(ngx_bloom_zone_t *zone, ngx_bloom_add_batch_t *batch)
 
     logged = ngx_time();
 
-    ngx_log_error(NGX_LOG_ERR, ngx_cycle->log,
-                  batch != NULL ? batch->err : 0,
+    ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, batch->err,
                   "bloom_remove could not remove a key from bloom zone "
                   "\"%V\", so the key stays as it was: %s", &zone->name,
-                  batch != NULL && batch->error != NULL
-                  ? batch->error : "the journal was busy");
+                  batch->error != NULL ? batch->error : "the journal was busy");
 }
 
 

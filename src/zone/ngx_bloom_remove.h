@@ -60,6 +60,22 @@ ngx_int_t ngx_bloom_remove_batch_put(ngx_bloom_add_batch_t *batch,
 ngx_int_t ngx_bloom_remove_batch(ngx_bloom_add_batch_t *batch);
 
 /*
+ * Removes one key of at least one byte, and counts what became of it.  Waits
+ * for locks for about 100 ms at most.  Returns
+ *
+ *     NGX_OK        batch->removed or batch->absent is 1
+ *     NGX_ABORT     the key is too long or invalid in the zone's key form;
+ *                   batch->error is the reason, a phrase that follows the key
+ *     NGX_DECLINED  the zone never takes removals, with batch->error
+ *     NGX_DONE      there is no room, with batch->error: the key stays as it is
+ *     NGX_ERROR     refused, with batch->error: the key stays as it is
+ *
+ * The members of `batch` below its line are not to be used.
+ */
+ngx_int_t ngx_bloom_remove_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
+    ngx_bloom_add_batch_t *batch);
+
+/*
  * Removes one key.  If that is not possible now, the key stays as it is, which
  * is counted and logged.  Zones that take no removals ignore the key.  Returns
  * NULL; or, if the key is too long or invalid in the zone's key form, the

@@ -321,8 +321,10 @@ typedef struct ngx_bloom_zone_s {
                                             learns false positives */
     ngx_uint_t              adds;        /* 1: a directive or an endpoint of
                                             the configuration adds or removes
-                                            keys */
-    ngx_uint_t              removes;     /* 1: a directive removes keys */
+                                            keys, or "journal=on" says that
+                                            something else does */
+    ngx_uint_t              removes;     /* 1: a directive removes keys, or
+                                            something else may */
     ngx_msec_t              watch;       /* 0: off */
     time_t                  max_age;     /* seconds; 0: off */
     ngx_uint_t              optional;    /* "required=off": nginx starts even

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * This file implements the C interface.  Every function checks first whether it
+ * may be called; only then does it use anything of the process.
+ */
+
+#include "ngx_http_bloom_ffi.h"
+#include "ngx_http_bloom_ffi_zone.h"
+#include "ngx_bloom_add.h"
+#include "ngx_bloom_info.h"
+#include "ngx_bloom_io.h"
+#include "ngx_bloom_remove.h"
+
+
+/* How many keys are looked up in one generation. */
+#define NGX_HTTP_BLOOM_FFI_GROUP  32
+
+/* The longest reason, with an end of 1 byte. */
+#define NGX_HTTP_BLOOM_FFI_REASON  512
+
+
+static ngx_inline int ngx_http_bloom_ffi_check(const void *zone,
+    const char *key, size_t len);
+static ngx_inline int ngx_http_bloom_ffi_check_zone(const void *zone);
+static ngx_pool_t *ngx_http_bloom_ffi_pool(void);
+static int ngx_http_bloom_ffi_no_answer(ngx_bloom_zone_t *zone,
+    ngx_str_t *key, ngx_uint_t answer, ngx_pool_t *pool);
+static int ngx_http_bloom_ffi_not_valid(const char *why);
+static int ngx_http_bloom_ffi_refuse(int code, ngx_bloom_add_batch_t *batch);
+static int ngx_http_bloom_ffi_fail(int code, const char *reason);
+
+
+/* Memory for the canonical form of keys, which is freed after each call. */
+static ngx_pool_t  *ngx_http_bloom_ffi_scratch;
+
+/* Why the last call had no answer or failed. */
+static const char  *ngx_http_bloom_ffi_text = "no call has failed";
+static u_char       ngx_http_bloom_ffi_buf[NGX_HTTP_BLOOM_FFI_REASON];
+
+
+/* by ngx_bloom_condition_e */
+static const char  *ngx_http_bloom_ffi_conditions[] = {
+    "the zone has just got another filter; try again",
+    "the zone is not loaded; load an image",
+    "the zone's image is older than \"max_age\"; load a new one",
+    "the zone has not applied yet what another instance of nginx has added",
+    "the zone has lost added keys, so it cannot tell that a key is absent; "
+    "load an image that has them"
+};
+
+
+int
+ngx_http_bloom_ffi_version(void)
+{
+    return NGX_HTTP_BLOOM_FFI_VERSION;
+}
+
+
+int
+ngx_http_bloom_ffi_zone(const char *name, size_t len,
+    ngx_http_bloom_ffi_zone_t **zone)
+{
+    ngx_str_t  text;
+
+    if (zone != NULL) {
+        *zone = NULL;
+    }
+
+    if (!ngx_http_bloom_ffi_zone_may()) {
+        return NGX_HTTP_BLOOM_FFI_E_PROCESS;
+    }
+
+    if (zone == NULL || name == NULL) {
+        return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_E_ARGUMENT,
+                                       "a pointer is NULL");
+    }
+
+    text.data = (u_char *) name;
+    text.len = len;
+
+    *zone = (ngx_http_bloom_ffi_zone_t *) ngx_http_bloom_ffi_zone_find(&text);
+
+    if (*zone == NULL) {
+        return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_E_ZONE,
+                                       "the configuration has no bloom_zone "
+                                       "of this name");
+    }
+
+    return 0;
+}
+
+
+int
+ngx_http_bloom_ffi_test(ngx_http_bloom_ffi_zone_t *handle, const char *key,
+    size_t len)
+{
+    int                rc;
+    ngx_str_t          text;
+    ngx_uint_t         answer;
+    ngx_pool_t        *pool;
+    ngx_bloom_zone_t  *zone;
+
+    rc = ngx_http_bloom_ffi_check(handle, key, len);
+    if (rc != 0) {
+        return rc;
+    }
+
+    zone = (ngx_bloom_zone_t *) handle;
+
+    if (len > BLOOM_FORM_KEY_MAX) {
+        ngx_bloom_count(zone, NGX_BLOOM_COUNTER_INVALID, 1);
+        return ngx_http_bloom_ffi_not_valid("is longer than 65535 bytes");
+    }
+
+    pool = ngx_http_bloom_ffi_pool();
+    if (pool == NULL) {
+        return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_UNKNOWN,
+                                       "nginx has no memory");
+    }
+
+    text.data = (u_char *) key;
+    text.len = len;
+
+    answer = ngx_bloom_lookup(zone, &text, pool);
+
+    ngx_bloom_count(zone, (ngx_bloom_counter_e) answer, 1);
+
+    rc = (int) answer;
+
+    if (answer != NGX_BLOOM_ABSENT && answer != NGX_BLOOM_PRESENT) {
+        rc = ngx_http_bloom_ffi_no_answer(zone, &text, answer, pool);
+    }
+
+    ngx_reset_pool(pool);
+
+    return rc;
+}
+
+
+int
+ngx_http_bloom_ffi_test_many(ngx_http_bloom_ffi_zone_t *handle,
+    const ngx_http_bloom_ffi_key_t *keys, size_t n, unsigned char *answers)
+{
+    int                rc;
+    size_t             done, i, m;
+    ngx_str_t          key[NGX_HTTP_BLOOM_FFI_GROUP];
+    uint64_t           count[NGX_BLOOM_ANSWERS];
+    ngx_pool_t        *pool;
+    ngx_bloom_zone_t  *zone;
+
+    rc = ngx_http_bloom_ffi_check_zone(handle);
+    if (rc != 0) {
+        return rc;
+    }
+
+    if (n > NGX_HTTP_BLOOM_FFI_KEYS_MAX) {
+        return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_E_ARGUMENT,
+                                       "there are more than 1024 keys");
+    }
+
+    if (n == 0) {
+        return 0;
+    }
+
+    if (keys == NULL || answers == NULL) {
+        return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_E_ARGUMENT,
+                                       "a pointer is NULL");
+    }
+
+    for (i = 0; i < n; i++) {
+        if (keys[i].data == NULL && keys[i].len != 0) {
+            return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_E_ARGUMENT,
+                                           "a pointer is NULL");
+        }
+    }
+
+    zone = (ngx_bloom_zone_t *) handle;
+    pool = ngx_http_bloom_ffi_pool();
+
+    ngx_memzero(count, sizeof(count));
+
+    for (done = 0; done < n; done += m) {
+        m = ngx_min(n - done, NGX_HTTP_BLOOM_FFI_GROUP);
+
+        for (i = 0; i < m; i++) {
+            key[i].data = (u_char *) keys[done + i].data;
+            key[i].len = keys[done + i].len <= BLOOM_FORM_KEY_MAX
+                         ? keys[done + i].len : 0;
+        }
+
+        if (pool != NULL) {
+            ngx_bloom_lookup_many(zone, key, m, answers + done, pool);
+            ngx_reset_pool(pool);
+
+        } else {
+            ngx_memset(answers + done, NGX_BLOOM_UNKNOWN, m);
+        }
+
+        for (i = 0; i < m; i++) {
+
+            if (keys[done + i].len == 0) {
+                answers[done + i] = NGX_HTTP_BLOOM_FFI_EMPTY;
+                continue;
+            }
+
+            if (key[i].len == 0) {
+                answers[done + i] = NGX_HTTP_BLOOM_FFI_INVALID;
+            }
+
+            count[answers[done + i]]++;
+        }
+    }
+
+    for (i = 0; i < NGX_BLOOM_ANSWERS; i++) {
+        ngx_bloom_count(zone, (ngx_bloom_counter_e) i, count[i]);
+    }
+
+    if (count[NGX_BLOOM_UNKNOWN] != 0) {
+        (void) ngx_http_bloom_ffi_no_answer(zone, NULL, NGX_BLOOM_UNKNOWN,
+                                            NULL);
+    }
+
+    return 0;
+}
+
+
+int
+ngx_http_bloom_ffi_add(ngx_http_bloom_ffi_zone_t *handle, const char *key,
+    size_t len)
+{
+    int                    rc;
+    ngx_str_t              text;
+    ngx_bloom_add_batch_t  batch;
+
+    rc = ngx_http_bloom_ffi_check(handle, key, len);
+    if (rc != 0) {
+        return rc;
+    }
+
+    text.data = (u_char *) key;
+    text.len = len;
+
+    switch (ngx_bloom_add_one((ngx_bloom_zone_t *) handle, &text, &batch)) {
+
+    case NGX_OK:
+        return batch.added ? NGX_HTTP_BLOOM_FFI_ADDED
+                           : NGX_HTTP_BLOOM_FFI_PRESENT;
+
+    case NGX_ABORT:
+        return ngx_http_bloom_ffi_not_valid(batch.error);
+
+    case NGX_DECLINED:
+        return ngx_http_bloom_ffi_refuse(NGX_HTTP_BLOOM_FFI_E_NEVER, &batch);
+
+    default: /* NGX_ERROR */
+        return ngx_http_bloom_ffi_refuse(NGX_HTTP_BLOOM_FFI_E_NOT_SAVED,
+                                         &batch);
+    }
+}
+
+
+int
+ngx_http_bloom_ffi_remove(ngx_http_bloom_ffi_zone_t *handle, const char *key,
+    size_t len)
+{
+    int                    rc;
+    ngx_str_t              text;
+    ngx_bloom_add_batch_t  batch;
+
+    rc = ngx_http_bloom_ffi_check(handle, key, len);
+    if (rc != 0) {
+        return rc;
+    }
+
+    text.data = (u_char *) key;
+    text.len = len;
+
+    switch (ngx_bloom_remove_one((ngx_bloom_zone_t *) handle, &text, &batch)) {
+
+    case NGX_OK:
+        return batch.removed ? NGX_HTTP_BLOOM_FFI_REMOVED
+                             : NGX_HTTP_BLOOM_FFI_ABSENT;
+
+    case NGX_ABORT:
+        return ngx_http_bloom_ffi_not_valid(batch.error);
+
+    case NGX_DECLINED:
+        return ngx_http_bloom_ffi_refuse(NGX_HTTP_BLOOM_FFI_E_NEVER, &batch);
+
+    case NGX_DONE:
+        return ngx_http_bloom_ffi_refuse(NGX_HTTP_BLOOM_FFI_E_NO_ROOM, &batch);
+
+    default: /* NGX_ERROR */
+        return ngx_http_bloom_ffi_refuse(NGX_HTTP_BLOOM_FFI_E_NOT_NOW, &batch);
+    }
+}
+
+
+const char *
+ngx_http_bloom_ffi_reason(void)
+{
+    if (!ngx_http_bloom_ffi_zone_may()) {
+        return "this process or thread serves no requests: call it in a "
+               "worker, and not in init_by_lua, a thread, the privileged agent "
+               "or an exiting worker";
+    }
+
+    return ngx_http_bloom_ffi_text;
+}
+
+
+/* Returns 0 if a function may go on with a zone and a key, else its result. */
+static ngx_inline int
+ngx_http_bloom_ffi_check(const void *zone, const char *key, size_t len)
+{
+    int  rc;
+
+    rc = ngx_http_bloom_ffi_check_zone(zone);
+    if (rc != 0) {
+        return rc;
+    }
+
+    if (len == 0) {
+        return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_EMPTY,
+                                       "the key is empty");
+    }
+
+    if (key == NULL) {
+        return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_E_ARGUMENT,
+                                       "a pointer is NULL");
+    }
+
+    return 0;
+}
+
+
+/* Returns 0 if a function may go on with a zone, else its result. */
+static ngx_inline int
+ngx_http_bloom_ffi_check_zone(const void *zone)
+{
+    if (!ngx_http_bloom_ffi_zone_may()) {
+        return NGX_HTTP_BLOOM_FFI_E_PROCESS;
+    }
+
+    if (!ngx_http_bloom_ffi_zone_is(zone)) {
+        return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_E_ZONE,
+                                       "this is no zone of the configuration "
+                                       "of this process");
+    }
+
+    return 0;
+}
+
+
+/* Returns the pool for canonical keys, or NULL if memory is short. */
+static ngx_pool_t *
+ngx_http_bloom_ffi_pool(void)
+{
+    if (ngx_http_bloom_ffi_scratch == NULL) {
+        ngx_http_bloom_ffi_scratch = ngx_create_pool(NGX_DEFAULT_POOL_SIZE,
+                                                     ngx_cycle->log);
+        if (ngx_http_bloom_ffi_scratch == NULL) {
+            return NULL;
+        }
+    }
+
+    /* with "master_process off", a reload frees the log of the last cycle */
+
+    ngx_http_bloom_ffi_scratch->log = ngx_cycle->log;
+
+    return ngx_http_bloom_ffi_scratch;
+}
+
+
+/* Notes why a lookup has answered NGX_BLOOM_UNKNOWN or _INVALID.  Returns that
+ * answer. */
+static int
+ngx_http_bloom_ffi_no_answer(ngx_bloom_zone_t *zone, ngx_str_t *key,
+    ngx_uint_t answer, ngx_pool_t *pool)
+{
+    ngx_bloom_lookup_t  lookup;
+
+    if (answer == NGX_BLOOM_UNKNOWN) {
+        return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_UNKNOWN,
+                                       ngx_http_bloom_ffi_conditions[
+                                           ngx_bloom_info_condition(zone)]);
+    }
+
+    (void) ngx_bloom_lookup_explain(zone, key, &lookup, pool);
+
+    return ngx_http_bloom_ffi_not_valid(lookup.why != NULL ? lookup.why
+                                                           : "is invalid");
+}
+
+
+/* Notes why a key is invalid: `why` is a phrase that follows the key. */
+static int
+ngx_http_bloom_ffi_not_valid(const char *why)
+{
+    ngx_bloom_print(ngx_http_bloom_ffi_buf, NGX_HTTP_BLOOM_FFI_REASON,
+                    "the key %s", why);
+
+    return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_INVALID,
+                                   (char *) ngx_http_bloom_ffi_buf);
+}
+
+
+/* Notes why a batch was refused.  Returns `code`. */
+static int
+ngx_http_bloom_ffi_refuse(int code, ngx_bloom_add_batch_t *batch)
+{
+    const char  *error;
+
+    error = (batch->error != NULL) ? batch->error : "try again later";
+
+    if (batch->err != 0) {
+        ngx_bloom_print(ngx_http_bloom_ffi_buf, NGX_HTTP_BLOOM_FFI_REASON,
+                        "%s (%d: %s)", error, batch->err,
+                        strerror(batch->err));
+        error = (char *) ngx_http_bloom_ffi_buf;
+    }
+
+    return ngx_http_bloom_ffi_fail(code, error);
+}
+
+
+/* Notes why a call fails.  `reason` is kept until the next call.  Returns
+ * `code`. */
+static int
+ngx_http_bloom_ffi_fail(int code, const char *reason)
+{
+    ngx_http_bloom_ffi_text = reason;
+
+    return code;
+}
