@@ -72,6 +72,12 @@ if [ "$1" = test ]; then
     command_of prometheus prometheus
     command_of promtool prometheus
 
+    # other modules, for Debian's nginx
+    file_of /usr/share/nginx/modules-available/mod-http-lua.conf \
+            libnginx-mod-http-lua
+    file_of /usr/share/nginx/modules-available/mod-http-js.conf \
+            libnginx-mod-http-js
+
     # what builds the page, and a browser to test it in
     command_of node nodejs
     command_of npm npm

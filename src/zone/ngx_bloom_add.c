@@ -190,20 +190,17 @@ ngx_bloom_add_batch_init(ngx_bloom_add_batch_t *batch, ngx_bloom_zone_t *zone,
             return NGX_ERROR;
         }
 
+        if (ngx_bloom_add_unannounced(zone)) {
+            batch->error = "nothing in the configuration adds or removes "
+                           "keys of the zone, so it has no journal; write "
+                           "\"journal=on\" in its \"bloom_zone\"";
+            return NGX_DECLINED;
+        }
+
         if (!ngx_bloom_add_possible(zone)) {
             batch->error = "the zone has an image file and no journal, so an "
                            "added key would be lost at the next load; remove "
                            "\"journal=off\" or \"bloom_state_path off\"";
-            return NGX_DECLINED;
-        }
-
-        if (!zone->adds && zone->journal && zone->state_path.len != 0) {
-
-            /* only callers from outside of the configuration come here */
-
-            batch->error = "nothing in the configuration adds or removes "
-                           "keys of the zone, so it has no journal; write \"journal=on\" "
-                           "in its \"bloom_zone\"";
             return NGX_DECLINED;
         }
     }
@@ -567,6 +564,14 @@ ngx_bloom_add_possible(ngx_bloom_zone_t *zone)
 {
     return zone->state != NULL || zone->state_error != NULL
            || zone->file.name.len == 0;
+}
+
+
+ngx_uint_t
+ngx_bloom_add_unannounced(ngx_bloom_zone_t *zone)
+{
+    return zone->state == NULL && zone->state_error == NULL && !zone->adds
+           && zone->journal && zone->state_path.len != 0;
 }
 
 

@@ -123,6 +123,10 @@ const char *ngx_bloom_add_key(ngx_bloom_zone_t *zone, ngx_str_t *key);
 
 /* ---- within this layer ---- */
 
+/* Returns 1 if the zone would have a journal if anything in the configuration
+ * added or removed keys: only Lua asks it to. */
+ngx_uint_t ngx_bloom_add_unannounced(ngx_bloom_zone_t *zone);
+
 /* Takes the journal's lock `append` for a batch.  Returns NGX_OK; NGX_BUSY if
  * another process holds it: the batch then calls ngx_bloom_add_wait(). */
 ngx_int_t ngx_bloom_add_lock(ngx_bloom_add_batch_t *batch);

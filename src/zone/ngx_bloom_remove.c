@@ -49,7 +49,7 @@ ngx_bloom_remove_batch_init(ngx_bloom_add_batch_t *batch,
 
     rc = ngx_bloom_add_batch_init(batch, zone, buf);
 
-    if (rc == NGX_DECLINED && !ngx_bloom_add_possible(zone)) {
+    if (rc == NGX_DECLINED && !ngx_bloom_add_unannounced(zone)) {
         batch->error = "the zone has an image file and no journal, so a "
                        "removed key would come back at the next load; remove "
                        "\"journal=off\" or \"bloom_state_path off\"";
@@ -461,7 +461,7 @@ ngx_bloom_remove_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
 
         if (rc == NGX_AGAIN) {
             batch->err = 0;
-            batch->error = "the journal was busy";
+            batch->error = "the journal is busy; try again";
             rc = NGX_ERROR;
         }
     }

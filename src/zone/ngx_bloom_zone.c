@@ -62,6 +62,12 @@ ngx_bloom_zone_convert(ngx_bloom_zone_convert_pt convert, uint32_t form,
         return NULL;
     }
 
+    /* the buffer has no room for more */
+
+    if (key->len > BLOOM_FORM_KEY_MAX) {
+        return "is longer than 65535 bytes";
+    }
+
     why = convert(form, &canonical, key, buf);
 
     if (why == NULL) {

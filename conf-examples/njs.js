@@ -1,0 +1,36 @@
+// The functions of njs.conf
+
+// The key of the zone: the ID in lower case, without its prefix.
+
+function key(r) {
+    const id = r.uri.slice('/item/'.length);
+
+    return id.replace(/^id-/, '').toLowerCase();
+}
+
+// A handler that decides at once. "0" is definitely absent, "1" may be present,
+// and "" is unknown: such a request passes.
+
+function item(r) {
+    if (r.variables.known === '0') {
+        r.return(404);
+        return;
+    }
+
+    r.internalRedirect('@backend');
+}
+
+// An asynchronous handler: it asks the backend only for a known ID.
+
+async function title(r) {
+    if (r.variables.known_arg === '0') {
+        r.return(404);
+        return;
+    }
+
+    const reply = await r.subrequest('/backend/title');
+
+    r.return(reply.status, `the title: ${reply.responseText}`);
+}
+
+export default { item, key, title };
