@@ -60,7 +60,7 @@ my @ways = (
             return ngx.exit(404)
         end } empty_gif;'],
     ['dicts', '`lua_shared_dict`', 'access_by_lua_block {
-        if not ngx.shared.ids:get(ngx.var.arg_id) then
+        if not ngx.shared.known:get(ngx.var.arg_id) then
             return ngx.exit(404)
         end } empty_gif;'],
     !$has_redis ? () :
@@ -101,9 +101,9 @@ sub write_conf {
         'events { }', 'http {', '%%TEST_GLOBALS_HTTP%%', 'access_log off;',
         'keepalive_requests 1000000000;', lua_path(),
         'bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom;',
-        'lua_shared_dict ids 64m;',
+        'lua_shared_dict known 64m;',
         'init_by_lua_block {',
-        "for i = 1, $keys do ngx.shared.ids:set(\"key\" .. i, true) end", '}',
+        "for i = 1, $keys do ngx.shared.known:set(\"key\" .. i, true) end", '}',
         'server {', 'listen 127.0.0.1:%%PORT_8080%%;',
         (map { "location = /$_->[0] { $_->[2] }" } @ways),
         '}', '}', '');

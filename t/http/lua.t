@@ -279,6 +279,8 @@ sub said {
     });
 }
 
+wait_until(sub { call($t, 'remove', 'ids', 'nothing') eq 'true|absent' });
+
 is($t->get("/$_")->body, $fine, "all functions work in the phase $_")
     for qw(set rewrite access content);
 is($t->get('/header_filter')->header('X-Said'), $fine,
@@ -294,8 +296,7 @@ my $busy = 'nil|not now: the journal is busy; try again true'
 
 is(said('init_worker') =~ s/\Q$busy\E$/true|removed false present,absent,absent/r,
    $fine, 'all functions work in init_worker');
-like(said('timer'), qr/^true false true\|(?:added|present) .* true\|removed false
-                       \ present,absent,(?:absent|present)$/x,
+like(said('timer'), qr/^true false true\|\w+ true\|present true true\|removed false /,
      'all functions work in a timer');
 
 like(said('init'), qr/^nil\|not here: this process or thread .* none$/,
@@ -661,7 +662,7 @@ subtest 'a key that cannot be saved is not acknowledged' => sub {
     is(call($t, 'test', 'ids', 'id1'), 'true', 'and the key is present');
 
     my $last;
-    for my $i (1 .. 20) {
+    for my $i (1 .. 300) {
         $last = call($t, 'add', 'ids', "long$i" . 'x' x 60_000);
         last if $last !~ /^true/;
     }
@@ -691,9 +692,8 @@ subtest 'keys expire' => sub {
     is(call($t, 'add', 'lives', 'a'), 'true|added', 'a key is added');
     $clock->pass_all(2400);
     is(call($t, 'test', 'lives', 'a'), 'true', 'it lives');
-    $clock->pass_all(2400);
-    $clock->pass_all(2400);
-    ok(wait_until(sub { call($t, 'test', 'lives', 'a') eq 'false' }),
+    ok(wait_until(sub { $clock->pass_all(300);
+                        call($t, 'test', 'lives', 'a') eq 'false' }),
        'then it expires');
     $t->stop;
 };
@@ -782,8 +782,7 @@ for (['older', 999, 0], ['of the next major number', 2000, 0],
             is($response->body, 'true', 'works');
         } else {
             my $number = int($version / 1000) . '.' . $version % 1000;
-            like($response->body, qr/needs version 1\.0\ of\ the\ interface\ .*
-                                     \ loaded\ version\ \Q$number\E:\ install/xs,
+            like($response->body, qr/needs version 1\.0 of .* loaded version \Q$number\E: install/s,
                  'is refused, and the message says what to install');
         }
 
