@@ -9,6 +9,7 @@ TEST_JOBS ?= 4
 CLANG ?= clang
 
 CFLAGS ?= -O2 -g
+WERROR ?= -Werror
 
 # A file under src/ finds headers only in its own layer and in the layers below.
 # Any other file finds all of them.
@@ -18,7 +19,7 @@ layers_of_interop = core interop
 
 # The flags of each compilation, which also records the headers that it read.
 
-compile = -std=c11 $(CFLAGS) -Wall -Wextra -Werror -D_GNU_SOURCE \
+compile = -std=c11 $(CFLAGS) -Wall -Wextra $(WERROR) -D_GNU_SOURCE \
           $(addprefix -Isrc/,$(or $(layers_of_$(firstword \
             $(subst /, ,$(patsubst src/%,%,$<)))),core interop cli)) \
           -Wno-missing-field-initializers -MMD -MP -MT $@ -MF $@.d
@@ -51,7 +52,8 @@ bench := $(patsubst bench/%.c,build/bench/%, \
         test-sanitize test-sanitize-unit \
         test-sanitize-nginx test-chaos test-fuzz test-docs test-cross cross \
         fuzz chaos spellings dashboard dashboard-packages screenshots \
-        bench removals lists pictures install clean help
+        bench removals lists pictures install uninstall \
+        install-tool install-lua clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -163,13 +165,21 @@ build/manpage: scripts/manpage.c $(call core_objects,build) \
                $(filter-out %/main.o,$(call cli_objects,build))
 	$(CC) $(compile) $(sources_and_objects) $(libs) -o $@
 
-man: build/manpage  ## generate docs/ngx-bloom.1 from its template and the options
+# So is the completion of bash.
+
+build/completion: scripts/completion.c $(call core_objects,build) \
+                  $(filter-out %/main.o,$(call cli_objects,build))
+	$(CC) $(compile) $(sources_and_objects) $(libs) -o $@
+
+man: build/manpage build/completion  ## generate docs/ngx-bloom.1 and docs/ngx-bloom.bash from the options
 	build/manpage docs/ngx-bloom.1.in > build/ngx-bloom.1
 	mv build/ngx-bloom.1 docs/ngx-bloom.1
+	build/completion > build/ngx-bloom.bash
+	mv build/ngx-bloom.bash docs/ngx-bloom.bash
 
 # The unit tests, and the programs that t/tool and scripts/check-docs.sh run
 
-unit: $(unit:%=build/unit/%) build/bench/lookups build/manpage build/reference/expressions  ## build the unit tests
+unit: $(unit:%=build/unit/%) build/bench/lookups build/manpage build/completion build/reference/expressions  ## build the unit tests
 fuzzers: $(fuzz)  ## build the fuzzers
 
 # test-cross also compiles the tool and the unit tests for aarch64.  It unpacks
@@ -334,7 +344,7 @@ test-cross: tool unit  ## run the tool and unit tests on emulated aarch64 and ol
 	@+$(MAKE) --no-print-directory cross
 	@scripts/test-cross.sh $(unit)
 
-test-docs: all build/manpage  ## run the commands in the documents, and check links and tables
+test-docs: all build/manpage build/completion  ## run the commands in the documents, and check links and tables
 	scripts/check-docs.sh
 
 
@@ -360,14 +370,36 @@ lists: all  ## find the entries of published lists through nginx (LISTS: options
 
 # Installing and cleaning
 
-modules_path = $(shell $(NGINX) -V 2>&1 | sed -n 's/.*--modules-path=\([^ ]*\).*/\1/p')
+# The usual variables: PREFIX or prefix, DESTDIR, and the directories below.
+
+prefix ?= $(PREFIX)
+exec_prefix ?= $(prefix)
+bindir ?= $(exec_prefix)/bin
+datarootdir ?= $(prefix)/share
+datadir ?= $(datarootdir)
+mandir ?= $(datarootdir)/man
+man1dir ?= $(mandir)/man1
+docdir ?= $(datarootdir)/doc/ngx-bloom
+examplesdir ?= $(docdir)/examples
+completiondir ?= $(datarootdir)/bash-completion/completions
+luadir ?= $(datarootdir)/lua/5.1
+modulesdir ?= $(shell $(NGINX) -V 2>&1 | sed -n 's/.*--modules-path=\([^ ]*\).*/\1/p')
+
+directories = DESTDIR bindir man1dir completiondir examplesdir luadir modulesdir
+install_sh = NGINX="$(NGINX)" $(foreach name,$(directories),$(name)="$($(name))") \
+             scripts/install.sh
 
 install: all  ## install the tool into PREFIX (/usr/local) and the module for nginx
-	install -D -m 755 build/ngx-bloom "$(DESTDIR)$(PREFIX)/bin/ngx-bloom"
-	install -D -m 644 docs/ngx-bloom.1 \
-	    "$(DESTDIR)$(PREFIX)/share/man/man1/ngx-bloom.1"
-	install -D -m 644 build/ngx_http_bloom_module.so \
-	    "$(DESTDIR)$(or $(modules_path),$(error $(NGINX) -V shows no --modules-path; is nginx installed?))/ngx_http_bloom_module.so"
+	@$(install_sh) install tool module lua
+
+uninstall:  ## remove what `make install` installed
+	@$(install_sh) uninstall tool module lua
+
+install-tool: tool
+	@$(install_sh) install tool
+
+install-lua:
+	@$(install_sh) install lua
 
 clean:  ## remove build/, but not the cache of compiled nginxes
 	rm -rf build
@@ -377,4 +409,4 @@ help:  ## list the targets
 	| while IFS='|' read -r target text; do \
 	    printf '%-19s %s\n' "$$target" "$$text"; done
 
--include $(shell find build -name '*.d' 2>/dev/null)
+-include $(shell find build -path 'build/deb*' -prune -o -name '*.d' -type f -print 2>/dev/null)

@@ -17,7 +17,8 @@
 #     state that the source has; README.md has at most 300 lines;
 #   - docs/architecture.md lists the files of the source, and docs/state.md the
 #     files of a state directory and the fields of its control page;
-#   - docs/ngx-bloom.1 is what `make man` makes of the tool's tables;
+#   - docs/ngx-bloom.1 and docs/ngx-bloom.bash are what `make man` makes of the
+#     tool's tables;
 #   - CHANGELOG.md and the source have the same version;
 #   - `make run` serves what it promises.
 #
@@ -39,7 +40,8 @@ doc=README.md
 module=$top/build/ngx_http_bloom_module.so
 failed=0
 
-for file in "$nginx" "$module" build/ngx-bloom build/manpage; do
+for file in "$nginx" "$module" build/ngx-bloom build/manpage \
+            build/completion; do
     if [ ! -e "$file" ]; then
         echo "$0: $file is missing; \`make test-docs\` builds first" >&2
         exit 1
@@ -317,6 +319,8 @@ check_blocks() {
 check_man_page() {
     same "docs/ngx-bloom.1 has the options of the tool; see make man" \
          "$(build/manpage docs/ngx-bloom.1.in 2>&1)" "$(cat docs/ngx-bloom.1)"
+    same "docs/ngx-bloom.bash has the options of the tool; see make man" \
+         "$(build/completion)" "$(cat docs/ngx-bloom.bash)"
 }
 
 

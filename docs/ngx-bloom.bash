@@ -1,0 +1,153 @@
+# bash completion of ngx-bloom
+#
+# Made by "make man" from the tool's tables.
+
+# Sets kind, the kind of the value of an option of a command, and words.
+
+_ngx_bloom_value() {
+    case $1:$2 in
+    build:--output | build:-o) kind=file ;;
+    build:--fpr | build:-p) kind=word words='' ;;
+    build:--capacity | build:-n) kind=word words='' ;;
+    build:--layout) kind=word words='blocked classic' ;;
+    build:--hash) kind=word words='murmur3 siphash' ;;
+    build:--key) kind=word words='raw lower host url' ;;
+    build:--seed) kind=word words='' ;;
+    build:--like) kind=file ;;
+    build:--as-of) kind=word words='start' ;;
+    build:--from) kind=word words='auto lines adblock hosts dnsmasq rpz json' ;;
+    build:--exceptions) kind=file ;;
+    build:--without) kind=file ;;
+    build:--max-errors) kind=word words='' ;;
+    build:--max-skipped) kind=word words='' ;;
+    build:--threads | build:-j) kind=word words='' ;;
+    build:--memory) kind=word words='' ;;
+    build:--temp) kind=directory ;;
+    build:--except) kind=file ;;
+    build:--min-keys) kind=word words='' ;;
+    build:--max-change) kind=word words='off' ;;
+    build:--replaces) kind=file ;;
+    build:--must-have) kind=file ;;
+    build:--must-not-have) kind=file ;;
+    test:--file | test:-f) kind=file ;;
+    expand:--key) kind=word words='url host lower raw' ;;
+    expand:--file | expand:-f) kind=file ;;
+    verify:--min-keys) kind=word words='' ;;
+    verify:--max-change) kind=word words='off' ;;
+    verify:--replaces) kind=file ;;
+    verify:--must-have) kind=file ;;
+    verify:--must-not-have) kind=file ;;
+    size:--items | size:-n) kind=word words='' ;;
+    size:--fpr | size:-p) kind=word words='' ;;
+    size:--memory | size:-m) kind=word words='' ;;
+    size:--layout) kind=word words='blocked classic' ;;
+    size:--max-keys) kind=word words='' ;;
+    size:--expire) kind=word words='' ;;
+    size:--slices) kind=word words='' ;;
+    add:--as-of) kind=word words='start' ;;
+    add:--from) kind=word words='auto lines adblock hosts dnsmasq rpz json' ;;
+    add:--exceptions) kind=file ;;
+    add:--without) kind=file ;;
+    add:--max-errors) kind=word words='' ;;
+    add:--max-skipped) kind=word words='' ;;
+    add:--threads | add:-j) kind=word words='' ;;
+    add:--memory) kind=word words='' ;;
+    add:--temp) kind=directory ;;
+    merge:--output | merge:-o) kind=file ;;
+    merge:--min-keys) kind=word words='' ;;
+    merge:--max-change) kind=word words='off' ;;
+    merge:--replaces) kind=file ;;
+    import:--output | import:-o) kind=file ;;
+    import:--from) kind=word words='guava redisbloom bitmap go-zero redisson dcso bits-and-blooms spark libbloom' ;;
+    import:--funnel) kind=word words='bytes utf16 long int' ;;
+    import:--bits) kind=word words='' ;;
+    import:--hashes) kind=word words='' ;;
+    import:--scheme) kind=word words='guava64 guava32 go-zero redisson redisbloom dcso bits-and-blooms spark1 spark2 libbloom double' ;;
+    import:--shard) kind=word words='' ;;
+    import:--capacity | import:-n) kind=word words='' ;;
+    import:--fpr | import:-p) kind=word words='' ;;
+    import:--key) kind=word words='lower host url raw' ;;
+    import:--check) kind=file ;;
+    import:--as-of) kind=word words='start' ;;
+    import:--timeout) kind=word words='' ;;
+    import:--min-keys) kind=word words='' ;;
+    import:--max-change) kind=word words='off' ;;
+    import:--replaces) kind=file ;;
+    export:--output | export:-o) kind=file ;;
+    export:--to) kind=word words='guava dcso bits-and-blooms spark redisbloom bitmap' ;;
+    export:--key) kind=word words='' ;;
+    analyze:--capacity | analyze:-n) kind=word words='' ;;
+    analyze:--fpr | analyze:-p) kind=word words='' ;;
+    analyze:--layout) kind=word words='blocked classic' ;;
+    analyze:--hash) kind=word words='murmur3 siphash' ;;
+    analyze:--seed) kind=word words='' ;;
+    analyze:--runs) kind=word words='' ;;
+    analyze:--steps) kind=word words='' ;;
+    analyze:--asked) kind=word words='' ;;
+    analyze:--threads | analyze:-j) kind=word words='' ;;
+    *) kind=none ;;
+    esac
+}
+
+# Sets words to the options of a command.
+
+_ngx_bloom_options() {
+    case $1 in
+    build) words=' --output --fpr --capacity --layout --hash --key --seed --like --as-of --from --exceptions --without --max-errors --max-skipped --null --threads --memory --temp --quiet --except --except-wins --allow-empty --min-keys --max-change --replaces --must-have --must-not-have --json --help' ;;
+    info) words=' --removed --exceptions --null --json --help' ;;
+    test) words=' --file --null --count --quiet --json --help' ;;
+    expand) words=' --key --file --null --json --help' ;;
+    verify) words=' --min-keys --max-change --replaces --must-have --must-not-have --quiet --json --help' ;;
+    size) words=' --items --fpr --memory --layout --max-keys --expire --slices --json --help' ;;
+    add) words=' --as-of --from --exceptions --without --max-errors --max-skipped --null --threads --memory --temp --quiet --json --help' ;;
+    merge) words=' --output --min-keys --max-change --replaces --quiet --json --help' ;;
+    journal) words=' --keys --removed --null --quiet --json --help' ;;
+    import) words=' --output --from --funnel --bits --hashes --scheme --shard --capacity --fpr --key --check --as-of --timeout --min-keys --max-change --replaces --quiet --json --help' ;;
+    export) words=' --output --to --key --quiet --json --help' ;;
+    analyze) words=' --capacity --fpr --layout --hash --seed --runs --steps --asked --threads --quiet --csv --json --help' ;;
+    *) words='--help --version' ;;
+    esac
+}
+
+_ngx_bloom() {
+    local cur=${COMP_WORDS[COMP_CWORD]} at=$COMP_CWORD
+    local word command=${COMP_WORDS[1]} kind words commands='build info test expand verify size add merge journal import export analyze help'
+
+    COMPREPLY=()
+    compopt -o default 2> /dev/null
+
+    # readline makes words of "--layout", "=" and "blocked"
+
+    if [[ $cur == = ]]; then
+        cur=
+        at=$((at + 1))
+    fi
+    if [[ ${COMP_WORDS[at - 1]} == = ]]; then
+        at=$((at - 1))
+    fi
+
+    if ((COMP_CWORD == 1)) || [[ $command == help ]]; then
+        words=$commands
+        [[ $cur == -* ]] && words='--help --version'
+        compopt +o default 2> /dev/null
+    else
+        _ngx_bloom_value "$command" "${COMP_WORDS[at - 1]}"
+
+        case $kind in
+        file) return ;;
+        directory)
+            compopt -o dirnames +o default 2> /dev/null
+            return ;;
+        word) compopt +o default 2> /dev/null ;;
+        none)
+            [[ $cur == -* ]] || return
+            _ngx_bloom_options "$command" ;;
+        esac
+    fi
+
+    while IFS= read -r word; do
+        COMPREPLY+=("$word")
+    done < <(compgen -W "$words" -- "$cur")
+}
+
+complete -o default -F _ngx_bloom ngx-bloom

@@ -1,0 +1,152 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# install.sh install|uninstall tool|module|lua...
+#
+# The body of `make install` and `make uninstall`. Installs the named parts, or
+# removes what an earlier run with the same variables installed. It prints the
+# path of each file, and what to do next.
+#
+# A file is replaced by a rename, because a running nginx may have the old one
+# mapped. The Makefile gives the directories in variables: bindir, man1dir,
+# completiondir, examplesdir, modulesdir, luadir, and DESTDIR before all of them.
+
+set -eu
+cd "$(dirname "$0")/.."
+umask 022
+
+do=${1:?"usage: $0 install|uninstall tool|module|lua..."}
+shift
+DESTDIR=${DESTDIR-}
+module=ngx_http_bloom_module.so
+nginx=${NGINX:-nginx}
+
+fail() {
+    echo "$0: $*" >&2
+    exit 1
+}
+
+# list PART: prints "MODE SOURCE TARGET" for each file of a part
+
+list() {
+    case $1 in
+        tool)
+            echo "755 build/ngx-bloom $bindir/ngx-bloom"
+            echo "644 docs/ngx-bloom.1 $man1dir/ngx-bloom.1"
+            echo "644 docs/ngx-bloom.bash $completiondir/ngx-bloom"
+            examples ;;
+        module)
+            echo "644 build/$module $modulesdir/$module" ;;
+        lua)
+            if [ -e lua/resty/bloom.lua ]; then
+                echo "644 lua/resty/bloom.lua $luadir/resty/bloom.lua"
+            fi ;;
+        *)
+            fail "unknown part: $1" ;;
+    esac
+}
+
+# Leaves out what the examples write when they run, as git does.
+
+examples() {
+    local file mode not=() pattern
+
+    while read -r pattern; do
+        case $pattern in
+            '#'*|'') ;;
+            /*)  not+=(! -path "conf-examples$pattern") ;;
+            */)  not+=(! -path "conf-examples/$pattern*") ;;
+            *)   not+=(! -name "$pattern") ;;
+        esac
+    done < conf-examples/.gitignore
+
+    find conf-examples -type f ! -name .gitignore "${not[@]}" | LC_ALL=C sort \
+    | while read -r file; do
+        mode=644
+        [ ! -x "$file" ] || mode=755
+        echo "$mode $file $examplesdir/${file#conf-examples/}"
+    done
+}
+
+# Finds a Debian package that owns the module's file. Its files are apt's.
+
+check_owner() {
+    local owner
+
+    [ -z "$DESTDIR" ] && command -v dpkg-query > /dev/null || return 0
+
+    owner=$(dpkg-query -S "$modulesdir/$module" 2> /dev/null) || return 0
+    fail "$modulesdir/$module belongs to the Debian package ${owner%%:*};" \
+         "remove that package first, or set modulesdir="
+}
+
+install_file() {
+    local mode=$1 source=$2 target=$DESTDIR$3
+    local dir=${target%/*}
+
+    mkdir -p "$dir" 2> /dev/null && [ -w "$dir" ] \
+    || fail "cannot write to $dir; run this as root, or set PREFIX or DESTDIR"
+
+    install -m "$mode" "$source" "$target.new"
+    mv -f "$target.new" "$target"
+    echo "installed $target"
+}
+
+# Removes a file, and the directories above it that have the project's name or
+# are below such a directory, if nothing is left in them.
+
+uninstall_file() {
+    local target=$DESTDIR$3
+    local dir=${target%/*}
+
+    if [ -e "$target" ] || [ -L "$target" ]; then
+        rm -f "$target" 2> /dev/null \
+        || fail "cannot remove $target; run this as root"
+        echo "removed $target"
+    fi
+
+    while :; do
+        case ${dir#"$DESTDIR"} in
+            *ngx-bloom*|*/resty) rmdir "$dir" 2> /dev/null || break ;;
+            *) break ;;
+        esac
+        dir=${dir%/*}
+    done
+}
+
+for part; do
+    if [ "$part" = module ]; then
+        [ -n "$modulesdir" ] \
+        || fail "$nginx -V shows no --modules-path, so the directory of nginx's" \
+                "modules is unknown; set modulesdir=DIR, or NGINX=PATH"
+        check_owner
+    fi
+done
+
+for part; do
+    while read -r mode source target; do
+        "${do}_file" "$mode" "$source" "$target"
+    done < <(list "$part")
+done
+
+case "$do $* " in
+    "install "*module*)
+        cat << END
+
+To load the module, write this line at the top of nginx.conf:
+
+    load_module $modulesdir/$module;
+
+Then run "nginx -t" and start nginx. If nginx runs with an earlier version of
+the module already, a reload keeps that version: restart nginx, or upgrade it
+without a pause as docs/install.md says.
+END
+        ;;
+    "uninstall "*module*)
+        echo
+        echo "If nginx.conf has load_module for $module, remove it with all" \
+             "bloom_ directives, or nginx does not start again."
+        echo "The directory of added and removed keys is not removed:" \
+             "bloom_state_path, by default /var/lib/nginx/bloom."
+        ;;
+esac
