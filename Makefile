@@ -53,7 +53,7 @@ bench := $(patsubst bench/%.c,build/bench/%, \
         test-sanitize-nginx test-chaos test-fuzz test-docs test-cross cross \
         fuzz chaos spellings dashboard dashboard-packages screenshots \
         bench removals lists pictures install uninstall \
-        install-tool install-lua clean help
+        install-tool install-lua deb test-deb clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -400,6 +400,15 @@ install-tool: tool
 
 install-lua:
 	@$(install_sh) install lua
+
+# The packages are built from a copy of the sources in build/deb.
+
+deb:  ## build the Debian packages, build/deb/*.deb
+	@scripts/install-deps.sh deb
+	scripts/build-deb.sh build/deb
+
+test-deb: deb  ## install, upgrade and purge the packages in a minimal chroot (root)
+	scripts/test-deb.sh
 
 clean:  ## remove build/, but not the cache of compiled nginxes
 	rm -rf build

@@ -19,7 +19,8 @@
 #     files of a state directory and the fields of its control page;
 #   - docs/ngx-bloom.1 and docs/ngx-bloom.bash are what `make man` makes of the
 #     tool's tables;
-#   - CHANGELOG.md and the source have the same version;
+#   - CHANGELOG.md, debian/changelog and the source have the same version;
+#   - the lists of files in debian/ name files that exist;
 #   - `make run` serves what it promises.
 #
 # With arguments it checks the blocks of these documents only.
@@ -332,6 +333,31 @@ check_version() {
                 src/core/bloom_version.h)" \
          "$(sed -n 's/^## \[\([0-9][^]]*\)\] - [0-9-]*$/\1/p' CHANGELOG.md \
             | head -n 1)"
+
+    same "the newest version in debian/changelog is that of the source" \
+         "$(sed -n 's/^#define BLOOM_VERSION  "\(.*\)"$/\1/p' \
+                src/core/bloom_version.h)" \
+         "$(sed -n '1s/^ngx-bloom (\([^)]*\)) .*/\1/p' debian/changelog)"
+}
+
+
+# ---- the Debian packages ----
+
+# Each file that a list in debian/ names exists, or is what the build makes.
+
+check_debian() {
+    local list file missing=
+
+    for list in debian/*.install debian/*.docs; do
+        while read -r file _; do
+            case $file in usr/lib/nginx/modules/*.so) continue ;; esac
+
+            compgen -G "$file" > /dev/null \
+            || missing="$missing$list: $file does not exist"$'\n'
+        done < "$list"
+    done
+
+    same "the lists in debian/ name files that exist" "" "$missing"
 }
 
 
@@ -599,6 +625,7 @@ check_files
 check_sizes
 check_man_page
 check_version
+check_debian
 check_blocks README.md
 check_blocks docs/directives.md
 check_blocks docs/sizing.md

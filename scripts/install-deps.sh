@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# install-deps.sh run|test|cross|bench
+# install-deps.sh run|test|cross|bench|deb
 #
 # Installs the Debian packages that are missing for `make run`, `make test`,
-# `make test-cross` or `make bench`. Does nothing if none is missing.
+# `make test-cross`, `make bench`, or `make deb` and `make test-deb`. Does nothing
+# if none is missing.
 
 set -eu
 
@@ -21,8 +22,8 @@ header_of() {
 }
 
 case ${1:-} in
-    run|test|cross|bench) ;;
-    *) echo "usage: $0 run|test|cross|bench" >&2
+    run|test|cross|bench|deb) ;;
+    *) echo "usage: $0 run|test|cross|bench|deb" >&2
        exit 2 ;;
 esac
 
@@ -98,6 +99,21 @@ if [ "$1" = cross ]; then
     file_of /usr/aarch64-linux-gnu/include/stdio.h libc6-dev-arm64-cross
     command_of qemu-aarch64 qemu-user
     command_of dpkg-deb dpkg
+fi
+
+if [ "$1" = deb ]; then
+    # what debian/control names as Build-Depends
+    command_of dpkg-buildpackage dpkg-dev
+    command_of dh debhelper
+    header_of cmocka.h libcmocka-dev
+    header_of openssl/evp.h libssl-dev
+    header_of murmurhash.h libmurmurhash-dev
+
+    # what checks and tries the packages
+    command_of lintian lintian
+    command_of faketime faketime
+    command_of mmdebstrap mmdebstrap
+    command_of unshare util-linux
 fi
 
 if [ "$1" = bench ]; then
