@@ -20,7 +20,8 @@ dir=$(cd "$dir" && pwd)
 # What git would ignore stays behind: other files of the checkout are the source.
 
 tar -c --exclude=./build --exclude=./.git --exclude=./dashboard/node_modules \
-    --exclude-from=<(grep -v '^[#/]' conf-examples/.gitignore) . \
+    --exclude-from=<(sed '/^#/d; s,/$,,; s,^/*,./conf-examples/,' \
+                         conf-examples/.gitignore) . \
 | tar -x --no-same-owner -C "$dir/ngx-bloom"
 
 cd "$dir/ngx-bloom"

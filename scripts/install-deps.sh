@@ -104,6 +104,7 @@ fi
 if [ "$1" = deb ]; then
     # what debian/control names as Build-Depends
     command_of dpkg-buildpackage dpkg-dev
+    file_of /usr/share/build-essential/essential-packages-list build-essential
     command_of dh debhelper
     header_of cmocka.h libcmocka-dev
     header_of openssl/evp.h libssl-dev

@@ -100,6 +100,10 @@ cp "${packages[@]}" "$root/test/now"
 cp "$work"/next/{libnginx-mod-http-bloom,ngx-bloom}_*.deb "$root/test/next"
 cp scripts/test-deb-chroot.sh debian/tests/serve "$root/test"
 ln -sfn /proc/self/fd "$root/dev/fd"
+
+# without an init system, packages start services only if this allows it
+printf '#!/bin/sh\nexit 0\n' > "$root/usr/sbin/policy-rc.d"
+chmod 755 "$root/usr/sbin/policy-rc.d"
 cp -a "$root" "$work/reference"
 
 # in DIR COMMAND...: runs a command in a chroot, in namespaces of its own
