@@ -8,8 +8,8 @@
 # path of each file, and what to do next.
 #
 # A file is replaced by a rename, because a running nginx may have the old one
-# mapped. The Makefile gives the directories in variables: bindir, man1dir,
-# completiondir, examplesdir, modulesdir, luadir, and DESTDIR before all of them.
+# mapped. The Makefile gives the directories in variables, and DESTDIR goes before
+# all of them.
 
 set -eu
 cd "$(dirname "$0")/.."
@@ -20,6 +20,10 @@ shift
 DESTDIR=${DESTDIR-}
 module=ngx_http_bloom_module.so
 nginx=${NGINX:-nginx}
+
+: "${bindir=}" "${man1dir=}" "${completiondir=}" "${examplesdir=}" "${luadir=}"
+: "${modulesdir=}"
+
 
 fail() {
     echo "$0: $*" >&2

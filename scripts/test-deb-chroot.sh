@@ -54,10 +54,10 @@ listing() {
 # answers EXPECTED PATH CURL_OPTION...: waits until nginx answers so
 
 answers() {
-    local expected=$1 url=http://127.0.0.1:8080$2 answer try
+    local expected=$1 url=http://127.0.0.1:8080$2 answer
     shift 2
 
-    for try in {1..40}; do
+    for _ in {1..40}; do
         answer=$(curl -s -w '%{http_code}' "$@" "$url") || true
 
         # shellcheck disable=SC2053
@@ -89,9 +89,7 @@ unconfigure() {
 # Waits until the workers that an earlier configuration started have exited.
 
 settled() {
-    local try
-
-    for try in {1..80}; do
+    for _ in {1..80}; do
         if ! grep -qs 'is shutting down' /proc/[0-9]*/cmdline; then return; fi
         sleep 0.25
     done
@@ -197,6 +195,8 @@ answers '*"added":1*200' '/bloom/zones/ids/keys?durable=true' -d 1004
 [ -d /srv/bloom/ids ] && ok "the state is behind the link"
 unconfigure
 settled
+apt remove $ours
+[ -L $state ] && ok "removing keeps the link"
 apt purge $ours
 said "/srv/bloom keeps the added and removed keys"
 [ ! -e $state ] && [ -d /srv/bloom/ids ] && ok "purging keeps what is behind it"
