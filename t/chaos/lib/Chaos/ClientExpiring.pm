@@ -179,6 +179,12 @@ sub _expiring_removal {
 
     my $outcome = $self->_outcome($zone, $request);
 
+    # while two instances serve, each has a zone without a journal of its own, and
+    # the other one may still have the key
+
+    $outcome = 'cut' if $outcome eq 'acknowledged' && $zone eq 'tickets'
+                        && $self->{ledger}->emptied(@$request{qw(start end)});
+
     delete @$keys{@numbers} if $outcome ne 'nothing';
 
     if ($outcome eq 'acknowledged') {
