@@ -53,7 +53,7 @@ bench := $(patsubst bench/%.c,build/bench/%, \
         test-sanitize-nginx test-chaos test-fuzz test-docs test-cross cross \
         fuzz chaos spellings dashboard dashboard-packages screenshots \
         bench removals lists pictures install uninstall \
-        install-tool install-lua deb test-deb clean help
+        install-tool uninstall-tool install-lua deb test-deb clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -389,14 +389,17 @@ directories = DESTDIR bindir man1dir completiondir examplesdir luadir modulesdir
 install_sh = NGINX="$(NGINX)" $(foreach name,$(directories),$(name)="$($(name))") \
              scripts/install.sh
 
-install: all  ## install the tool into PREFIX (/usr/local) and the module for nginx
+install: all  ## install the tool, the library for Lua and examples into PREFIX (/usr/local), and the module for nginx
 	@$(install_sh) install tool module lua
 
 uninstall:  ## remove what `make install` installed
 	@$(install_sh) uninstall tool module lua
 
-install-tool: tool
+install-tool: tool  ## install the tool alone
 	@$(install_sh) install tool
+
+uninstall-tool:  ## remove what `make install-tool` installed
+	@$(install_sh) uninstall tool
 
 install-lua:
 	@$(install_sh) install lua

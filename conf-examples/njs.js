@@ -8,8 +8,8 @@ function key(r) {
     return id.replace(/^id-/, '').toLowerCase();
 }
 
-// A handler that decides at once. "0" is definitely absent, "1" may be present,
-// and "" is unknown: such a request passes.
+// A handler that decides at once. "0" is definitely absent, and "1" may be present.
+// "" is unknown, or the key is empty or invalid: such a request passes.
 
 function item(r) {
     if (r.variables.known === '0') {

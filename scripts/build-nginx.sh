@@ -63,10 +63,11 @@ else
            --with-http_addition_module --with-http_sub_module
            --with-http_slice_module --with-http_stub_status_module)
 
-    case $version in
-        1.22.*) ;;
-        *) flags+=(--with-http_v3_module) ;;    # from 1.25.0 on
-    esac
+    # nginx before 1.25.0 and Tengine do not have HTTP/3
+
+    if grep -q -e --with-http_v3_module "$source/auto/options"; then
+        flags+=(--with-http_v3_module)
+    fi
 
     if [ "$kind" = sanitize ]; then
         # NGX_DEBUG_PALLOC allocates each piece of a pool by itself, so that
@@ -156,7 +157,13 @@ fi
 # The module, in the checkout. "bloom" is a link to the checkout, because
 # nginx's build does not support paths with spaces.
 
-mkdir -p "$work"
+if ! mkdir -p "$work" 2> /dev/null || ! touch "$work/lock" 2> /dev/null; then
+    echo "$0: cannot write to $work, which $(stat -c %U "$work" 2> /dev/null \
+         || stat -c %U build) owns; run make as that user, or give build/ to" \
+         "yourself: sudo chown -R $(id -un) build" >&2
+    exit 1
+fi
+
 exec 9>"$work/lock"
 flock 9
 

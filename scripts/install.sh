@@ -84,12 +84,22 @@ check_owner() {
          "remove that package first, or set modulesdir="
 }
 
-install_file() {
-    local mode=$1 source=$2 target=$DESTDIR$3
-    local dir=${target%/*}
+# Creates the directory of a file, before the first file is copied: otherwise a
+# part of the files would be installed.
+
+prepare_file() {
+    local target=$DESTDIR$3
+    local dir=${target%/*} variable="PREFIX or DESTDIR"
+
+    case $3 in "$modulesdir/"*) variable="modulesdir or DESTDIR" ;; esac
 
     mkdir -p "$dir" 2> /dev/null && [ -w "$dir" ] \
-    || fail "cannot write to $dir; run this as root, or set PREFIX or DESTDIR"
+    || fail "cannot write to $dir; run this as root, or set $variable;" \
+            "nothing was installed"
+}
+
+install_file() {
+    local mode=$1 source=$2 target=$DESTDIR$3
 
     install -m "$mode" "$source" "$target.new"
     mv -f "$target.new" "$target"
@@ -107,6 +117,9 @@ uninstall_file() {
         rm -f "$target" 2> /dev/null \
         || fail "cannot remove $target; run this as root"
         echo "removed $target"
+        found=$((found + 1))
+    else
+        lacking=$((lacking + 1))
     fi
 
     while :; do
@@ -118,20 +131,65 @@ uninstall_file() {
     done
 }
 
+# each WHAT PART...: calls WHAT_file for each file of the parts
+
+each() {
+    local what=$1 part mode source target
+    shift
+
+    for part; do
+        while read -r mode source target; do
+            "${what}_file" "$mode" "$source" "$target"
+        done < <(list "$part")
+    done
+}
+
+
 for part; do
-    if [ "$part" = module ]; then
-        [ -n "$modulesdir" ] \
-        || fail "$nginx -V shows no --modules-path, so the directory of nginx's" \
-                "modules is unknown; set modulesdir=DIR, or NGINX=PATH"
+    if [ "$part" = module ] && [ -z "$modulesdir" ]; then
+        command -v "$nginx" > /dev/null \
+        || fail "NGINX=$nginx: there is no such program, so the directory of" \
+                "nginx's modules is unknown; set NGINX=PATH, or modulesdir=DIR"
+        fail "$nginx -V shows no --modules-path, so the directory of nginx's" \
+             "modules is unknown; set modulesdir=DIR, or NGINX=PATH"
+    elif [ "$part" = module ]; then
         check_owner
     fi
 done
 
-for part; do
-    while read -r mode source target; do
-        "${do}_file" "$mode" "$source" "$target"
-    done < <(list "$part")
+case $DESTDIR in
+    ''|/*) ;;
+    *) fail "DESTDIR \"$DESTDIR\": must be an absolute path" ;;
+esac
+
+for name in bindir man1dir completiondir examplesdir luadir modulesdir; do
+    case ${!name} in
+        ''|/*) ;;
+        *) fail "$name \"${!name}\": must be an absolute path, as PREFIX must" ;;
+    esac
 done
+
+found=0
+lacking=0
+
+[ "$do" = uninstall ] || each prepare "$@"
+each "$do" "$@"
+
+if [ $lacking != 0 ]; then
+    echo
+    echo "$lacking files were not there. If they were installed with another" \
+         "PREFIX, DESTDIR or directory, give the same to \"make uninstall\"."
+fi
+
+# where Debian's Lua looks, nothing needs to be written
+
+case "$do $* $luadir" in
+    *" /usr/share/lua/5.1"|*" /usr/local/share/lua/5.1") ;;
+    install*" lua "*)
+        echo
+        echo "For Lua, write into http{}: lua_package_path \"$luadir/?.lua;;\";"
+        ;;
+esac
 
 case "$do $* " in
     "install "*module*)

@@ -14,6 +14,7 @@ local ffi = require "ffi"
 
 local C = ffi.C
 local ffi_string = ffi.string
+local next = next
 local pcall = pcall
 local type = type
 
@@ -136,7 +137,7 @@ end
 
 local function find(name)
     if type(name) ~= "string" then
-        return nil, "no zone: the name of a zone is a string, not a "
+        return nil, "no zone: the name of a zone must be a string, not "
                     .. type(name)
     end
 
@@ -157,7 +158,7 @@ local function not_a_key(key)
         return nil, "empty: there is no key"
     end
 
-    return nil, "invalid: a key is a string, not a " .. type(key)
+    return nil, "invalid: a key must be a string, not " .. type(key)
 end
 
 
@@ -198,7 +199,12 @@ end
 
 function _M.test_many(name, keys)
     if type(keys) ~= "table" then
-        return nil, "invalid: the keys are a table, not a " .. type(keys)
+        return nil, "invalid: the keys must be an array, not " .. type(keys)
+    end
+
+    if keys[1] == nil and next(keys) ~= nil then
+        return nil, "invalid: the keys must be an array, and the table has no "
+                    .. "element 1"
     end
 
     local zone, err = zones[name]

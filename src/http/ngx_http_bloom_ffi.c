@@ -16,6 +16,9 @@
 /* How many keys are looked up in one generation. */
 #define NGX_HTTP_BLOOM_FFI_GROUP  32
 
+/* How many bytes of a zone's name a reason shows. */
+#define NGX_HTTP_BLOOM_FFI_NAME  64
+
 /* The longest reason, with an end of 1 byte. */
 #define NGX_HTTP_BLOOM_FFI_REASON  512
 
@@ -82,9 +85,12 @@ ngx_http_bloom_ffi_zone(const char *name, size_t len,
     *zone = (ngx_http_bloom_ffi_zone_t *) ngx_http_bloom_ffi_zone_find(&text);
 
     if (*zone == NULL) {
+        ngx_bloom_print(ngx_http_bloom_ffi_buf, NGX_HTTP_BLOOM_FFI_REASON,
+                        "the configuration has no bloom_zone \"%*s\"",
+                        ngx_min(len, NGX_HTTP_BLOOM_FFI_NAME), name);
+
         return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_E_ZONE,
-                                       "the configuration has no bloom_zone "
-                                       "of this name");
+                                       (char *) ngx_http_bloom_ffi_buf);
     }
 
     return 0;
@@ -416,12 +422,14 @@ ngx_http_bloom_ffi_refuse(int code, ngx_bloom_add_batch_t *batch)
 
     if (batch->err != 0) {
         ngx_bloom_print(ngx_http_bloom_ffi_buf, NGX_HTTP_BLOOM_FFI_REASON,
-                        "%s (%d: %s)", error, batch->err,
-                        strerror(batch->err));
-        error = (char *) ngx_http_bloom_ffi_buf;
+                        "bloom_zone \"%V\": %s (%d: %s)", &batch->zone->name,
+                        error, batch->err, strerror(batch->err));
+    } else {
+        ngx_bloom_print(ngx_http_bloom_ffi_buf, NGX_HTTP_BLOOM_FFI_REASON,
+                        "bloom_zone \"%V\": %s", &batch->zone->name, error);
     }
 
-    return ngx_http_bloom_ffi_fail(code, error);
+    return ngx_http_bloom_ffi_fail(code, (char *) ngx_http_bloom_ffi_buf);
 }
 
 

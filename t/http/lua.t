@@ -291,7 +291,7 @@ for my $phase (qw(body_filter log balancer)) {
     is(said($phase), $fine, "all functions work in the phase $phase");
 }
 
-my $busy = 'nil|not now: the journal is busy; try again true'
+my $busy = 'nil|not now: bloom_zone "ids": the journal is busy; try again true'
            . ' present,absent,absent';
 
 my $removed = 'true|removed false present,absent,absent';
@@ -401,36 +401,42 @@ is(call($t, $_, 'ids', ''), 'nil|empty: the key is empty',
 like(call($t, $_, 'urls', 'http:///'), qr/^nil\|invalid: the key [a-z ]+/,
      "$_ says why a key is invalid") for qw(test add remove);
 is(call($t, $_, 'nowhere', 'a'),
-   'nil|no zone: the configuration has no bloom_zone of this name',
+   'nil|no zone: the configuration has no bloom_zone "nowhere"',
    "$_ refuses an unknown zone") for qw(test add remove);
 
 for (['bloom.test("ids")', 'nil|empty: there is no key', 'no key'],
      ['bloom.test("ids", nil)', 'nil|empty: there is no key', 'nil'],
-     ['bloom.test("ids", 42)', 'nil|invalid: a key is a string, not a number',
+     ['bloom.test("ids", 42)', 'nil|invalid: a key must be a string, not number',
       'a number'],
-     ['bloom.add("ids", 2^60)', 'nil|invalid: a key is a string, not a number',
+     ['bloom.add("ids", 2^60)', 'nil|invalid: a key must be a string, not number',
       'a large number'],
-     ['bloom.remove("ids", {})', 'nil|invalid: a key is a string, not a table',
+     ['bloom.remove("ids", {})', 'nil|invalid: a key must be a string, not table',
       'a table'],
      ['bloom.test("ids", true)',
-      'nil|invalid: a key is a string, not a boolean', 'a boolean'],
+      'nil|invalid: a key must be a string, not boolean', 'a boolean'],
      ['bloom.test("ids", ngx.null)',
-      'nil|invalid: a key is a string, not a userdata', 'ngx.null'],
+      'nil|invalid: a key must be a string, not userdata', 'ngx.null'],
      ['bloom.test(nil, "a")',
-      'nil|no zone: the name of a zone is a string, not a nil', 'no zone'],
+      'nil|no zone: the name of a zone must be a string, not nil', 'no zone'],
      ['bloom.test({}, "a")',
-      'nil|no zone: the name of a zone is a string, not a table',
+      'nil|no zone: the name of a zone must be a string, not table',
       'a table as the zone'],
      ['bloom.test(("z"):rep(1e7), "a")',
-      'nil|no zone: the configuration has no bloom_zone of this name',
+      'nil|no zone: the configuration has no bloom_zone "' . 'z' x 64 . '"',
       'a long name of a zone'],
      ['bloom.test("", "a")',
-      'nil|no zone: the configuration has no bloom_zone of this name',
+      'nil|no zone: the configuration has no bloom_zone ""',
       'an empty name of a zone'],
      ['bloom.test_many("ids", "a")',
-      'nil|invalid: the keys are a table, not a string', 'no table'],
+      'nil|invalid: the keys must be an array, not string', 'no table'],
+     ['bloom.test_many("ids", { a = "id1" })',
+      'nil|invalid: the keys must be an array, and the table has no element 1',
+      'a table that is no array'],
+     ['bloom.test_many("ids", { nil, "id1" })',
+      'nil|invalid: the keys must be an array, and the table has no element 1',
+      'an array that begins with a hole'],
      ['bloom.test_many("x", {})',
-      'nil|no zone: the configuration has no bloom_zone of this name',
+      'nil|no zone: the configuration has no bloom_zone "x"',
       'many keys in an unknown zone'],
      ['table.concat(bloom.test_many("ids", {}), ",")', '', 'no keys'],
      ['table.concat(bloom.test_many("ids", { "id1", "", 1, {}, "none" }), ",")',
@@ -457,11 +463,11 @@ is(evaluate($t, 'return bloom.test_many("none", { "a", "b" })[2]'),
 like(call($t, 'remove', 'none', 'a'), qr/^nil\|not? \w+: .*not loaded|never/,
      'such a zone removes no key');
 like(call($t, $_, 'fixed', 'a'),
-     qr/^nil\|never: the zone has an image file and no journal/,
+     qr/^nil\|never: bloom_zone "fixed": the zone has an image file and no journal/,
      "$_ refuses a zone with journal=off") for qw(add remove);
 is(call($t, 'test', 'fixed', 'id1'), 'true', 'which is looked up nevertheless');
 like(call($t, $_, 'quiet', 'a'),
-     qr/^nil\|never: nothing in the configuration .*"journal=on"/,
+     qr/^nil\|never: bloom_zone "quiet": nothing in the configuration .*"journal=on"/,
      "$_ refuses a zone whose keys nothing changes") for qw(add remove);
 ok(!-e "$dir/state/quiet", 'such a zone has no directory');
 like(call($t, 'remove', 'full', 'id1'), qr/^nil\|no room: /,
@@ -670,7 +676,7 @@ subtest 'a key that cannot be saved is not acknowledged' => sub {
         $last = call($t, 'add', 'ids', "long$i" . 'x' x 60_000);
         last if $last !~ /^true/;
     }
-    like($last, qr/^nil\|not saved: the journal cannot be written/,
+    like($last, qr/^nil\|not saved: bloom_zone "\w+": the journal cannot be written/,
          'without room for pending keys an addition fails');
     $disk->allow;
     $t->kill_all;

@@ -100,9 +100,22 @@ unlink "$root/opt/doc/ngx-bloom/examples/mine.conf";
 
 make_ok('install', @modules, 'PREFIX=/usr');
 ok(-f "$root/usr/bin/ngx-bloom", 'PREFIX is the same as prefix');
-make_ok('uninstall', @modules, 'PREFIX=/usr');
-make_ok('uninstall', @modules, 'PREFIX=/usr');
+unlike(make_ok('uninstall', @modules, 'PREFIX=/usr'), qr/were not there/,
+       'uninstall finds everything');
+like(make_ok('uninstall', @modules, 'PREFIX=/usr'),
+     qr/^\d+ files were not there\. If they were installed with another PREFIX, DESTDIR or directory, give the same/m,
+     'a second uninstall says that nothing is there');
 is_deeply({ modes() }, {}, 'uninstalling what is not there is no error');
+
+like(make_ok('install', @modules, 'PREFIX=/opt'),
+     qr{^For Lua, write into http\{\}: lua_package_path "/opt/share/lua/5\.1/\?\.lua;;";}m,
+     'install says how Lua finds the library below another PREFIX');
+make_ok('uninstall', @modules, 'PREFIX=/opt');
+
+make_ok('install-tool', 'PREFIX=/usr');
+ok(-f "$root/usr/bin/ngx-bloom", 'the tool can be installed alone');
+make_ok('uninstall-tool', 'PREFIX=/usr', 'NGINX=/nonexistent');
+is_deeply({ modes() }, {}, 'and uninstalled without nginx');
 
 
 # ---- what cannot work ----
@@ -111,9 +124,18 @@ fails(qr/-V shows no --modules-path.*; set modulesdir=DIR, or NGINX=PATH/,
       'install', 'NGINX=/bin/true');
 is_deeply({ modes() }, {}, 'an install without a directory installs nothing');
 
+fails(qr/NGINX=\/nonexistent: there is no such program, .*; set NGINX=PATH/,
+      'install', 'NGINX=/nonexistent');
+fails(qr/bindir "opt\/bin": must be an absolute path, as PREFIX must/, 'install',
+      @modules, 'PREFIX=opt');
+is_deeply({ modes() }, {}, 'nor does one with a relative path');
+
 write_to("$root/file");
-fails(qr/cannot write to \Q$root\E\/file\/bin; run this as root, or set PREFIX/,
+fails(qr/cannot write to \Q$root\E\/file\/bin; run this as root, or set PREFIX or DESTDIR; nothing was installed/,
       'install', @modules, 'PREFIX=/file');
+fails(qr/cannot write to \Q$root\E\/file\/modules; run this as root, or set modulesdir or DESTDIR; nothing was installed/,
+      'install', 'modulesdir=/file/modules', 'PREFIX=/usr');
+is_deeply([keys %{{ modes() }}], ['file'], 'nothing is installed in part');
 
 # A file of a Debian package is apt's.
 
