@@ -48,8 +48,8 @@ static const char  *ngx_http_bloom_ffi_conditions[] = {
     "the zone is not loaded; load an image",
     "the zone's image is older than \"max_age\"; load a new one",
     "the zone has not applied yet what another instance of nginx has added",
-    "the zone has lost added keys, so it cannot tell that a key is absent; "
-    "load an image that has them"
+    ("the zone has lost added keys, so it cannot tell that a key is absent; "
+     "load an image that has them")
 };
 
 
