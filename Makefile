@@ -280,12 +280,13 @@ test-nginx: all build/bench/lookups build/reference/expressions build/reference/
 test-nginx-1.22: tool nginx-1.22.1-static  ## run the tests with the module linked into nginx 1.22.1
 	$(call serving,$(CURDIR)/build/nginx-1.22.1-static/objs/nginx,)
 
-test-nginx-1.26: tool build/reference/h3client nginx-1.26.3-dynamic  ## run the tests with the module loaded into nginx 1.26.3
+test-nginx-1.26: tool build/reference/h3client nginx-1.26.3-dynamic nginx-1.22.1-static  ## run the tests with the module loaded into nginx 1.26.3
+	TEST_NGINX_OTHER_BINARY="$(CURDIR)/build/nginx-1.22.1-static/objs/nginx" \
 	$(call serving,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/nginx,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/ngx_http_bloom_module.so)
 
 # nginxes from the sources in NGINX_SOURCES; see scripts/nginx-sources.sh
 
-test-nginxes: all  ## run the tests with every nginx in NGINX_SOURCES, built in four ways
+test-nginxes: all build/reference/h3client  ## run the tests with every nginx in NGINX_SOURCES, built in four ways
 	@TEST_JOBS=$(TEST_JOBS) scripts/test-nginxes.sh all $(serving_tests)
 
 # A few tests of what depends on nginx: directives, phases, bodies of requests,
@@ -297,7 +298,7 @@ short_tests = t/http/rules.t t/http/rules-phase.t t/http/add.t \
               t/zone/upgrade.t t/zone/worker-death.t t/journal/replay.t \
               t/journal/checkpoint.t
 
-test-nginxes-short: all  ## run a few of them with every nginx in NGINX_SOURCES, built in one way
+test-nginxes-short: all build/reference/h3client  ## run a few of them with every nginx in NGINX_SOURCES, built in one way
 	@TEST_JOBS=$(TEST_JOBS) scripts/test-nginxes.sh short $(short_tests)
 
 test-sanitize: test-sanitize-unit test-sanitize-nginx  ## run test-sanitize-unit and test-sanitize-nginx
