@@ -46,9 +46,9 @@ configure_rules($t, { ids => ['one', 'a b'] }, <<'CONF');
             set $key one;
             set $first $key_known;
             set $key none;
-            set $second $key_known;
+            set $then $key_known;
             set $key "";
-            return 200 "<$first><$second><$key_known>";
+            return 200 "<$first><$then><$key_known>";
         }
         location /redirected {
             set $key one;

@@ -19,8 +19,9 @@ use constant { EXPIRE => 8 * 3600, SLICE => 3600 };
 my $t = BloomTest->new;
 my $clock = BloomTest::Clock->new($t);
 
-configure($t, ['zone=ids capacity=8k fpr=0.0001 expire=8h'], api => 1,
-          add => 1, workers => 2);
+configure($t, ['zone=ids capacity=8k fpr=0.0001 expire=8h',
+               'zone=flood capacity=800 fpr=1e-6 expire=8h'],
+          api => 1, add => 1, workers => 2);
 $t->run;
 
 # Lets time pass, in steps of a quarter of a slice.  The helper has looked after
@@ -50,6 +51,24 @@ subtest 'a key lives as long as it should' => sub {
     is(ask($t, 'ids', 'a', 'b'), '10', 'until its life ends');
     passes(SLICE + 120);
     is(ask($t, 'ids', 'a'), '0', 'and not longer than a slice after it');
+};
+
+
+# A flood must leave ready slices: without one, the open slice is not closed in
+# time, and its keys live for another life.
+
+subtest 'keys that are added after a flood expire in time' => sub {
+    for my $batch (0 .. 39) {
+        add($t, 'flood', [map { "flood$_" } 100 * $batch .. 100 * $batch + 99]);
+    }
+
+    add($t, 'flood', ['last']);
+    passes(EXPIRE - 60);
+    is(ask($t, 'flood', 'flood0', 'flood3999', 'last'), '111',
+       'all keys are present until their life ends');
+    passes(SLICE + 120);
+    is(ask($t, 'flood', 'flood0', 'flood3999', 'last'), '000',
+       'and absent not longer than a slice after it');
 };
 
 done_testing;

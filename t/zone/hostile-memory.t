@@ -80,12 +80,12 @@ sub begin_again {
 }
 
 
-# Writes a number into `turn`, `live`, and the rest of the ring that serves.  It
-# is found by its first words: the generation, the ready slices, and an open
+# Returns the memory of a process and where the ring that serves begins in it.
+# It is found by its first words: the generation, the ready slices, and an open
 # slice 0; then the live slices.
 
-sub forge_words {
-    my ($pid, $size, $value) = @_;
+sub find_ring {
+    my ($pid, $size) = @_;
 
     my ($from, $to) = shared_memory($pid, $size);
 
@@ -99,7 +99,18 @@ sub forge_words {
                       && $word[$_ + 1] == 1 } 0 .. $#word - 1;
 
     defined $at or croak 'the ring is not found';
-    sysseek $memory, $from + 8 * $at, 0;
+
+    return ($memory, $from + 8 * $at);
+}
+
+# Writes a number into `turn`, `live`, and the rest of the ring that serves.
+
+sub forge_words {
+    my ($pid, $size, $value) = @_;
+
+    my ($memory, $at) = find_ring($pid, $size);
+
+    sysseek $memory, $at, 0;
     syswrite $memory, pack 'Q<*', ($value) x 100;
 }
 
@@ -213,6 +224,55 @@ subtest 'the ring of a zone and its clock are forged' => sub {
         ok(end_all(), "$value: nginx can be stopped");
         $t->excuse_log($mark);
     }
+};
+
+
+# A ring has 17 slices here, and its words could name 64.  The others would be
+# in the unused part of the bank.  The generation stays, so nothing else keeps a
+# worker from using them.
+
+subtest 'slices that a ring does not have are forged' => sub {
+    system("rm -rf '$dir/state'") == 0 or die 'rm';
+    configure($t, ['zone=ring:6m capacity=30k fpr=1e-9 removals=0 expire=8h'],
+              api => 1, add => 1);
+    $t->run;
+    add($t, 'ring', ['key1']);
+
+    my $slice = zone_state($t, 'ring')->{filter}{parts}[0]{bits};
+    my $mark = $t->log_mark;
+    my ($worker) = $t->workers;
+    my ($memory, $ring) = find_ring($worker, RING);
+    my ($from, $to) = shared_memory($worker, RING);
+    my ($unused, $length) = ($to - 2_400_000, 2_200_000);
+
+    my $write = sub {
+        my ($at, $bytes) = @_;
+
+        sysseek $memory, $at, 0;
+        (syswrite($memory, $bytes) // 0) == length $bytes or die "write: $!";
+    };
+
+    $write->($unused, "\xff" x $length);
+    $write->($ring + 8, pack 'Q<', ~0);
+    is(ask($t, 'ring', 'key1', 'no'), '10',
+       'a lookup does not test slices that a ring does not have');
+    is(join(' ', lookup_keys($t, 'ring', 'key1', 'no')), 'present absent',
+       'nor does a lookup of many keys');
+
+    $write->($ring, pack 'Q<', 1 << 48 | 63);
+    my $bits = api($t, GET => 'zones/ring/keys?key=no')->json->{bits};
+    ok(@$bits && !(grep { $_ >= 17 * $slice } @$bits),
+       'the endpoint shows the bits of no such slice');
+
+    $write->($unused, "\0" x $length);
+    eval { add($t, 'ring', ['key2']) };
+    $t->get('/add/ring?k=key3');
+    sysseek $memory, $unused, 0;
+    sysread($memory, (my $bytes), $length) == $length or die "read: $!";
+    is($bytes =~ tr/\0//c, 0, 'an addition writes to no such slice');
+    is(join(' ', $t->workers), $worker, 'the worker lives');
+    ok(end_all(), 'nginx can be stopped');
+    $t->excuse_log($mark);
 };
 
 

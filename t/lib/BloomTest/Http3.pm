@@ -229,7 +229,7 @@ sub _command {
 
     local $SIG{PIPE} = 'IGNORE';
 
-    while (length $text && !$self->{closed}) {
+    while (length $text && !$self->{closed} && !$self->{closing}) {
         my ($readers, $writers) = IO::Select->select(
             IO::Select->new($self->{socket}), IO::Select->new($self->{socket}),
             undef, time_limit());
