@@ -59,7 +59,9 @@ static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'O', 'O', 'M', 0x0d, 0x0a };
 #define AT_EXCEPTIONS_SIZE  3592
 #define AT_EXCEPTIONS_CRC   3600
 #define AT_LAYERS        3608
+#define AT_SOURCE        3632
 #define AT_SOURCE_LEN    3648
+#define AT_SOURCE_NAME   3652
 #define AT_LAYER_BITS    3912
 #define AT_LAYER_K       4040
 #define AT_LAYER_LINES   4056
@@ -101,7 +103,25 @@ table_size_of(uint64_t size)
 uint32_t
 bloom_image_version(const bloom_image_t *image)
 {
-    return image->exceptions != 0 || image->geometry.layers != 0 ? 2 : 1;
+    return image->exceptions != 0 || image->geometry.layers != 0
+           || image->source.len != 0 ? 2 : 1;
+}
+
+
+void
+bloom_image_set_source(bloom_image_t *image, const bloom_source_t *source)
+{
+    memset(&image->source, 0, sizeof(bloom_source_t));
+
+    if (source != NULL && source->len != 0) {
+        image->source.position = source->position;
+        image->source.len = source->len;
+        memcpy(image->source.name, source->name, source->len);
+    }
+
+    if (image->origin_len > bloom_image_origin_room(image)) {
+        image->origin_len = 0;
+    }
 }
 
 
@@ -368,6 +388,16 @@ encode_layers(const bloom_geometry_t *g, uint8_t *h)
 }
 
 
+static void
+encode_source(const bloom_source_t *source, uint8_t *h)
+{
+    bloom_put64(h + AT_SOURCE, source->position.high);
+    bloom_put64(h + AT_SOURCE + 8, source->position.low);
+    bloom_put32(h + AT_SOURCE_LEN, source->len);
+    memcpy(h + AT_SOURCE_NAME, source->name, source->len);
+}
+
+
 uint8_t *
 bloom_image_origin(const bloom_image_t *image, uint8_t h[BLOOM_IMAGE_PAGE])
 {
@@ -426,6 +456,11 @@ bloom_image_encode(const bloom_image_t *image, uint8_t h[BLOOM_IMAGE_PAGE])
     }
 
     encode_layers(&image->geometry, h);
+
+    if (image->source.len != 0) {
+        encode_source(&image->source, h);
+    }
+
     bloom_image_encode_again(h);
 }
 
@@ -592,28 +627,58 @@ decode_layers(bloom_image_t *image, const uint8_t *h, char *error)
 }
 
 
-/*
- * Decodes the fields of version 2.  Fields that a later program may set are
- * told apart from invalid ones.
- */
+static int
+decode_source(bloom_source_t *source, const uint8_t *h, char *error)
+{
+    source->position.high = bloom_get64(h + AT_SOURCE);
+    source->position.low = bloom_get64(h + AT_SOURCE + 8);
+    source->len = bloom_get32(h + AT_SOURCE_LEN);
+
+    if (source->len > BLOOM_SOURCE_NAME_MAX) {
+        return fail("is invalid: the name of its source has %" PRIu32
+                    " bytes, and at most %d are possible; build it again",
+                    source->len, BLOOM_SOURCE_NAME_MAX);
+    }
+
+    memcpy(source->name, h + AT_SOURCE_NAME, source->len);
+
+    if (source->len == 0 && !bloom_all_zero(h + AT_SOURCE, 16)) {
+        return fail("is invalid: it has the position of a source without a "
+                    "name; build it again");
+    }
+
+    if (source->len != 0 && !bloom_source_name_valid(source->name, source->len))
+    {
+        return fail("is invalid: the name of its source has other characters "
+                    "than letters, digits and \"._:/-\"; build it again");
+    }
+
+    if (!bloom_all_zero(h + AT_SOURCE_NAME + source->len,
+                        AT_LAYER_BITS - AT_SOURCE_NAME - source->len))
+    {
+        return fail("is invalid: the bytes after the name of its source are "
+                    "not zero; build it again");
+    }
+
+    return 0;
+}
+
+
 static int
 decode_version_2(bloom_image_t *image, const uint8_t *h, char *error)
 {
     uint64_t  n, size;
 
-    if (bloom_get32(h + AT_SOURCE_LEN) != 0) {
-        return fail("has the position of a source, which this program does not "
-                    "know; use a newer program");
-    }
-
-    if (decode_layers(image, h, error) != 0) {
+    if (decode_layers(image, h, error) != 0
+        || decode_source(&image->source, h, error) != 0)
+    {
         return -1;
     }
 
     n = bloom_get64(h + AT_EXCEPTIONS);
     size = bloom_get64(h + AT_EXCEPTIONS_SIZE);
 
-    if ((n == 0 && image->geometry.layers == 0)
+    if ((n == 0 && image->geometry.layers == 0 && image->source.len == 0)
         || size > BLOOM_IMAGE_EXCEPTIONS_MAX || n > size / EXCEPTION_MIN
         || size > n * EXCEPTION_MAX)
     {
@@ -628,7 +693,7 @@ decode_version_2(bloom_image_t *image, const uint8_t *h, char *error)
     if ((n == 0 && image->exceptions_crc != 0)
         || !bloom_all_zero(h + AT_EXCEPTIONS_CRC + 4,
                            AT_LAYERS - AT_EXCEPTIONS_CRC - 4)
-        || !bloom_all_zero(h + AT_LAYERS + 8, AT_LAYER_BITS - AT_LAYERS - 8)
+        || !bloom_all_zero(h + AT_LAYERS + 8, AT_SOURCE - AT_LAYERS - 8)
         || !bloom_all_zero(h + AT_LAYERS_END, AT_HEADER_CRC - AT_LAYERS_END))
     {
         return fail("is invalid: reserved bytes of its header are not zero; "

@@ -13,7 +13,7 @@
  * exceptions; the last one may be shorter.  The header has a checksum of itself
  * and one of each table, and a table has one of each chunk, so every byte of
  * the file is covered.  An image has version 2 only if it has exceptions or
- * layers.
+ * layers, or states a source.
  *
  * docs/image-format.md describes each field; the files in t/golden/ make sure
  * that none changes.
@@ -27,6 +27,7 @@
 
 #include "bloom_form.h"
 #include "bloom_layout.h"
+#include "bloom_source.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -84,6 +85,10 @@ typedef struct {
                                             none, and all that follows is 0 */
     uint64_t          exceptions_size;   /* bytes of their data */
     uint32_t          exceptions_crc;    /* of their table */
+
+    bloom_source_t    source;            /* its changes up to the position are
+                                            in the filter; len 0: no source,
+                                            and all of it is 0 */
 } bloom_image_t;
 
 
@@ -100,6 +105,14 @@ typedef struct {
 
 /* Returns the version that the image has in a file. */
 uint32_t bloom_image_version(const bloom_image_t *image);
+
+/*
+ * Sets image->source; `source` may be NULL for no source.  Sets
+ * image->origin_len to 0 if the header of an imported filter's source file is
+ * too long for version 2.  Such an image cannot be exported any more.
+ */
+void bloom_image_set_source(bloom_image_t *image,
+    const bloom_source_t *source);
 
 /* Returns how many keys the filter is sized for, with its layers. */
 uint64_t bloom_image_capacity(const bloom_image_t *image);

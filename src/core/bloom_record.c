@@ -46,6 +46,13 @@ static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'M', 'J', 'N', 'L', 0x0a };
 #define KEY_MIN          2               /* a key of one byte */
 #define KEYLESS_BODY     8               /* bytes in place of keys */
 
+/* Offsets in a record of changes, before its keys. */
+#define AT_BEFORE        (BLOOM_RECORD_HEADER + 0)
+#define AT_AFTER         (BLOOM_RECORD_HEADER + 16)
+#define AT_REMOVALS      (BLOOM_RECORD_HEADER + 32)
+#define AT_NAME_LEN      (BLOOM_RECORD_HEADER + 36)
+#define AT_NAME          (BLOOM_RECORD_HEADER + BLOOM_RECORD_CHANGES_HEADER)
+
 
 void
 bloom_segment_encode(const bloom_segment_t *segment,
@@ -157,6 +164,26 @@ bloom_record_begin(bloom_record_maker_t *maker, uint8_t *buf, size_t room)
     maker->type = BLOOM_RECORD_ADD;
     maker->count = 0;
     maker->kinds = 0;
+    maker->removals = 0;
+}
+
+
+void
+bloom_record_begin_changes(bloom_record_maker_t *maker, uint8_t *buf,
+    size_t room, const bloom_key_t *source, bloom_position_t before,
+    bloom_position_t after)
+{
+    bloom_record_begin(maker, buf, room);
+
+    maker->type = BLOOM_RECORD_CHANGES;
+    maker->len = AT_NAME + source->len;
+
+    bloom_put64(buf + AT_BEFORE, before.high);
+    bloom_put64(buf + AT_BEFORE + 8, before.low);
+    bloom_put64(buf + AT_AFTER, after.high);
+    bloom_put64(buf + AT_AFTER + 8, after.low);
+    buf[AT_NAME_LEN] = (uint8_t) source->len;
+    memcpy(buf + AT_NAME, source->data, source->len);
 }
 
 
@@ -244,6 +271,9 @@ bloom_record_seal(bloom_record_maker_t *maker, const bloom_segment_t *segment,
 
     if (maker->type == BLOOM_RECORD_RESTORE) {
         h[BLOOM_RECORD_HEADER] = (uint8_t) maker->kinds;
+
+    } else if (maker->type == BLOOM_RECORD_CHANGES) {
+        bloom_put32(h + AT_REMOVALS, maker->removals);
     }
 
     bloom_put32(h + AT_RECORD_SIZE, (uint32_t) size);
@@ -263,8 +293,13 @@ static int
 has_shape(const bloom_record_t *record, const bloom_segment_t *segment,
     uint64_t position)
 {
-    if (record->type >= BLOOM_RECORD_TYPES) {
+    if (!bloom_record_known(record->type)) {
         return 1;
+    }
+
+    if (record->type == BLOOM_RECORD_CHANGES) {
+        return record->size >= AT_NAME + 1
+               && record->count <= (record->size - AT_NAME) / KEY_MIN;
     }
 
     if (bloom_record_keyless(record->type)) {
@@ -294,6 +329,7 @@ read_header(bloom_record_t *record, const bloom_segment_t *segment,
     record->time = bloom_get64(buf + AT_RECORD_TIME);
     record->type = buf[AT_RECORD_TYPE];
     record->count = bloom_get32(buf + AT_RECORD_COUNT) & 0xffffff;
+    record->data = buf;
     record->keys = buf + BLOOM_RECORD_HEADER;
 
     if (record->size <= BLOOM_RECORD_HEADER
@@ -331,6 +367,37 @@ read_body(bloom_record_t *record, const uint8_t *body)
 }
 
 
+/* Reads what a record of changes has before its keys.  Returns 0, or -1 if it
+ * is not valid. */
+static int
+read_changes(bloom_record_t *record, const uint8_t *buf)
+{
+    int  order;
+
+    record->before.high = bloom_get64(buf + AT_BEFORE);
+    record->before.low = bloom_get64(buf + AT_BEFORE + 8);
+    record->after.high = bloom_get64(buf + AT_AFTER);
+    record->after.low = bloom_get64(buf + AT_AFTER + 8);
+    record->removals = bloom_get32(buf + AT_REMOVALS);
+    record->source.data = buf + AT_NAME;
+    record->source.len = buf[AT_NAME_LEN];
+
+    order = bloom_position_cmp(record->before, record->after);
+
+    if (record->source.len > record->size - AT_NAME
+        || !bloom_source_name_valid(record->source.data, record->source.len)
+        || order > 0 || (order == 0 && record->count != 0)
+        || record->removals > record->count)
+    {
+        return -1;
+    }
+
+    record->keys = buf + AT_NAME + record->source.len;
+
+    return 0;
+}
+
+
 /*
  * Checks the keys of a record.  Returns 0 with record->end, or -1 if they do
  * not match the header.  A violation of the format by the writer is also found
@@ -341,7 +408,7 @@ read_keys(bloom_record_t *record, const uint8_t *buf)
 {
     uint32_t        count;
     bloom_key_t     key;
-    const uint8_t  *end;
+    const uint8_t  *keys, *end;
 
     if (bloom_get32(buf + AT_RECORD_KEYS) != keys_crc(buf, record->size)) {
         return -1;
@@ -350,7 +417,7 @@ read_keys(bloom_record_t *record, const uint8_t *buf)
     end = buf + record->size;
     record->end = end;
 
-    if (record->type >= BLOOM_RECORD_TYPES) {
+    if (!bloom_record_known(record->type)) {
         record->end = record->keys;
         return 0;
     }
@@ -359,14 +426,33 @@ read_keys(bloom_record_t *record, const uint8_t *buf)
         return read_body(record, buf + BLOOM_RECORD_HEADER);
     }
 
+    if (record->type == BLOOM_RECORD_CHANGES && read_changes(record, buf) != 0)
+    {
+        return -1;
+    }
+
+    keys = record->keys;
+
     for (count = 0; count < record->count; count++) {
+
+        if (record->type == BLOOM_RECORD_CHANGES && count == record->removals)
+        {
+            record->added = record->keys;
+        }
+
         if (bloom_record_key(record, &key) == 0) {
             return -1;
         }
     }
 
     record->end = record->keys;
-    record->keys = buf + BLOOM_RECORD_HEADER;
+    record->keys = keys;
+
+    if (record->type == BLOOM_RECORD_CHANGES
+        && record->removals == record->count)
+    {
+        record->added = record->end;
+    }
 
     if (end - record->end >= RECORD_ALIGN
         || bloom_record_tail(record->end, (size_t) (end - record->end)) != 0)
@@ -437,6 +523,24 @@ bloom_record_key(bloom_record_t *record, bloom_key_t *key)
     record->keys = p + len;
 
     return 1;
+}
+
+
+void
+bloom_record_part(const bloom_record_t *record, uint32_t type,
+    bloom_record_t *part)
+{
+    *part = *record;
+    part->type = type;
+
+    if (type == BLOOM_RECORD_REMOVE) {
+        part->count = record->removals;
+        part->end = record->added;
+
+    } else {
+        part->count = record->count - record->removals;
+        part->keys = record->added;
+    }
 }
 
 

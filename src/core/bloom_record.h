@@ -16,8 +16,10 @@
  *
  * A record has a type and contains the keys of one change, at least one.  A
  * record that clears the zone has 8 zero bytes instead of keys, and is always
- * the first one of its segment.  Sequence numbers count records without gaps.
- * The times of records do not decrease, unless a clock was wrong.
+ * the first one of its segment.  A record of changes from a source has, before
+ * its keys, the positions of the source before and after them; it may have no
+ * keys.  Sequence numbers count records without gaps.  The times of records do
+ * not decrease, unless a clock was wrong.
  *
  * A segment of version 1 has only additions.  Programs that know only that
  * version refuse a segment of version 2, which may have records of any type.
@@ -45,6 +47,7 @@
 #include <stdint.h>
 
 #include "bloom_key.h"
+#include "bloom_source.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -72,8 +75,18 @@
                                             keys */
 #define BLOOM_RECORD_CLEAR       3       /* all that is before it was dropped;
                                             it has no keys */
-#define BLOOM_RECORD_TYPES       4       /* types from here on are of newer
+#define BLOOM_RECORD_CHANGES     5       /* keys were added and removed by a
+                                            source; or, without keys, its
+                                            position was set */
+#define BLOOM_RECORD_TYPES       6       /* types from here on are of newer
                                             programs */
+
+/* Returns 1 if this program knows the type, else 0. */
+static inline int
+bloom_record_known(uint32_t type)
+{
+    return type < BLOOM_RECORD_TYPES && type != 4;
+}
 
 /* Returns the least version of a segment that may have records of the type. */
 static inline uint32_t
@@ -120,8 +133,22 @@ typedef struct {
                                             BLOOM_EXCEPTION_REMOVED and
                                             BLOOM_EXCEPTION_LEARNED */
     uint32_t        size;                /* bytes, with header and padding */
+    const uint8_t  *data;                /* its first byte */
     const uint8_t  *keys;                /* next key of bloom_record_key() */
     const uint8_t  *end;                 /* end of the last key */
+
+    /*
+     * Of BLOOM_RECORD_CHANGES: the positions of the source before and after
+     * the changes, after >= before.  If they are equal, there are no keys, and
+     * the source's changes up to this position may be missing: a gap.
+     */
+    bloom_position_t  before;
+    bloom_position_t  after;
+    bloom_key_t       source;            /* its name */
+    uint32_t          removals;          /* the first keys, which were removed;
+                                            the others were added.  No key
+                                            occurs twice */
+    const uint8_t    *added;             /* the first key that was added */
 } bloom_record_t;
 
 
@@ -164,12 +191,29 @@ typedef struct {
     uint32_t   count;
     uint32_t   kinds;                    /* of BLOOM_RECORD_RESTORE, as in
                                             bloom_record_t; set by the caller */
+    uint32_t   removals;                 /* of BLOOM_RECORD_CHANGES; set by the
+                                            caller */
 } bloom_record_maker_t;
 
 /* Begins a record of additions in `buf`; `room` is at least
  * BLOOM_RECORD_HEADER, and 8 bytes more for a type without keys. */
 void bloom_record_begin(bloom_record_maker_t *maker, uint8_t *buf,
     size_t room);
+
+/*
+ * Begins a record of changes of a source, whose name is valid.  `after` is
+ * after `before`; or both are equal, and the record gets no keys.  The caller
+ * adds the keys that were removed, sets maker->removals to maker->count, and
+ * adds the keys that were added.  `room` is at least BLOOM_RECORD_CHANGES_MIN.
+ */
+#define BLOOM_RECORD_CHANGES_HEADER  37
+#define BLOOM_RECORD_CHANGES_MIN                                             \
+    (BLOOM_RECORD_HEADER + BLOOM_RECORD_CHANGES_HEADER                       \
+     + BLOOM_SOURCE_NAME_MAX + 8)
+
+void bloom_record_begin_changes(bloom_record_maker_t *maker, uint8_t *buf,
+    size_t room, const bloom_key_t *source, bloom_position_t before,
+    bloom_position_t after);
 
 /* Adds a key to the record.  Returns 0, or -1 if there is no room for the key,
  * or if it is too long or empty. */
@@ -217,6 +261,12 @@ bloom_record_e bloom_record_read(bloom_record_t *record,
 
 /* Reads the next key.  Returns 1, or 0 after the last key. */
 int bloom_record_key(bloom_record_t *record, bloom_key_t *key);
+
+/* Stores in *part the changes of a record of BLOOM_RECORD_CHANGES that are of
+ * `type`, as a record of that type: BLOOM_RECORD_ADD or BLOOM_RECORD_REMOVE.
+ * It may have no keys. */
+void bloom_record_part(const bloom_record_t *record, uint32_t type,
+    bloom_record_t *part);
 
 /*
  * Finds the first valid record at or after `position` whose sequence number is

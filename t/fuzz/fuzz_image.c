@@ -197,6 +197,10 @@ is_in_range(const bloom_image_t *image)
     expect(bloom_geometry_is_foreign(image->geometry.layout)
            || image->geometry.bits % BLOOM_LINE_BITS == 0);
     expect((image->exceptions != 0) == (image->exceptions_size != 0));
+    expect(image->source.len <= BLOOM_SOURCE_NAME_MAX);
+    expect(image->source.len == 0
+           ? image->source.position.high == 0 && image->source.position.low == 0
+           : bloom_source_name_valid(image->source.name, image->source.len));
     expect(image->geometry.layers <= BLOOM_LAYERS_MAX);
     expect(image->geometry.layers == 0
            || image->capacity <= BLOOM_CAPACITY_MAX);

@@ -33,6 +33,53 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
     unsigned seed);
 
 
+/* Checks what bloom_record.h promises about a record of changes, and that its
+ * two parts have all its keys in order. */
+static void
+is_change(bloom_record_t record)
+{
+    int             i, order;
+    uint32_t        count;
+    bloom_key_t     key, same;
+    bloom_record_t  part;
+
+    static const uint32_t  types[] = { BLOOM_RECORD_REMOVE, BLOOM_RECORD_ADD };
+
+    order = bloom_position_cmp(record.before, record.after);
+
+    expect(order < 0 || (order == 0 && record.count == 0));
+    expect(record.removals <= record.count);
+    expect(bloom_source_name_valid(record.source.data, record.source.len));
+
+    for (i = 0; i < 2; i++) {
+        bloom_record_part(&record, types[i], &part);
+        expect(part.type == types[i]);
+        expect(part.count == (i == 0 ? record.removals
+                                     : record.count - record.removals));
+    }
+
+    for (i = 0; i < 2; i++) {
+        bloom_record_part(&record, types[i], &part);
+
+        for (count = 0; bloom_record_key(&part, &key) == 1; count++) {
+            if (i == 1) {
+                continue;
+            }
+
+            expect(bloom_record_key(&record, &same) == 1);
+            expect(same.data == key.data && same.len == key.len);
+        }
+
+        expect(count == part.count);
+    }
+
+    /* the first part is read: the second one is the rest */
+
+    bloom_record_part(&record, BLOOM_RECORD_ADD, &part);
+    expect(part.keys == record.keys && part.end == record.end);
+}
+
+
 /* Checks that a record written from the same keys has the same bytes. */
 static void
 is_canonical(const bloom_segment_t *segment, uint64_t position,
@@ -44,17 +91,27 @@ is_canonical(const bloom_segment_t *segment, uint64_t position,
 
     static uint8_t  again[BLOOM_RECORD_MAX];
 
-    bloom_record_begin(&maker, again, sizeof(again));
-    maker.type = record.type;
-    maker.kinds = record.type == BLOOM_RECORD_RESTORE ? record.kinds : 0;
+    if (record.type == BLOOM_RECORD_CHANGES) {
+        is_change(record);
+        bloom_record_begin_changes(&maker, again, sizeof(again),
+                                   &record.source, record.before,
+                                   record.after);
+        maker.removals = record.removals;
+
+    } else {
+        bloom_record_begin(&maker, again, sizeof(again));
+        maker.type = record.type;
+        maker.kinds = record.type == BLOOM_RECORD_RESTORE ? record.kinds : 0;
+    }
 
     for (count = 0; bloom_record_key(&record, &key) == 1; count++) {
         expect(key.len >= 1 && key.len <= BLOOM_RECORD_KEY_MAX);
         expect(bloom_record_put(&maker, &key) == 0);
     }
 
-    expect(count == record.count
-           && (count == 0) == bloom_record_keyless(record.type));
+    expect(count == record.count);
+    expect(record.type == BLOOM_RECORD_CHANGES
+           || (count == 0) == bloom_record_keyless(record.type));
     expect(bloom_record_seal(&maker, segment, position, record.sequence,
                              record.time) == record.size);
     expect(memcmp(again, data, record.size) == 0);
@@ -101,7 +158,7 @@ read_records(const bloom_segment_t *segment, const uint8_t *data, size_t len)
                                  record.sequence ^ 0x100, data + at, len - at)
                == BLOOM_RECORD_BROKEN || record.sequence == 0x100);
 
-        if (record.type < BLOOM_RECORD_TYPES) {
+        if (bloom_record_known(record.type)) {
             is_canonical(segment, position, record, data + at);
 
         } else {

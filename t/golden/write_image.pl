@@ -254,9 +254,10 @@ sub version_2_of {
     my ($v, $data, $table) = @_;
     my @layers = @{ $v->{layers} };
 
-    return pack('Q< Q< L< L< Q< x296 a128 a16 a16',
+    return pack('Q< Q< L< L< Q< x16 Q< Q< L< a255 x5 a128 a16 a16',
                 scalar @{ $v->{exceptions} }, length $data, crc32c($table), 0,
-                scalar @layers,
+                scalar @layers, @{ $v->{position} }, length $v->{source},
+                $v->{source},
                 join('', map { pack('Q<', $_->{bits}) } @layers),
                 join('', map { chr $_->{k} } @layers),
                 join('', map { chr $_->{lines} } @layers));
@@ -288,7 +289,7 @@ sub image_of {
     my $exceptions = padded($data, LINE / 8);
     my $second = table_of($exceptions);
 
-    my $version = length $data || $layers ? 2 : 1;
+    my $version = length $data || $layers || length $v->{source} ? 2 : 1;
 
     my $header = pack('a8 L< L< Q< Q< Q< L< L<',
                       "\x89BLOOM\r\n", $version, 0x01020304,
@@ -354,7 +355,7 @@ sub unescape {
 sub read_vector {
     my ($file) = @_;
     my %v = (keys => [], grown => [], absent => [], exceptions => [],
-             layers => [], listing => '');
+             layers => [], source => '', position => [0, 0], listing => '');
 
     open(my $in, '<:raw', $file) or die "$file: $!\n";
 
@@ -387,6 +388,13 @@ sub read_vector {
             my ($bits, $k, $lines) = split ' ', $value;
 
             push @{ $v{layers} }, { bits => $bits, k => $k, lines => $lines };
+
+        } elsif ($name eq 'source') {
+            my ($source, $position) = split ' ', $value;
+            my ($high, $low) = split /-/, $position;
+
+            $v{source} = $source;
+            $v{position} = [$high, $low // 0];
 
         } elsif ($name eq 'key') {
             push @{ $v{keys} }, $value;

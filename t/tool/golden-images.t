@@ -91,6 +91,20 @@ for my $file (glob 't/golden/*.txt') {
     $shown{'layers ' . (@{ $v->{exceptions} } ? 'with' : 'without')
            . ' exceptions'}++ if @{ $v->{layers} };
 
+    my $source = $v->{source};
+    my $others = @{ $v->{layers} } || @{ $v->{exceptions} };
+
+    if (length $source) {
+        $shown{'source ' . ($others ? 'with others' : 'alone')}++;
+        $shown{'source of ' . length($source) . ' bytes'}++;
+        $shown{'source with every kind of character'}++
+            if join(' ', $source =~ tr/a-z//, $source =~ tr/A-Z//,
+                    $source =~ tr/0-9//, map { $source =~ /\Q$_/ ? 1 : 0 }
+                                         split //, '._:/-') !~ /\b0\b/;
+        $shown{'position ' . (grep({ $_ } @{ $v->{position} })
+                              ? 'after' : 'at') . ' the beginning'}++;
+    }
+
     # a key goes to the last part, unless a part has it already
 
     for my $i (0 .. $#{ $v->{keys} }) {
@@ -136,6 +150,9 @@ for my $what ('blocked murmur3', 'blocked siphash', 'classic murmur3',
               (map { "lines $_ in a layer" } 1, 2, 3),
               (map { "key in part $_" } 0 .. 3),
               'key that a part before the last has',
+              'source alone', 'source with others', 'source of 255 bytes',
+              'source with every kind of character',
+              'position at the beginning', 'position after the beginning',
               'exceptions with padding', 'exceptions without padding',
               'exception with a time', 'exception without a time',
               'exception that is present', 'exception that is absent',

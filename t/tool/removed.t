@@ -140,7 +140,7 @@ is(json(tool(0, undef, 'verify', '--json', $image))->{removed}, 2,
           with_exceptions($plain, [], n => 0)],
          ['layers', qr/or these layers/,
           patch_header(with_exceptions($plain, \@two), 3608 => "\1")],
-         ['a source', qr/position of a source.*use a newer program/,
+         ['a source without a name', qr/the name of its source/,
           patch_header(with_exceptions($plain, \@two), 3648 => "\1")],
          ['a version of 3', qr/versions up to 2; use a newer program/,
           patch_header(with_exceptions($plain, \@two), 8 => "\3")])

@@ -206,4 +206,34 @@ read_at(const journal_t *journal, size_t at, uint64_t sequence)
 }
 
 
+/* Writes right checksums, computed as the format says, whatever the record. */
+
+static inline void
+make_header_checksum(const journal_t *journal, size_t at)
+{
+    uint8_t  *h, message[52];
+
+    h = journal->data + at;
+
+    memcpy(message, journal->segment.salt, 16);
+    bloom_put64(message + 16, journal->segment.base + at);
+    memcpy(message + 24, h, 4);
+    memcpy(message + 28, h + 8, 24);
+
+    bloom_put32(h + 4, bloom_crc32c(0, message, sizeof(message)));
+}
+
+
+static inline void
+make_checksums(const journal_t *journal, size_t at, size_t size)
+{
+    uint8_t  *h;
+
+    h = journal->data + at;
+
+    bloom_put32(h + 28, bloom_crc32c(0, h + 32, size - 32));
+    make_header_checksum(journal, at);
+}
+
+
 #endif /* SEGMENTS_H */

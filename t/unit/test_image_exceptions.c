@@ -281,25 +281,18 @@ test_exceptions_of_another_version_are_refused(void **state)
 }
 
 
+/* test_image_source.c has the bytes of sources. */
 static void
-test_what_a_later_program_writes_is_named(void **state)
+test_reserved_bytes_are_zero(void **state)
 {
     size_t  at;
 
     (void) state;
 
-    for (at = SOURCE_LEN; at < SOURCE_LEN + 4; at++) {
-        assert_value_refused(&removed, at, 1, 0xff,
-                             "has the position of a source, which "
-                             "this program does not know; use a newer "
-                             "program");
-    }
-
     for (at = RESERVED; at < HEADER_CRC; at++) {
         if ((at < EXCEPTIONS || at >= EXCEPTIONS_CRC + 4)
             && (at < LAYERS || at >= LAYERS + 8)
-            && (at < LAYER_BITS || at >= LAYERS_END)
-            && (at < SOURCE_LEN || at >= SOURCE_LEN + 4))
+            && (at < SOURCE || at >= LAYERS_END))
         {
             assert_value_refused(&removed, at, 1, 1, "reserved bytes");
         }
@@ -567,7 +560,7 @@ main(void)
         cmocka_unit_test(test_the_bytes_are_as_documented),
         cmocka_unit_test(test_numbers_that_do_not_fit_are_refused),
         cmocka_unit_test(test_exceptions_of_another_version_are_refused),
-        cmocka_unit_test(test_what_a_later_program_writes_is_named),
+        cmocka_unit_test(test_reserved_bytes_are_zero),
         cmocka_unit_test(test_bytes_after_the_entries_are_refused),
         cmocka_unit_test(test_damage_is_located),
         cmocka_unit_test(test_a_failure_of_any_read_is_reported),

@@ -181,6 +181,28 @@ parse_exception(vector_t *v, char *text)
 }
 
 
+/* Sets the source, "NAME HIGH-LOW" or "NAME HIGH". */
+static void
+parse_source(vector_t *v, const char *text)
+{
+    bloom_source_t  source;
+
+    memset(&source, 0, sizeof(source));
+    source.len = (uint32_t) strcspn(text, " ");
+    assert_in_range(source.len, 1, BLOOM_SOURCE_NAME_MAX);
+    memcpy(source.name, text, source.len);
+
+    if (sscanf(text + source.len, " %" SCNu64 "-%" SCNu64,
+               &source.position.high, &source.position.low)
+        < 1)
+    {
+        broken(v, text);
+    }
+
+    bloom_image_set_source(&v->image, &source);
+}
+
+
 static void
 parse_field(vector_t *v, const char *name, char *value)
 {
@@ -198,6 +220,11 @@ parse_field(vector_t *v, const char *name, char *value)
 
     if (strcmp(name, "layer") == 0) {
         parse_layer(v, value);
+        return;
+    }
+
+    if (strcmp(name, "source") == 0) {
+        parse_source(v, value);
         return;
     }
 
@@ -552,8 +579,10 @@ test_the_core_reads_the_golden_image(void **state)
     assert_int_equal(got->origin_items, v.image.origin_items);
     assert_int_equal(got->exceptions, v.image.exceptions);
     assert_int_equal(got->exceptions_size, v.image.exceptions_size);
+    assert_memory_equal(&got->source, &v.image.source, sizeof(got->source));
     assert_int_equal(bloom_image_version(got),
-                     got->exceptions || got->geometry.layers ? 2 : 1);
+                     got->exceptions || got->geometry.layers || got->source.len
+                     ? 2 : 1);
 
     if (got->exceptions != 0) {
         assert_int_equal(bloom_image_next_exceptions(reader, data), 1);

@@ -247,8 +247,7 @@ test_other_fields_must_fit_the_layers(void **state)
 
     for (at = EXCEPTIONS_CRC + 4; at < HEADER_CRC; at++) {
         if ((at < LAYERS || at >= LAYERS + 8)
-            && (at < SOURCE_LEN || at >= SOURCE_LEN + 4)
-            && (at < LAYER_BITS || at >= LAYERS_END))
+            && (at < SOURCE || at >= LAYERS_END))
         {
             assert_value_refused(&grown, at, 1, 1, "reserved bytes");
             assert_value_refused(&both, at, 1, 1, "reserved bytes");

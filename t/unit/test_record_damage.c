@@ -241,36 +241,6 @@ test_sequence_numbers_show_gaps_and_old_records(void **state)
 /* ---- violations of the format ---- */
 
 
-/* Writes right checksums, computed as the format says, whatever the record. */
-
-static void
-make_header_checksum(const journal_t *journal, size_t at)
-{
-    uint8_t  *h, message[52];
-
-    h = journal->data + at;
-
-    memcpy(message, journal->segment.salt, 16);
-    bloom_put64(message + 16, journal->segment.base + at);
-    memcpy(message + 24, h, 4);
-    memcpy(message + 28, h + 8, 24);
-
-    bloom_put32(h + 4, bloom_crc32c(0, message, sizeof(message)));
-}
-
-
-static void
-make_checksums(const journal_t *journal, size_t at, size_t size)
-{
-    uint8_t  *h;
-
-    h = journal->data + at;
-
-    bloom_put32(h + 28, bloom_crc32c(0, h + 32, size - 32));
-    make_header_checksum(journal, at);
-}
-
-
 /* Makes a record of these bytes, whose header says that they are `count`
  * keys. */
 static bloom_record_e
@@ -430,7 +400,12 @@ test_records_of_unknown_types_are_found(void **state)
 
     h = journal.data + journal.at[1];
 
-    for (type = BLOOM_RECORD_TYPES; type <= 255; type++) {
+    for (type = 4; type <= 255; type++) {
+
+        if (bloom_record_known(type)) {
+            continue;
+        }
+
         bloom_put32(h + 24, 0xabcdef | type << 24);
         make_checksums(&journal, journal.at[1], 40);
 

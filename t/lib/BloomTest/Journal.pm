@@ -8,6 +8,7 @@ package BloomTest::Journal;
 #   my $journal = BloomTest::Journal->new(base => 0, sequence => 1);
 #   $journal->append(['one', 'two'], time => 1700000000123);
 #   $journal->append(['two'], type => REMOVE);
+#   $journal->append_changes('ids', '1-5', '2', ['gone'], ['one'])
 #   $journal->append_clear      before any other record
 #   $journal->segment           returns the bytes of the file, `size` of them
 #   $journal->next_segment      returns an empty segment that follows it
@@ -27,7 +28,7 @@ use Test::More ();
 use BloomTest::Image qw(crc32c);
 
 our @EXPORT = qw(begin_state write_segments read_journal records_of
-                 change_types ADD REMOVE RESTORE CLEAR);
+                 change_types ADD REMOVE RESTORE CLEAR CHANGES);
 
 use constant {
     HEADER => 128,
@@ -38,6 +39,7 @@ use constant {
     REMOVE => 1,
     RESTORE => 2,
     CLEAR => 3,
+    CHANGES => 5,
 };
 
 sub new {
@@ -83,13 +85,15 @@ sub leb128 {
 }
 
 
-# Returns where in the segment the record begins.
+# Returns where in the segment the record begins.  `head` is what the body has
+# before the keys.
 
 sub append {
     my ($self, $keys, %field) = @_;
 
     my $at = $self->{used};
-    my $body = join '', map { leb128(length $_) . $_ } @$keys;
+    my $body = join '', $field{head} // '',
+                    map { leb128(length $_) . $_ } @$keys;
 
     $body .= "\0" x (-length($body) % 8);
 
@@ -116,6 +120,23 @@ sub append {
     $self->{next} = $record{sequence} + 1;
 
     return $at;
+}
+
+
+# The keys were removed and added by a source, whose position was "HIGH-LOW", or
+# "HIGH", before and after that.  The number of removals may be given, to be
+# wrong.
+
+sub append_changes {
+    my ($self, $source, $before, $after, $removed, $added, %field) = @_;
+
+    my @positions = map { my ($high, $low) = split /-/; ($high, $low // 0) }
+                        $before, $after;
+
+    return $self->append(
+        [@$removed, @$added], type => CHANGES, %field,
+        head => pack('Q< Q< Q< Q< L< C/a*', @positions,
+                     $field{removals} // scalar @$removed, $source));
 }
 
 
@@ -183,7 +204,8 @@ sub write_segments {
 
 
 # Returns the records of a zone's journal in order, without those that a torn tail
-# or a later writer made void: a list of { type, time, keys }.
+# or a later writer made void: a list of { type, time, keys }.  A record of changes
+# also has { source, before, after, removed, added }.
 
 sub records_of {
     my ($t, $zone) = @_;
@@ -209,7 +231,17 @@ sub records_of {
                            . substr($data, $at, 4) . substr $data, $at + 8,
                                                             RECORD - 8);
 
-            my $p = $at + RECORD;
+            my ($p, %changes) = ($at + RECORD);
+
+            if ($count >> 24 == CHANGES) {
+                my ($h1, $l1, $h2, $l2, $removals, $name)
+                    = unpack "x$p Q< Q< Q< Q< L< C/a*", $data;
+
+                %changes = (source => $name, removals => $removals,
+                            before => "$h1-$l1", after => "$h2-$l2");
+                $p += 37 + length $name;
+            }
+
             my @keys = map {
                 my ($length, $shift, $byte) = (0, 0);
 
@@ -223,8 +255,15 @@ sub records_of {
                 substr $data, $p - $length, $length;
             } 1 .. ($count & 0xffffff);
 
+            if (%changes) {
+                my $removals = delete $changes{removals};
+
+                $changes{removed} = [@keys[0 .. $removals - 1]];
+                $changes{added} = [@keys[$removals .. $#keys]];
+            }
+
             push @records, { type => $count >> 24, time => $time,
-                             keys => \@keys };
+                             keys => \@keys, %changes };
             $sequence = $number;
             $at += $size;
         }
