@@ -226,9 +226,8 @@ ngx_http_bloom_add_handlers(ngx_conf_t *cf)
         }
     }
 
-    ngx_http_bloom_conf_zone_init(cf, bmcf);
-
-    if (ngx_bloom_declare_check(cf, &bmcf->zones) != NGX_OK
+    if (ngx_http_bloom_conf_zone_init(cf, bmcf) != NGX_OK
+        || ngx_bloom_declare_check(cf, &bmcf->zones) != NGX_OK
         || ngx_http_bloom_conf_rules_check_routes(cf, bmcf) != NGX_OK)
     {
         return NGX_ERROR;

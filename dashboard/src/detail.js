@@ -7,7 +7,8 @@ import { Actions } from './actions.js';
 import { freshness, lastLoad, measured, problem, source } from './card.js';
 import { curve, history } from './charts.js';
 import { h, setChildren, setText } from './dom.js';
-import { bytes, moment, number, perSecond, rate } from './format.js';
+import { bytes, duration, moment, number, perSecond, rate }
+    from './format.js';
 import { decisions } from './series.js';
 import { life, sliceRows, slices } from './slices.js';
 
@@ -212,6 +213,20 @@ function tables(zone, now) {
 
     if (zone.expire !== null) {
         list.push(['Keys expire', sliceRows(zone)]);
+    }
+
+    if (zone.source) {
+        const { source } = zone;
+
+        list.push(['Source', [
+            ['Name', source.name],
+            ['Position', source.position],
+            ['State', source.state],
+            ['Last sign of life', source.lag_ms === null
+                ? 'none' : `${duration(source.lag_ms)} ago`],
+            ['Lag allowed', source.max_lag_ms === null
+                ? 'any' : duration(source.max_lag_ms)],
+        ]]);
     }
 
     if (filter?.layers > 0) {

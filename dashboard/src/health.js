@@ -27,6 +27,20 @@ const states = {
                        + 'disk of bloom_state_path.'],
 };
 
+// by source.state, of a zone that is late
+
+const sources = {
+    waiting: 'The source has given no sign of life since the start: keys that '
+             + 'the filter lacks are “unknown”. Look for the follower and its '
+             + 'log.',
+    late: 'The last sign of life of the source is older than max_lag allows: '
+          + 'keys that the filter lacks are “unknown”. Look for the follower '
+          + 'and its log.',
+    gap: 'The source has lost changes that the zone lacks: keys that the '
+         + 'filter lacks are “unknown”. Load an image that is built with '
+         + '--source at a position after the gap.',
+};
+
 const loads = {
     refused: 'The last load was refused',
     no_room: 'The last load found no room',
@@ -42,6 +56,9 @@ export function problems(zone, now) {
         say('bad', 'Added keys were lost: keys that the filter lacks are '
                    + '“unknown” until the lost ones would have expired. Clear '
                    + 'the zone if an “absent” does no harm.');
+
+    } else if (zone.state === 'late') {
+        say('bad', sources[zone.source?.state] ?? 'The source is late.');
 
     } else if (zone.state !== 'serving') {
         say(...states[zone.state] ?? ['bad', `The zone is ${zone.state}.`]);

@@ -194,6 +194,7 @@ ngx_http_bloom_audit_merge(ngx_conf_t *cf, ngx_http_bloom_loc_conf_t *prev,
 
         if (audit->learn) {
             rule[i].key.zone->adds = 1;
+            rule[i].key.zone->changed_by = "\"learn=on\" of bloom_audit";
         }
     }
 

@@ -95,6 +95,12 @@ static ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_param[] = {
     { ngx_string("slices="), offsetof(ngx_http_bloom_conf_params_t, slices),
       NGX_HTTP_BLOOM_CONF_ZONE },
 
+    { ngx_string("source="), offsetof(ngx_http_bloom_conf_params_t, source),
+      NGX_HTTP_BLOOM_CONF_ZONE },
+
+    { ngx_string("max_lag="), offsetof(ngx_http_bloom_conf_params_t, max_lag),
+      NGX_HTTP_BLOOM_CONF_ZONE },
+
     { ngx_string("label="), offsetof(ngx_http_bloom_conf_params_t, label),
       NGX_HTTP_BLOOM_CONF_ZONE },
 

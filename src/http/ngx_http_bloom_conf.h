@@ -37,6 +37,8 @@ typedef struct {
     ngx_str_t                  max_keys;
     ngx_str_t                  expire;
     ngx_str_t                  slices;
+    ngx_str_t                  source;
+    ngx_str_t                  max_lag;
     ngx_str_t                  label;
     ngx_str_t                  decode;
     ngx_str_t                  condition;

@@ -439,9 +439,11 @@ ngx_http_bloom_conf_rules_change(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     change->key.zone->adds = 1;
+    change->key.zone->changed_by = "\"bloom_add\"";
 
     if (cmd->offset == offsetof(ngx_http_bloom_loc_conf_t, removes)) {
         change->key.zone->removes = 1;
+        change->key.zone->changed_by = "\"bloom_remove\"";
     }
 
     if (params.condition.data == NULL) {

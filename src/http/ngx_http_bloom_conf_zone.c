@@ -6,6 +6,7 @@
 
 #include "ngx_http_bloom_conf_zone.h"
 #include "ngx_http_bloom_conf.h"
+#include "ngx_bloom_source.h"
 #include "bloom_growth.h"
 #include "bloom_guard.h"
 #include "bloom_ring.h"
@@ -16,6 +17,10 @@
 /* The longest label of a zone, in bytes. */
 #define NGX_HTTP_BLOOM_CONF_ZONE_LABEL  100
 
+/* How old the last sign of life of a source may be unless "max_lag=" says
+ * otherwise, ms. */
+#define NGX_HTTP_BLOOM_CONF_MAX_LAG     60000
+
 /* How many slices a life has unless "slices=" says otherwise. */
 #define NGX_HTTP_BLOOM_CONF_SLICES      8
 
@@ -25,6 +30,10 @@ static char *ngx_http_bloom_conf_zone_removals(ngx_conf_t *cf,
 static ngx_uint_t ngx_http_bloom_conf_zone_is_label(ngx_str_t *text);
 static char *ngx_http_bloom_conf_zone_guards(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_bloom_guards_t *guards);
+static char *ngx_http_bloom_conf_zone_source(ngx_conf_t *cf,
+    ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone);
+static ngx_int_t ngx_http_bloom_conf_zone_check_source(ngx_conf_t *cf,
+    ngx_bloom_zone_t *zone);
 static void ngx_http_bloom_conf_zone_warn(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone);
 static char *ngx_http_bloom_conf_zone_file(ngx_conf_t *cf,
@@ -152,6 +161,11 @@ ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             zone->removes |= (zone->removals != 0);
         }
 
+        rc = ngx_http_bloom_conf_zone_source(cf, &params, zone);
+        if (rc != NGX_CONF_OK) {
+            return rc;
+        }
+
         if (params.label.data != NULL) {
 
             if (!ngx_http_bloom_conf_zone_is_label(&params.label)) {
@@ -249,6 +263,78 @@ ngx_http_bloom_conf_zone_removals(ngx_conf_t *cf,
     }
 
     zone->removals = (ngx_uint_t) n;
+
+    return NGX_CONF_OK;
+}
+
+
+/* Reads where the changes of a zone come from. */
+static char *
+ngx_http_bloom_conf_zone_source(ngx_conf_t *cf,
+    ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone)
+{
+    ngx_int_t  lag;
+
+    if (params->source.data == NULL) {
+
+        if (params->max_lag.data != NULL) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "bloom zone \"%V\" has \"max_lag=\" without "
+                               "\"source=\": say where its changes come from, "
+                               "such as \"source=ids\"", &params->zone);
+            return NGX_CONF_ERROR;
+        }
+
+        return NGX_CONF_OK;
+    }
+
+    if (!bloom_source_name_valid(params->source.data, params->source.len)) {
+        return ngx_http_bloom_conf_invalid(cf, "source", &params->source,
+                                           "1 to 255 letters, digits and "
+                                           "characters of \"._:/-\"");
+    }
+
+    if (params->expire.data != NULL) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "bloom zone \"%V\" has \"source=\" and "
+                           "\"expire=\": the keys of a source do not expire; "
+                           "leave out one of them", &params->zone);
+        return NGX_CONF_ERROR;
+    }
+
+    if (!zone->journal) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "bloom zone \"%V\" has \"source=\" and "
+                           "\"journal=off\": the journal keeps the changes of "
+                           "the source; leave out one of them",
+                           &params->zone);
+        return NGX_CONF_ERROR;
+    }
+
+    zone->source = params->source;
+    zone->source_id = ngx_bloom_source_id(&zone->source);
+    zone->max_lag = NGX_HTTP_BLOOM_CONF_MAX_LAG;
+    zone->adds = 1;
+    zone->removes |= (zone->removals != 0);
+
+    if (params->max_lag.data == NULL) {
+        return NGX_CONF_OK;
+    }
+
+    if (ngx_strcmp(params->max_lag.data, "off") == 0) {
+        zone->max_lag = 0;
+        return NGX_CONF_OK;
+    }
+
+    lag = ngx_parse_time(&params->max_lag, 0);
+
+    if (lag == NGX_ERROR || lag < 1000) {
+        return ngx_http_bloom_conf_invalid(cf, "max_lag", &params->max_lag,
+                                           "a time of at least 1s, such as "
+                                           "30s, or \"off\"");
+    }
+
+    zone->max_lag = (ngx_msec_t) lag;
 
     return NGX_CONF_OK;
 }
@@ -596,7 +682,7 @@ ngx_http_bloom_conf_zone_expire(ngx_conf_t *cf,
 }
 
 
-void
+ngx_int_t
 ngx_http_bloom_conf_zone_init(ngx_conf_t *cf, ngx_http_bloom_main_conf_t *bmcf)
 {
     ngx_uint_t          i;
@@ -607,12 +693,49 @@ ngx_http_bloom_conf_zone_init(ngx_conf_t *cf, ngx_http_bloom_main_conf_t *bmcf)
     for (i = 0; i < bmcf->zones.nelts; i++) {
         zone[i]->state_path = bmcf->state_path;
 
+        if (ngx_http_bloom_conf_zone_check_source(cf, zone[i]) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
         ngx_http_bloom_conf_zone_warn(cf, zone[i]);
 
         if (bmcf->writes) {
             zone[i]->adds = 1;
         }
     }
+
+    return NGX_OK;
+}
+
+
+/* Checks that nothing but the source changes a zone that has one. */
+static ngx_int_t
+ngx_http_bloom_conf_zone_check_source(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
+{
+    if (zone->source.len == 0) {
+        return NGX_OK;
+    }
+
+    if (zone->state_path.len == 0) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "bloom zone \"%V\" in %s:%ui has \"source=\", and "
+                      "\"bloom_state_path\" is off: the journal keeps the "
+                      "changes of the source; set a path", &zone->name,
+                      zone->conf_file, zone->conf_line);
+        return NGX_ERROR;
+    }
+
+    if (zone->changed_by != NULL) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "bloom zone \"%V\" in %s:%ui takes its changes from the "
+                      "source \"%V\" alone, but %s changes it, too; remove "
+                      "that, or \"source=\", or use another zone",
+                      &zone->name, zone->conf_file, zone->conf_line,
+                      &zone->source, zone->changed_by);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
 }
 
 

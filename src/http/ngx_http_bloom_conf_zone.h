@@ -22,7 +22,7 @@ char *ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
  * path, and whether anything adds keys to them.  Warns of zones that cannot
  * take the keys of bloom_add or bloom_audit.
  */
-void ngx_http_bloom_conf_zone_init(ngx_conf_t *cf,
+ngx_int_t ngx_http_bloom_conf_zone_init(ngx_conf_t *cf,
     ngx_http_bloom_main_conf_t *bmcf);
 
 

@@ -188,6 +188,7 @@ ngx_http_bloom_feedback_merge(ngx_conf_t *cf, ngx_http_bloom_loc_conf_t *prev,
 
         learns = 1;
         rule[i].key.zone->adapts = 1;
+        rule[i].key.zone->changed_by = "\"learn=on\" of bloom_feedback";
 
         if (rule[i].key.zone->removals < NGX_BLOOM_ADAPT_SHARE
             && !feedback->warned)

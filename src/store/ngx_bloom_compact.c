@@ -314,6 +314,14 @@ ngx_bloom_compact_step(ngx_bloom_compact_t *compact)
                                            "it is being cleared");
         }
 
+        if (record.type == BLOOM_RECORD_CHANGES) {
+
+            /* its positions must not be lost */
+
+            return ngx_bloom_compact_fails(compact, NGX_LOG_NOTICE, 0,
+                                           "it has changes of a source");
+        }
+
         switch (compact->does == NGX_BLOOM_COMPACT_MARKS
                 ? ngx_bloom_compact_keys_mark(&compact->keys, &record)
                 : ngx_bloom_compact_pack(compact, &record))

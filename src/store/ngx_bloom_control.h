@@ -105,6 +105,24 @@ typedef struct {
 } ngx_bloom_accepted_t;
 
 
+/* How much of a source a zone has: see ngx_bloom_source.h. */
+typedef struct {
+    uint64_t             source;         /* identifies its name; 0: not set */
+    bloom_position_t     position;       /* the zone has the changes up to
+                                            here, */
+    bloom_position_t     gap;            /* if its image is at this position or
+                                            later; 0: whatever its image is */
+    uint64_t             lost;           /* 1: the source has lost changes
+                                            before the gap; 0: only instances
+                                            with an older image lack them */
+} ngx_bloom_place_t;
+
+typedef struct {
+    uint64_t             which;          /* place[which & 1] is valid */
+    ngx_bloom_place_t    place[2];
+} ngx_bloom_places_t;
+
+
 /* The contents of the file "control".  Fields that no lock guards are
  * atomic. */
 typedef struct {
@@ -183,6 +201,8 @@ typedef struct {
 
             ngx_bloom_clock_t        clock;      /* if keys expire, or once
                                                     did */
+
+            ngx_bloom_places_t       source;     /* changes under `append` */
         };
 
         u_char                   head[4096];

@@ -618,7 +618,7 @@ ngx_bloom_journal_rewrite(ngx_bloom_state_t *state, uint64_t tail)
                 && ngx_bloom_segment_upgrade(fd, &segment,
                                              bloom_record_version(record.type))
                    != NGX_OK)
-            || ngx_bloom_io_write(fd, record.keys - BLOOM_RECORD_HEADER,
+            || ngx_bloom_io_write(fd, record.data,
                                   record.size, reader.position - record.size
                                                - reader.end.base)
                != NGX_OK)
@@ -676,8 +676,19 @@ ngx_bloom_journal_lose(ngx_bloom_state_t *state)
 }
 
 
+/* Returns 1 if a record has changes of a source. */
+static ngx_uint_t
+ngx_bloom_journal_changes(const bloom_record_t *record,
+    const bloom_source_t *source)
+{
+    return record->type == BLOOM_RECORD_CHANGES
+           && bloom_source_is(source, record->source.data, record->source.len);
+}
+
+
 ngx_int_t
-ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time)
+ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time,
+    const bloom_source_t *source)
 {
     u_char                name[NGX_MAX_PATH];
     uint64_t              base, behind, newest, instances;
@@ -685,6 +696,7 @@ ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time)
     ngx_uint_t            i, ahead;
     bloom_record_t        record;
     ngx_bloom_end_t       end;
+    bloom_position_t      reaches;
     ngx_bloom_reader_t    reader;
     ngx_bloom_control_t  *control;
 
@@ -695,8 +707,12 @@ ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time)
         return NGX_ERROR;
     }
 
+    time = ngx_max(time, 1);
+
     if (base >= end.base
-        || (base == state->oldest && state->newest >= time))
+        || (base == state->oldest
+            && (state->newest >= time
+                || bloom_position_cmp(state->reaches, source->position) > 0)))
     {
         return NGX_DECLINED;
     }
@@ -707,12 +723,24 @@ ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time)
 
     newest = 0;
     ahead = 0;
+    reaches.high = 0;
+    reaches.low = 0;
 
     do {
         rc = ngx_bloom_reader_next(&reader, &record);
 
         if (rc != NGX_OK || reader.segment.base != base) {
             break;
+        }
+
+        if (ngx_bloom_journal_changes(&record, source)) {
+
+            if (bloom_position_cmp(record.after, source->position) > 0) {
+                reaches = record.after;
+                newest = time;
+            }
+
+            continue;
         }
 
         ahead |= (record.time > reader.newest);
@@ -740,7 +768,8 @@ ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time)
 
     if (newest >= time) {
         state->oldest = base;
-        state->newest = newest;
+        state->newest = (reaches.high | reaches.low) != 0 ? 0 : newest;
+        state->reaches = reaches;
         return NGX_DECLINED;
     }
 

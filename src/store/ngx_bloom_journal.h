@@ -74,12 +74,14 @@ ngx_int_t ngx_bloom_journal_sync(ngx_bloom_state_t *state);
 
 /*
  * Removes the oldest segment if all of its records are older than `time`, ms
- * since 1970, and every instance has applied them.  A record whose time is
+ * since 1970, and every instance has applied them.  Records of changes of
+ * `source` are instead compared with its position, whatever their times.  A record whose time is
  * ahead of the clock by more than NGX_BLOOM_CLOCKS_DIFFER counts as being as
  * old as the first record of the next segment.  Returns NGX_OK if a segment was
  * removed, NGX_DECLINED if not, NGX_ERROR with errno.
  */
-ngx_int_t ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time);
+ngx_int_t ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time,
+    const bloom_source_t *source);
 
 
 #pragma GCC visibility pop

@@ -178,7 +178,7 @@ ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
             }
         }
 
-        if (record->type >= BLOOM_RECORD_TYPES) {
+        if (!bloom_record_known(record->type)) {
             return ngx_bloom_reader_newer(reader, record);
         }
 
@@ -375,11 +375,10 @@ ngx_bloom_reader_newer(ngx_bloom_reader_t *reader, bloom_record_t *record)
 {
     ngx_bloom_print(reader->error, sizeof(reader->error),
                         "\"%V/journal.%016xL\" has a record of type %uD near "
-                        "position %uL, but this program reads types up to %d; "
-                        "use a newer program, or move the file away and lose "
-                        "its keys", &reader->state->path, reader->segment.base,
-                        record->type, reader->position,
-                        BLOOM_RECORD_TYPES - 1);
+                        "position %uL, which this program does not know; use a "
+                        "newer program, or move the file away and lose its "
+                        "keys", &reader->state->path, reader->segment.base,
+                        record->type, reader->position);
     return NGX_ERROR;
 }
 

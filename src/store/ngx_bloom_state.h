@@ -88,6 +88,8 @@ typedef struct ngx_bloom_state_s {
      * be read to know that it cannot be removed for an earlier time */
     uint64_t             oldest;
     uint64_t             newest;
+    bloom_position_t     reaches;        /* nor, if it is not 0, for an image at
+                                            an earlier position */
 
     uint64_t             lost;           /* pending->lost when it was last known
                                             to be on disk */

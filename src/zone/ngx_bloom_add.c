@@ -177,6 +177,23 @@ ngx_int_t
 ngx_bloom_add_batch_init(ngx_bloom_add_batch_t *batch, ngx_bloom_zone_t *zone,
     u_char *buf)
 {
+    if (zone->source.len != 0) {
+        ngx_memzero(batch, sizeof(ngx_bloom_add_batch_t));
+
+        batch->zone = zone;
+        batch->error = "the zone takes its changes from its \"source=\" "
+                       "alone; send the change there, or remove \"source=\"";
+        return NGX_DECLINED;
+    }
+
+    return ngx_bloom_add_batch_begin(batch, zone, buf);
+}
+
+
+ngx_int_t
+ngx_bloom_add_batch_begin(ngx_bloom_add_batch_t *batch, ngx_bloom_zone_t *zone,
+    u_char *buf)
+{
     ngx_memzero(batch, sizeof(ngx_bloom_add_batch_t));
 
     batch->zone = zone;

@@ -123,6 +123,11 @@ const char *ngx_bloom_add_key(ngx_bloom_zone_t *zone, ngx_str_t *key);
 
 /* ---- within this layer ---- */
 
+/* Initialises a batch as ngx_bloom_add_batch_init() does, also of a zone that
+ * takes its changes from a source. */
+ngx_int_t ngx_bloom_add_batch_begin(ngx_bloom_add_batch_t *batch,
+    ngx_bloom_zone_t *zone, u_char *buf);
+
 /* Returns 1 if the zone would have a journal if anything in the configuration
  * added or removed keys: only Lua asks it to. */
 ngx_uint_t ngx_bloom_add_unannounced(ngx_bloom_zone_t *zone);

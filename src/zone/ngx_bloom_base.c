@@ -11,6 +11,7 @@
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_layers.h"
 #include "ngx_bloom_pending.h"
+#include "ngx_bloom_place.h"
 #include "ngx_bloom_ring.h"
 #include "ngx_bloom_state_files.h"
 
@@ -499,8 +500,11 @@ ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
         || (!state->alone && load->replay.reader.lost != 0
             && ngx_bloom_state_lose(state, load->replay.reader.lost) != NGX_OK)
         || (load->cut != UINT64_MAX
-            && ngx_bloom_as_of_remember(state, &load->image, load->begun)
-               != NGX_OK))
+            && (ngx_bloom_as_of_remember(state, &load->image, load->begun)
+                != NGX_OK
+                || ngx_bloom_place_start(zone, &load->replay.place,
+                                         load->replay.start)
+                   != NGX_OK)))
     {
         ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, ngx_errno,
                       "the journal in \"%V\" of bloom zone \"%V\" cannot be "

@@ -23,6 +23,9 @@ static ngx_int_t ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone,
 static ngx_int_t ngx_bloom_catch_up_record(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits, bloom_record_t *record, uint64_t truth,
     uint64_t position);
+static ngx_int_t ngx_bloom_catch_up_changes(ngx_bloom_zone_t *zone,
+    ngx_bloom_zone_bits_t *bits, const bloom_record_t *record, uint64_t truth,
+    uint64_t position);
 static void ngx_bloom_catch_up_applied(ngx_bloom_zone_t *zone,
     uint64_t position);
 static void ngx_bloom_catch_up_require(ngx_bloom_zone_t *zone,
@@ -168,7 +171,11 @@ ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, uint64_t *tail,
             break;
         }
 
-        if (record.type == BLOOM_RECORD_REMOVE && !*locked) {
+        if (!*locked
+            && (record.type == BLOOM_RECORD_REMOVE
+                || (record.type == BLOOM_RECORD_CHANGES
+                    && record.removals != 0)))
+        {
 
             if (ngx_bloom_lock(&state->control->append, NGX_BLOOM_TASK_WAIT)
                 != NGX_OK)
@@ -298,9 +305,56 @@ ngx_bloom_catch_up_record(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
         }
 
         return rc;
+
+    case BLOOM_RECORD_CHANGES:
+        return ngx_bloom_catch_up_changes(zone, bits, record, truth, position);
     }
 
     return NGX_OK;
+}
+
+
+/* Applies changes of a source.  Those up to the position of the image that
+ * serves are in it, and all others are newer. */
+static ngx_int_t
+ngx_bloom_catch_up_changes(ngx_bloom_zone_t *zone,
+    ngx_bloom_zone_bits_t *bits, const bloom_record_t *record, uint64_t truth,
+    uint64_t position)
+{
+    bloom_image_t   *image;
+    bloom_record_t   part;
+
+    image = &zone->sh->bank[zone->sh->generation & 1].image;
+
+    if (zone->source.len == record->source.len
+        && ngx_memcmp(zone->source.data, record->source.data,
+                      zone->source.len)
+           == 0)
+    {
+        if (bloom_position_cmp(record->after,
+                               ngx_bloom_zone_position(zone, image))
+            <= 0)
+        {
+            return NGX_OK;
+        }
+
+        truth = 0;
+    }
+
+    bloom_record_part(record, BLOOM_RECORD_REMOVE, &part);
+
+    if (part.count != 0
+        && ngx_bloom_catch_up_record(zone, bits, &part, truth, position)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    bloom_record_part(record, BLOOM_RECORD_ADD, &part);
+
+    return part.count != 0
+           ? ngx_bloom_catch_up_record(zone, bits, &part, truth, position)
+           : NGX_OK;
 }
 
 

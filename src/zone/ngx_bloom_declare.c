@@ -258,7 +258,7 @@ ngx_bloom_declare_open(ngx_bloom_zone_t *zone)
         return NGX_ERROR;
     }
 
-    if (ngx_bloom_load_form(zone, &file->reader.image, file->reader.error)
+    if (ngx_bloom_guard_form(zone, &file->reader.image, file->reader.error)
         != NGX_OK)
     {
         file->error = file->reader.error;
@@ -572,7 +572,7 @@ ngx_bloom_declare_upload(void *data, ngx_bloom_answer_t *answer)
     answer->value = ngx_bloom_layers_need(&file.reader.image,
                                           zone->size ? 0 : zone->max_keys);
 
-    if (ngx_bloom_load_form(zone, &file.reader.image, error) != NGX_OK) {
+    if (ngx_bloom_guard_form(zone, &file.reader.image, error) != NGX_OK) {
         ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, 0,
                       "bloom zone \"%V\" in %s:%ui starts with the uploaded "
                       "image \"%s\", which %s, and upload it before you add "

@@ -501,3 +501,37 @@ ngx_bloom_guard_accept(ngx_bloom_zone_t *zone, const bloom_image_t *image)
         (void) ngx_bloom_io_sync(state->fd);
     }
 }
+
+
+ngx_int_t
+ngx_bloom_guard_form(ngx_bloom_zone_t *zone, const bloom_image_t *image,
+    char error[BLOOM_IMAGE_ERROR_LEN])
+{
+    const char  *wants;
+
+    if (zone->source.len != 0 && image->source.len != 0
+        && !bloom_source_is(&image->source, zone->source.data,
+                            zone->source.len))
+    {
+        snprintf(error, BLOOM_IMAGE_ERROR_LEN,
+                 "has changes of the source \"%.*s\", and the zone takes its "
+                 "changes from another one (\"source=\"): build it with "
+                 "\"ngx-bloom build --source\" for that source",
+                 (int) image->source.len, image->source.name);
+
+        return NGX_ERROR;
+    }
+
+    if (zone->key_form == -1 || image->key_form == (uint32_t) zone->key_form) {
+        return NGX_OK;
+    }
+
+    wants = bloom_form_name((uint32_t) zone->key_form);
+
+    snprintf(error, BLOOM_IMAGE_ERROR_LEN,
+             "has the key form \"%s\", and the zone wants \"%s\" "
+             "(\"key=%s\"): build it with \"ngx-bloom build --key %s\"",
+             bloom_form_name(image->key_form), wants, wants, wants);
+
+    return NGX_ERROR;
+}

@@ -79,6 +79,14 @@ const ngx_bloom_accepted_image_t *ngx_bloom_guard_last(ngx_bloom_zone_t *zone);
 void ngx_bloom_guard_accept(ngx_bloom_zone_t *zone,
     const bloom_image_t *image);
 
+/*
+ * Checks that an image has the key form that the zone wants, and no changes of
+ * another source.  Returns NGX_OK; or NGX_ERROR with the reason in `error`, a
+ * phrase that follows the image's name.
+ */
+ngx_int_t ngx_bloom_guard_form(ngx_bloom_zone_t *zone,
+    const bloom_image_t *image, char error[BLOOM_IMAGE_ERROR_LEN]);
+
 
 #pragma GCC visibility pop
 

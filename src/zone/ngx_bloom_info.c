@@ -77,6 +77,10 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
                                               __ATOMIC_RELAXED),
                                           ngx_bloom_zone_shift(zone))
                     : 0;
+    info->source = ngx_bloom_zone_source(zone,
+                                         ngx_bloom_zone_position(zone,
+                                                                 &info->image),
+                                         &info->position, &info->lag);
     info->removed = ngx_bloom_removed_count(zone, &info->removals);
     info->learned = ngx_bloom_adapt_count(zone, &info->learns);
     info->load_done = __atomic_load_n(&sh->load_done, __ATOMIC_RELAXED);
@@ -145,6 +149,17 @@ ngx_bloom_info_condition_of(ngx_bloom_zone_t *zone, uint64_t generation,
 
     if (ngx_bloom_zone_damaged(zone->sh, zone->pending)) {
         return NGX_BLOOM_DAMAGED;
+    }
+
+    if (zone->source.len != 0) {
+
+        if (generation != zone->generation) {
+            (void) ngx_bloom_zone_refresh(zone, generation);
+        }
+
+        if (ngx_bloom_zone_late(zone)) {
+            return NGX_BLOOM_LATE;
+        }
     }
 
     return ngx_bloom_zone_behind(zone) ? NGX_BLOOM_BEHIND : NGX_BLOOM_SERVING;

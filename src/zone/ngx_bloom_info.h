@@ -62,6 +62,11 @@ typedef struct {
     ngx_err_t            journal_err;    /* errno of the last failure, or 0 */
     const char          *journal_error;  /* what failed; NULL: nothing did */
 
+    ngx_bloom_source_e   source;         /* if the zone has a source */
+    bloom_position_t     position;       /* there */
+    uint64_t             lag;            /* since its last sign of life, ms;
+                                            UINT64_MAX: there was none */
+
     uint64_t             removed;        /* keys */
     uint64_t             removals;       /* keys that may be removed */
     uint64_t             learned;        /* learned keys */

@@ -5,6 +5,7 @@
  */
 
 #include "ngx_bloom_jobs.h"
+#include "ngx_bloom_bank.h"
 #include "ngx_bloom_base.h"
 #include "ngx_bloom_clear.h"
 #include "ngx_bloom_io.h"
@@ -171,7 +172,9 @@ ngx_bloom_jobs_choose(ngx_bloom_jobs_t *jobs)
         return;
     }
 
-    if (jobs->compact == NULL) {
+    /* the journal of a source is dropped by its positions alone */
+
+    if (jobs->compact == NULL && zone->source.len == 0) {
         jobs->compact = ngx_bloom_compact_begin(zone->state,
                                                 sh->generation, &zone->name);
     }
@@ -441,7 +444,7 @@ ngx_bloom_jobs_step(ngx_bloom_jobs_t *jobs)
             break;
         }
 
-        if (!ngx_bloom_load_release(jobs->zone,
+        if (!ngx_bloom_bank_release(jobs->zone,
                                     !(jobs->zone->sh->generation & 1),
                                     NGX_BLOOM_JOBS_RELEASE_STEP))
         {

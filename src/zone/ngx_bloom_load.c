@@ -9,7 +9,9 @@
 #include "ngx_bloom_adapt.h"
 #include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_as_of.h"
+#include "ngx_bloom_bank.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_place.h"
 #include "ngx_bloom_layers.h"
 #include "ngx_bloom_unprivileged.h"
 #include "ngx_bloom_memory.h"
@@ -139,12 +141,13 @@ ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
 
         load->image.exceptions = 0;
         load->image.exceptions_size = 0;
+        bloom_image_set_source(&load->image, NULL);
     }
 
     /* the checkpoint of an empty filter may be older than the zone's "key=" */
 
     if ((load->position == 0 || image != NULL)
-        && ngx_bloom_load_form(zone, &load->image, error) != NGX_OK)
+        && ngx_bloom_guard_form(zone, &load->image, error) != NGX_OK)
     {
         return ngx_bloom_load_refuse(load, 0, error);
     }
@@ -162,7 +165,7 @@ ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
         return NGX_ERROR;
     }
 
-    while (ngx_bloom_load_release(zone, load->bank, (size_t) -1)) {
+    while (ngx_bloom_bank_release(zone, load->bank, (size_t) -1)) {
         /* void */
     }
 
@@ -181,6 +184,9 @@ ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
     load->replay.cut = load->cut;
     load->replay.truth = load->truth;
     load->replay.position = load->position;
+    load->replay.start = ngx_bloom_zone_position(zone, load->file.name.len != 0
+                                                 ? &load->file.reader.image
+                                                 : &load->image);
 
     ngx_bloom_zone_bits(zone, load->bank, &load->replay.bits);
 
@@ -233,7 +239,7 @@ ngx_bloom_load_check(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
     load->guarded = 1;
 
     if (bloom_image_decode(&load->image, header, size, error) != 0
-        || ngx_bloom_load_form(zone, &load->image, error) != NGX_OK)
+        || ngx_bloom_guard_form(zone, &load->image, error) != NGX_OK)
     {
         return ngx_bloom_load_refuse(load, 0, error);
     }
@@ -345,31 +351,26 @@ ngx_bloom_load_admit(ngx_bloom_load_t *load)
 }
 
 
-ngx_int_t
-ngx_bloom_load_form(ngx_bloom_zone_t *zone, const bloom_image_t *image,
-    char error[BLOOM_IMAGE_ERROR_LEN])
-{
-    const char  *wants;
-
-    if (zone->key_form == -1 || image->key_form == (uint32_t) zone->key_form) {
-        return NGX_OK;
-    }
-
-    wants = bloom_form_name((uint32_t) zone->key_form);
-
-    snprintf(error, BLOOM_IMAGE_ERROR_LEN,
-             "has the key form \"%s\", and the zone wants \"%s\" "
-             "(\"key=%s\"): build it with \"ngx-bloom build --key %s\"",
-             bloom_form_name(image->key_form), wants, wants, wants);
-
-    return NGX_ERROR;
-}
-
-
 ngx_uint_t
 ngx_bloom_load_too_old(ngx_bloom_load_t *load)
 {
     return ngx_bloom_as_of_too_old(load->zone->state, &load->image);
+}
+
+
+/* Returns why the image cannot be loaded with this journal: a phrase that
+ * follows its name; NULL if it can. */
+static const char *
+ngx_bloom_load_lacks(ngx_bloom_load_t *load)
+{
+    if (ngx_bloom_load_too_old(load)) {
+        return NGX_BLOOM_LOAD_TOO_OLD;
+    }
+
+    /* if records are lost, the zone answers "unknown" instead */
+
+    return load->replay.hole && load->replay.reader.lost == 0
+           ? NGX_BLOOM_LOAD_TOO_EARLY : NULL;
 }
 
 
@@ -399,6 +400,10 @@ ngx_bloom_load_step(ngx_bloom_load_t *load)
     }
 
     rc = ngx_bloom_replay_step(&load->replay);
+
+    if (rc == NGX_OK && ngx_bloom_load_lacks(load) != NULL) {
+        return ngx_bloom_load_refuse(load, 0, ngx_bloom_load_lacks(load));
+    }
 
     if (rc == NGX_OK) {
         return ngx_bloom_adapt_keep(load->zone, &load->image,
@@ -651,6 +656,7 @@ ngx_bloom_load_unreplayed(ngx_bloom_load_t *load)
 ngx_int_t
 ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 {
+    const char         *lacks;
     ngx_bloom_zone_t   *zone;
     ngx_bloom_state_t  *state;
 
@@ -680,12 +686,14 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
             return ngx_bloom_load_unreplayed(load);
         }
 
-        if (ngx_bloom_load_too_old(load)) {
+        lacks = ngx_bloom_load_lacks(load);
+
+        if (lacks != NULL) {
 
             /* another instance has a newer image and has removed records */
 
             ngx_bloom_unlock(&state->control->append);
-            return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_LOAD_TOO_OLD);
+            return ngx_bloom_load_refuse(load, 0, lacks);
         }
 
         if (load->replay.reader.lost != 0) {
@@ -749,6 +757,14 @@ ngx_bloom_load_turn(ngx_bloom_load_t *load, ngx_uint_t uploaded,
 
     if (state != NULL) {
         ngx_bloom_as_of_serve(state, &load->image);
+
+        if (load->clears) {
+            ngx_bloom_place_clear(zone, load->replay.start);
+
+        } else {
+            ngx_bloom_place_serve(zone, &load->replay.place,
+                                  load->replay.start);
+        }
     }
 
     if (load->complete < sh->complete) {
@@ -799,48 +815,6 @@ ngx_bloom_load_end(ngx_bloom_load_t *load)
 
     __atomic_store_n(&load->zone->sh->load_total, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&load->zone->sh->load_done, 0, __ATOMIC_RELAXED);
-}
-
-
-ngx_uint_t
-ngx_bloom_load_release(ngx_bloom_zone_t *zone, ngx_uint_t bank, size_t max)
-{
-    u_char             *p, *whole;
-    size_t              len;
-    ngx_bloom_shctx_t  *sh;
-
-    sh = zone->sh;
-
-    if (!sh->bank[bank].filled) {
-        return 0;
-    }
-
-    if (sh->bank[bank].held == 0 || sh->bank[bank].held > zone->bank_size) {
-        sh->bank[bank].held = zone->bank_size;
-    }
-
-    len = ngx_min(max, sh->bank[bank].held);
-    p = ngx_bloom_zone_bank(zone, bank) + sh->bank[bank].held - len;
-
-    if (len < sh->bank[bank].held && len > NGX_BLOOM_HUGEPAGE_SIZE) {
-
-        /* a huge page can only be given back as a whole */
-
-        whole = ngx_align_ptr(p, NGX_BLOOM_HUGEPAGE_SIZE);
-        len -= whole - p;
-        p = whole;
-    }
-
-    ngx_bloom_hugepages_clear(p, len, zone->hugepages_got);
-
-    sh->bank[bank].held -= len;
-
-    if (sh->bank[bank].held == 0) {
-        sh->bank[bank].filled = 0;
-        return 0;
-    }
-
-    return 1;
 }
 
 

@@ -41,6 +41,10 @@
     "is too old: keys that it may lack were dropped from the journal, because" \
     " a newer image has them; build it again, with an --as-of more than an "   \
     "hour after the last of these keys was added"
+#define NGX_BLOOM_LOAD_TOO_EARLY                                             \
+    "is too old: changes that it may lack were dropped from the journal, "     \
+    "because a newer image has them; build it again, with a later position "   \
+    "of --source"
 
 
 /* What a load does next. */
@@ -164,23 +168,9 @@ ngx_int_t ngx_bloom_load_busy(ngx_bloom_load_t *load);
 void ngx_bloom_load_end(ngx_bloom_load_t *load);
 
 
-/*
- * Checks that an image has the key form that the zone wants.  Returns NGX_OK;
- * or NGX_ERROR with the reason in `error`, a phrase that follows the image's
- * name.
- */
-ngx_int_t ngx_bloom_load_form(ngx_bloom_zone_t *zone,
-    const bloom_image_t *image, char error[BLOOM_IMAGE_ERROR_LEN]);
-
 /* Returns 1 if records that the image may lack were dropped from the
  * journal. */
 ngx_uint_t ngx_bloom_load_too_old(ngx_bloom_load_t *load);
-
-/* Gives at most `max` bytes of the idle bank back to the system, beginning at
- * the bank's end.  Returns 1 if there is more to give back, or 0. */
-ngx_uint_t ngx_bloom_load_release(ngx_bloom_zone_t *zone, ngx_uint_t bank,
-    size_t max);
-
 
 #pragma GCC visibility pop
 

@@ -95,16 +95,29 @@ ngx_bloom_lookup_begin(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
 }
 
 
+/* Does so for any zone: one that is not zone->raw may have a source. */
+static ngx_inline ngx_int_t
+ngx_bloom_lookup_begin_any(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_bloom_lookup_begin(zone, behind);
+
+    if (rc == NGX_OK && zone->source.len != 0) {
+        *behind |= ngx_bloom_zone_late(zone);
+    }
+
+    return rc;
+}
+
+
 /* Returns the answer for a tested key.  If the zone is behind, it may not have
  * applied a key that it does not find. */
 static ngx_inline ngx_uint_t
 ngx_bloom_lookup_answer(int present, ngx_uint_t behind)
 {
-    if (present) {
-        return NGX_BLOOM_PRESENT;
-    }
-
-    return behind ? NGX_BLOOM_UNKNOWN : NGX_BLOOM_ABSENT;
+    return present ? NGX_BLOOM_PRESENT
+           : behind ? NGX_BLOOM_UNKNOWN : NGX_BLOOM_ABSENT;
 }
 
 
@@ -228,8 +241,8 @@ ngx_bloom_lookup_key(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
 
 
 /*
- * Looks up a key in a form other than raw, or one that expires, and ends the
- * lookup.  Returns the answer; NGX_AGAIN to start again; NGX_DECLINED if the
+ * Looks up a key in a form other than raw, one that expires, or one of a source,
+ * and ends the lookup.  Returns the answer; NGX_AGAIN to start again; NGX_DECLINED if the
  * image is too old or memory is short.  Not inline, as raw keys would pay for
  * its registers.
  */
@@ -241,6 +254,10 @@ ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
     u_char       *buf;
     ngx_int_t     rc;
     bloom_key_t   canonical;
+
+    if (zone->source.len != 0) {
+        behind |= ngx_bloom_zone_late(zone);
+    }
 
     buf = ngx_bloom_lookup_room(zone, key->len, pool);
 
@@ -256,14 +273,10 @@ ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
         return NGX_BLOOM_INVALID;
     }
 
-    rc = ngx_bloom_zone_end_image(zone);
+    rc = ngx_bloom_zone_end(zone);
 
     if (rc == NGX_DECLINED) {
-        rc = ngx_bloom_zone_ended(zone);
-
-        if (rc == NGX_DECLINED) {
-            (void) ngx_bloom_lookup_keep(key, &canonical, pool);
-        }
+        (void) ngx_bloom_lookup_keep(key, &canonical, pool);
     }
 
     if (rc != NGX_OK) {
@@ -444,7 +457,7 @@ ngx_bloom_lookup_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     prefetch->generation = 0;
     prefetch->exact = exact;
 
-    if (ngx_bloom_lookup_begin(zone, &behind) != NGX_OK
+    if (ngx_bloom_lookup_begin_any(zone, &behind) != NGX_OK
         || (!exact && zone->form != BLOOM_FORM_RAW
             && zone->form != BLOOM_FORM_LOWER))
     {
@@ -495,7 +508,7 @@ ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_int_t   rc;
     ngx_uint_t  behind;
 
-    if (ngx_bloom_lookup_begin(zone, &behind) == NGX_OK
+    if (ngx_bloom_lookup_begin_any(zone, &behind) == NGX_OK
         && zone->generation == prefetch->generation)
     {
         present = bloom_layout_test(&zone->geometry, zone->words,
@@ -537,7 +550,7 @@ ngx_bloom_lookup_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 
     for (i = 0; i < NGX_BLOOM_LOOKUP_ATTEMPTS; i++) {
 
-        rc = ngx_bloom_lookup_begin(zone, &behind);
+        rc = ngx_bloom_lookup_begin_any(zone, &behind);
 
         if (rc == NGX_AGAIN) {
             continue;
@@ -592,7 +605,7 @@ ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
 
     for (i = 0; i < NGX_BLOOM_LOOKUP_ATTEMPTS; i++) {
 
-        rc = ngx_bloom_lookup_begin(zone, &behind);
+        rc = ngx_bloom_lookup_begin_any(zone, &behind);
 
         if (rc == NGX_AGAIN) {
             continue;
@@ -814,7 +827,7 @@ ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
     for (i = 0; i < NGX_BLOOM_LOOKUP_ATTEMPTS; i++) {
         ngx_memzero(lookup, sizeof(ngx_bloom_lookup_t));
 
-        rc = ngx_bloom_lookup_begin(zone, &behind);
+        rc = ngx_bloom_lookup_begin_any(zone, &behind);
 
         if (rc == NGX_AGAIN) {
             continue;

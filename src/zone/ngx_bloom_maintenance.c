@@ -295,8 +295,12 @@ ngx_bloom_maintenance_clean(ngx_bloom_jobs_t *jobs)
 {
     u_char              name[NGX_MAX_PATH];
     uint64_t            cut;
+    bloom_image_t      *image;
+    bloom_source_t     *source;
     ngx_bloom_zone_t   *zone;
     ngx_bloom_shctx_t  *sh;
+
+    static bloom_source_t  none;
 
     zone = jobs->zone;
     sh = zone->sh;
@@ -330,10 +334,14 @@ ngx_bloom_maintenance_clean(ngx_bloom_jobs_t *jobs)
         return NGX_OK;     /* a start would load the previous image */
     }
 
-    cut = ngx_bloom_as_of_cut(zone->state,
-                              &sh->bank[sh->generation & 1].image);
+    image = &sh->bank[sh->generation & 1].image;
+    cut = ngx_bloom_as_of_cut(zone->state, image);
 
-    if (cut == 0 || ngx_bloom_journal_drop(zone->state, cut) != NGX_OK) {
+    source = (zone->source.len != 0) ? &image->source : &none;
+
+    if ((cut == 0 && source->len == 0)
+        || ngx_bloom_journal_drop(zone->state, cut, source) != NGX_OK)
+    {
         return NGX_OK;
     }
 

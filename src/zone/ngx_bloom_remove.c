@@ -11,10 +11,6 @@
 #include "ngx_bloom_wake.h"
 
 
-/* How long a batch waits for the lock of the exceptions, ms; their holder only
- * copies keys. */
-#define NGX_BLOOM_REMOVE_WAIT  100
-
 /* How many lines of the set, of 64 bytes, are searched for a key at a time. */
 #define NGX_BLOOM_REMOVE_LINES  16384
 
@@ -33,8 +29,7 @@ static ngx_int_t ngx_bloom_remove_in_memory(ngx_bloom_add_batch_t *batch,
     ngx_uint_t *left);
 static ngx_uint_t ngx_bloom_remove_fit(ngx_bloom_add_batch_t *batch,
     ngx_bloom_zone_bits_t *bits);
-static void ngx_bloom_remove_put(ngx_bloom_add_batch_t *batch,
-    ngx_bloom_zone_bits_t *bits, uint64_t time, uint64_t position);
+static bloom_record_t ngx_bloom_remove_record(ngx_bloom_add_batch_t *batch);
 static uint64_t ngx_bloom_remove_limit(ngx_bloom_zone_t *zone);
 static void ngx_bloom_remove_begin(ngx_bloom_add_batch_t *batch, size_t size);
 static void ngx_bloom_remove_log(ngx_bloom_zone_t *zone,
@@ -49,7 +44,9 @@ ngx_bloom_remove_batch_init(ngx_bloom_add_batch_t *batch,
 
     rc = ngx_bloom_add_batch_init(batch, zone, buf);
 
-    if (rc == NGX_DECLINED && !ngx_bloom_add_unannounced(zone)) {
+    if (rc == NGX_DECLINED && zone->source.len == 0
+        && !ngx_bloom_add_unannounced(zone))
+    {
         batch->error = "the zone has an image file and no journal, so a "
                        "removed key would come back at the next load; remove "
                        "\"journal=off\" or \"bloom_state_path off\"";
@@ -155,6 +152,7 @@ ngx_bloom_remove_journaled(ngx_bloom_add_batch_t *batch, ngx_uint_t *left)
     ngx_bloom_end_t        end;
     ngx_bloom_zone_t      *zone;
     ngx_bloom_state_t     *state;
+    bloom_record_t         record;
     ngx_bloom_shctx_t     *sh;
     ngx_bloom_zone_bits_t  bits;
 
@@ -200,7 +198,8 @@ ngx_bloom_remove_journaled(ngx_bloom_add_batch_t *batch, ngx_uint_t *left)
 
             ngx_bloom_journal_publish(state, &end);
 
-            ngx_bloom_remove_put(batch, &bits, end.time, end.tail);
+            record = ngx_bloom_remove_record(batch);
+            ngx_bloom_remove_except(batch, &bits, &record, end.time, end.tail);
 
             batch->position = 0;
         }
@@ -238,6 +237,7 @@ static ngx_int_t
 ngx_bloom_remove_in_memory(ngx_bloom_add_batch_t *batch, ngx_uint_t *left)
 {
     uint64_t               generation;
+    bloom_record_t         record;
     ngx_bloom_shctx_t     *sh;
     ngx_bloom_zone_bits_t  bits;
 
@@ -255,7 +255,9 @@ ngx_bloom_remove_in_memory(ngx_bloom_add_batch_t *batch, ngx_uint_t *left)
 
     if (generation != 0) {
         *left = ngx_bloom_remove_fit(batch, &bits);
-        ngx_bloom_remove_put(batch, &bits, ngx_bloom_zone_time(batch->zone), 0);
+        record = ngx_bloom_remove_record(batch);
+        ngx_bloom_remove_except(batch, &bits, &record,
+                                ngx_bloom_zone_time(batch->zone), 0);
     }
 
     ngx_bloom_unlock(&sh->exceptions);
@@ -269,29 +271,63 @@ ngx_bloom_remove_in_memory(ngx_bloom_add_batch_t *batch, ngx_uint_t *left)
 static ngx_uint_t
 ngx_bloom_remove_fit(ngx_bloom_add_batch_t *batch, ngx_bloom_zone_bits_t *bits)
 {
+    ngx_uint_t      cut;
+    const uint8_t  *end;
+    bloom_record_t  record;
+
+    record = ngx_bloom_remove_record(batch);
+
+    cut = ngx_bloom_remove_excess(batch->zone, bits, &record, &end);
+
+    batch->maker.count -= cut;
+    batch->maker.len = end - batch->buf;
+
+    return cut;
+}
+
+
+/* Returns the keys of a batch as a record that can be read. */
+static bloom_record_t
+ngx_bloom_remove_record(ngx_bloom_add_batch_t *batch)
+{
+    bloom_record_t  record;
+
+    ngx_memzero(&record, sizeof(bloom_record_t));
+
+    record.type = BLOOM_RECORD_REMOVE;
+    record.count = batch->maker.count;
+    record.keys = batch->buf + BLOOM_RECORD_HEADER;
+    record.end = batch->buf + batch->maker.len;
+
+    return record;
+}
+
+
+uint32_t
+ngx_bloom_remove_excess(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
+    const bloom_record_t *removals, const uint8_t **last)
+{
     uint32_t             fit;
     uint64_t             left, free, cells;
-    ngx_uint_t           cut;
     bloom_key_t          key;
     const uint8_t       *end;
     bloom_record_t       record;
     bloom_exceptions_t  *set;
 
+    record = *removals;
     set = &bits->exceptions;
     free = bloom_exceptions_free(set);
 
-    left = ngx_bloom_remove_limit(batch->zone);
-    left -= ngx_min(left, ngx_bloom_removed_count(batch->zone, NULL));
-
-    record.keys = batch->buf + BLOOM_RECORD_HEADER;
-    record.end = batch->buf + batch->maker.len;
+    left = ngx_bloom_remove_limit(zone);
+    left -= ngx_min(left, ngx_bloom_removed_count(zone, NULL));
 
     /* usually there is room even if all keys are new */
 
-    if (bits->form == BLOOM_FORM_RAW && batch->maker.count <= left
-        && bloom_exceptions_cells_most(batch->maker.count, batch->maker.len)
+    if (bits->form == BLOOM_FORM_RAW && record.count <= left
+        && bloom_exceptions_cells_most(record.count, record.end - record.keys)
            <= free)
     {
+        *last = record.end;
         return 0;
     }
 
@@ -313,19 +349,16 @@ ngx_bloom_remove_fit(ngx_bloom_add_batch_t *batch, ngx_bloom_zone_bits_t *bits)
         end = record.keys;
     }
 
-    cut = batch->maker.count - fit;
+    *last = end;
 
-    batch->maker.count = fit;
-    batch->maker.len = end - batch->buf;
-
-    return cut;
+    return record.count - fit;
 }
 
 
-/* Makes the batch's keys exceptions, and counts them. */
-static void
-ngx_bloom_remove_put(ngx_bloom_add_batch_t *batch, ngx_bloom_zone_bits_t *bits,
-    uint64_t time, uint64_t position)
+void
+ngx_bloom_remove_except(ngx_bloom_add_batch_t *batch,
+    ngx_bloom_zone_bits_t *bits, const bloom_record_t *removals, uint64_t time,
+    uint64_t position)
 {
     ngx_int_t          rc;
     ngx_uint_t         i, n, in_bits;
@@ -334,8 +367,7 @@ ngx_bloom_remove_put(ngx_bloom_add_batch_t *batch, ngx_bloom_zone_bits_t *bits,
     bloom_record_t     record;
     bloom_exception_t  exception;
 
-    record.keys = batch->buf + BLOOM_RECORD_HEADER;
-    record.end = batch->buf + batch->maker.len;
+    record = *removals;
 
     exception.kinds = BLOOM_EXCEPTION_REMOVED;
     exception.time = time;

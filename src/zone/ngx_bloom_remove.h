@@ -109,6 +109,29 @@ ngx_int_t ngx_bloom_removed_list(ngx_bloom_zone_t *zone, unsigned kind,
 uint64_t ngx_bloom_removed_count(ngx_bloom_zone_t *zone, uint64_t *limit);
 
 
+/* ---- within this layer ---- */
+
+/* How long a batch waits for the lock of the exceptions, ms; their holder only
+ * copies keys. */
+#define NGX_BLOOM_REMOVE_WAIT  100
+
+/*
+ * Returns how many of a record's removals there is no room for; *last becomes
+ * the end of the last key that there is room for, or of none.  The caller holds
+ * sh->exceptions, and `bits` serve.
+ */
+uint32_t ngx_bloom_remove_excess(ngx_bloom_zone_t *zone,
+    ngx_bloom_zone_bits_t *bits, const bloom_record_t *removals,
+    const uint8_t **last);
+
+/* Makes the keys of a record's removals, for which there is room, exceptions,
+ * and counts them in the batch.  The caller holds sh->exceptions, and `bits`
+ * serve.  `position` is where the record ends in the journal. */
+void ngx_bloom_remove_except(ngx_bloom_add_batch_t *batch,
+    ngx_bloom_zone_bits_t *bits, const bloom_record_t *removals, uint64_t time,
+    uint64_t position);
+
+
 #pragma GCC visibility pop
 
 #endif /* _NGX_BLOOM_REMOVE_H_INCLUDED_ */

@@ -43,6 +43,12 @@ static ngx_int_t ngx_bloom_replay_next(ngx_bloom_replay_t *replay);
 static ngx_int_t ngx_bloom_replay_done(ngx_bloom_replay_t *replay);
 static ngx_int_t ngx_bloom_replay_record(ngx_bloom_replay_t *replay,
     const bloom_record_t *record);
+static ngx_int_t ngx_bloom_replay_changes(ngx_bloom_replay_t *replay,
+    const bloom_record_t *record);
+static ngx_uint_t ngx_bloom_replay_reach(ngx_bloom_replay_t *replay,
+    const bloom_record_t *record);
+static ngx_int_t ngx_bloom_replay_keys(ngx_bloom_replay_t *replay,
+    const bloom_record_t *record);
 static ngx_int_t ngx_bloom_replay_judge(ngx_bloom_replay_t *replay,
     const bloom_record_t *record);
 static ngx_int_t ngx_bloom_replay_remove(ngx_bloom_replay_t *replay,
@@ -209,6 +215,14 @@ ngx_bloom_replay_open(ngx_bloom_replay_t *replay)
 
     replay->reading = 1;
     replay->read = 0;
+    replay->hole = 0;
+
+    ngx_bloom_source_read(state->control, replay->zone->source_id,
+                          &replay->place);
+
+    replay->place.position = replay->start;
+    replay->seen.high = 0;
+    replay->seen.low = 0;
 
     ngx_log_debug4(NGX_LOG_DEBUG_CORE, replay->zone->shm_zone->shm.log, 0,
                    "bloom zone \"%V\": load %s \"%V\" from the segment at "
@@ -255,6 +269,114 @@ ngx_bloom_replay_record(ngx_bloom_replay_t *replay,
 
     replay->read = 1;
 
+    return record->type == BLOOM_RECORD_CHANGES
+           ? ngx_bloom_replay_changes(replay, record)
+           : ngx_bloom_replay_keys(replay, record);
+}
+
+
+/* Replays changes of a source. */
+static ngx_int_t
+ngx_bloom_replay_changes(ngx_bloom_replay_t *replay,
+    const bloom_record_t *record)
+{
+    ngx_int_t          rc;
+    ngx_uint_t         i;
+    bloom_record_t     part;
+    ngx_bloom_zone_t  *zone;
+
+    static const uint32_t  parts[] = { BLOOM_RECORD_REMOVE, BLOOM_RECORD_ADD };
+
+    zone = replay->zone;
+
+    if (zone->source.len == record->source.len
+        && ngx_memcmp(zone->source.data, record->source.data,
+                      zone->source.len)
+           == 0)
+    {
+        if (!ngx_bloom_replay_reach(replay, record)) {
+            return NGX_OK;
+        }
+
+        replay->newer = (replay->cut != UINT64_MAX);
+    }
+
+    for (rc = NGX_OK, i = 0; rc == NGX_OK && i < 2; i++) {
+        bloom_record_part(record, parts[i], &part);
+
+        if (part.count != 0) {
+            rc = ngx_bloom_replay_keys(replay, &part);
+        }
+    }
+
+    replay->newer = 0;
+
+    return rc;
+}
+
+
+/*
+ * Moves the place in the source by a record of its changes.  Returns 1 if they
+ * are to be applied; 0 if the image has them.
+ */
+static ngx_uint_t
+ngx_bloom_replay_reach(ngx_bloom_replay_t *replay,
+    const bloom_record_t *record)
+{
+    ngx_bloom_place_t  gap, *place;
+
+    place = &replay->place;
+
+    if (bloom_position_cmp(record->before, record->after) == 0) {
+
+        /* the record of a gap; an image that is later knows better */
+
+        gap = *place;
+        gap.gap.high = gap.gap.low = 0;
+        ngx_bloom_source_gap(&gap, replay->seen, record->after);
+        replay->seen = record->after;
+
+        if (bloom_position_cmp(gap.gap, place->gap) > 0) {
+            place->gap = gap.gap;
+            place->lost = 1;
+        }
+
+        if (bloom_position_cmp(replay->start, gap.gap) < 0) {
+            place->position = gap.position;
+        }
+
+        return 0;
+    }
+
+    if (bloom_position_cmp(record->after, replay->seen) > 0) {
+        replay->seen = record->after;
+    }
+
+    if (bloom_position_cmp(record->after, place->position) <= 0
+        || replay->reader.position <= replay->position)
+    {
+        return 0;
+    }
+
+    if (bloom_position_cmp(record->before, place->position) > 0) {
+        replay->hole = 1;
+
+        if (bloom_position_cmp(place->gap, record->before) < 0) {
+            place->gap = record->before;
+            place->lost = 1;
+        }
+    }
+
+    place->position = record->after;
+
+    return 1;
+}
+
+
+/* Replays a record that adds, removes or restores keys. */
+static ngx_int_t
+ngx_bloom_replay_keys(ngx_bloom_replay_t *replay, const bloom_record_t *record)
+{
     if (replay->judging) {
 
         /* a checkpoint has judged what was before its position; compaction may
@@ -373,7 +495,7 @@ ngx_bloom_replay_judge(ngx_bloom_replay_t *replay,
 
         if (record->type == BLOOM_RECORD_REMOVE) {
             if (ngx_bloom_replay_remove(replay, &exception,
-                                        replay->truth == 0
+                                        replay->newer || replay->truth == 0
                                         || time > replay->truth)
                 != NGX_OK)
             {
@@ -393,7 +515,7 @@ ngx_bloom_replay_judge(ngx_bloom_replay_t *replay,
 
         /* an image that covers an addition knows better what came after it */
 
-        if (ngx_max(record->time, newest) < replay->cut) {
+        if (!replay->newer && ngx_max(record->time, newest) < replay->cut) {
             continue;
         }
 
@@ -404,7 +526,7 @@ ngx_bloom_replay_judge(ngx_bloom_replay_t *replay,
         if (bloom_exceptions_drop(&replay->bits.exceptions, exception.key.data,
                                   exception.key.len, BLOOM_EXCEPTION_KINDS,
                                   position)
-            && time <= replay->truth
+            && !replay->newer && time <= replay->truth
             && ngx_bloom_replay_cover(replay, &exception,
                                       NGX_BLOOM_REPLAY_IS_LIFTED)
                != NGX_OK)
@@ -592,7 +714,8 @@ ngx_bloom_replay_set(ngx_bloom_replay_t *replay, const bloom_record_t *record)
     ngx_bloom_set_tally_t  tally;
 
     if (record->type != BLOOM_RECORD_ADD
-        || ngx_max(record->time, replay->reader.newest) < replay->cut)
+        || (!replay->newer
+            && ngx_max(record->time, replay->reader.newest) < replay->cut))
     {
         return;
     }

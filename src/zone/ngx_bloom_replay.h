@@ -19,6 +19,10 @@
  *
  * Records that are appended after the judging are newer than the image.  They
  * are judged when their bits have been set.
+ *
+ * Changes of the zone's source are compared with the image by their position,
+ * whatever the time: those up to the position of the image are left out, and
+ * all others are newer than the image.
  */
 
 #ifndef _NGX_BLOOM_REPLAY_H_INCLUDED_
@@ -28,6 +32,7 @@
 #include <ngx_core.h>
 
 #include "ngx_bloom_journal.h"
+#include "ngx_bloom_source.h"
 #include "ngx_bloom_zone.h"
 
 #pragma GCC visibility push(hidden)
@@ -46,6 +51,15 @@ typedef struct {
                                             removals up to this time */
     uint64_t                position;    /* of a checkpoint, which has what the
                                             journal says before; or 0 */
+    bloom_position_t        start;       /* of the image or the checkpoint, in
+                                            the zone's source */
+
+    ngx_bloom_place_t       place;       /* the bank's place in the source */
+    bloom_position_t        seen;        /* the last one that was read */
+    ngx_uint_t              hole;        /* 1: changes after `start` are not in
+                                            the journal */
+    ngx_uint_t              newer;       /* 1: the record is newer than the
+                                            image, whatever its time */
 
     uint64_t                records;     /* records of additions replayed */
     uint64_t                keys;        /* keys of these records */

@@ -14,6 +14,7 @@
 #include "ngx_bloom_cleared.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"
+#include "ngx_bloom_place.h"
 #include "ngx_bloom_state_files.h"
 
 #include <sys/random.h>
@@ -148,6 +149,7 @@ ngx_bloom_save_begin(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
     uint64_t            bits_set[BLOOM_PARTS_MAX];
     ngx_uint_t          bank;
     bloom_image_t      *image;
+    bloom_source_t      source;
     ngx_bloom_shctx_t  *sh;
 
     sh = zone->sh;
@@ -174,6 +176,19 @@ ngx_bloom_save_begin(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
     /* every key that was added before `position` is in a layer in use */
 
     ngx_bloom_layers_image(zone, bank, image);
+
+    source = image->source;
+
+    if (ngx_bloom_place_save(zone, kind == NGX_BLOOM_TASK_CHECKPOINT,
+                             &source)
+        != NGX_OK)
+    {
+        ngx_set_errno(NGX_EBUSY);
+        return ngx_bloom_save_fails(save, "has changes that the zone cannot "
+                                    "apply yet; try again");
+    }
+
+    bloom_image_set_source(image, &source);
 
     save->bits_set = ngx_bloom_layers_bits_set(zone, bank, bits_set);
     save->excepted = ngx_bloom_save_excepted(zone);
@@ -477,6 +492,7 @@ ngx_bloom_save_finish(ngx_bloom_save_t *save)
         != NGX_OK
         || ngx_bloom_io_write(save->fd, header, BLOOM_IMAGE_PAGE, 0) != NGX_OK
         || ngx_bloom_io_sync(save->fd) != NGX_OK
+        || ngx_bloom_io_sync(save->zone->state->fd) != NGX_OK
         || ngx_bloom_save_place(save) != NGX_OK)
     {
         return ngx_bloom_save_fails(save, "cannot be written");

@@ -7,6 +7,7 @@
 
 #include "ngx_bloom_zone.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_source.h"
 
 #include <sys/random.h>
 
@@ -152,6 +153,7 @@ ngx_bloom_zone_refresh(ngx_bloom_zone_t *zone, uint64_t generation)
     zone->hasher = zone->sh->bank[bank].image.hasher;
     zone->words = (uint64_t *) ngx_bloom_zone_bank(zone, bank);
     ngx_bloom_zone_exceptions(zone, bank, &zone->exceptions);
+    zone->based = ngx_bloom_zone_position(zone, &zone->sh->bank[bank].image);
     zone->stale = NGX_MAX_TIME_T_VALUE;
 
     if (zone->max_age != 0) {
@@ -159,7 +161,8 @@ ngx_bloom_zone_refresh(ngx_bloom_zone_t *zone, uint64_t generation)
                       + zone->max_age;
     }
 
-    zone->raw = (zone->form == BLOOM_FORM_RAW && zone->ring == NULL);
+    zone->raw = (zone->form == BLOOM_FORM_RAW && zone->ring == NULL
+                 && zone->source.len == 0);
 
     if (zone->ring != NULL) {
         zone->stale = 0;
@@ -179,6 +182,95 @@ ngx_bloom_zone_refresh(ngx_bloom_zone_t *zone, uint64_t generation)
     zone->generation = generation;
 
     return NGX_OK;
+}
+
+
+bloom_position_t
+ngx_bloom_zone_position(ngx_bloom_zone_t *zone, const bloom_image_t *image)
+{
+    static const bloom_position_t  unknown;
+
+    return zone->source.len != 0
+           && bloom_source_is(&image->source, zone->source.data,
+                              zone->source.len)
+           ? image->source.position : unknown;
+}
+
+
+ngx_bloom_source_e
+ngx_bloom_zone_source(ngx_bloom_zone_t *zone, bloom_position_t based,
+    bloom_position_t *position, uint64_t *lag)
+{
+    ngx_msec_t         seen;
+    ngx_bloom_place_t  place;
+
+    ngx_memzero(&place, sizeof(ngx_bloom_place_t));
+
+    if (zone->state != NULL) {
+        ngx_bloom_source_read(zone->state->control, zone->source_id, &place);
+    }
+
+    *position = place.position;
+    *lag = UINT64_MAX;
+
+    /* another process may have seen it a little later than now */
+
+    seen = __atomic_load_n(&zone->sh->seen, __ATOMIC_ACQUIRE);
+
+    if (zone->state == NULL
+        || __atomic_load_n(&zone->sh->seen_source, __ATOMIC_RELAXED)
+           != zone->source_id
+        || bloom_position_cmp(place.position, zone->sh->seen_at) < 0)
+    {
+        seen = 0;
+    }
+
+    if (seen != 0) {
+        *lag = (uint64_t) ngx_max((ngx_msec_int_t) (ngx_current_msec - seen),
+                                  0);
+    }
+
+    if (zone->state == NULL || bloom_position_cmp(place.gap, based) > 0) {
+        return NGX_BLOOM_SOURCE_GAP;
+    }
+
+    if (seen == 0) {
+        return NGX_BLOOM_SOURCE_WAITING;
+    }
+
+    return zone->max_lag != 0 && *lag > zone->max_lag
+           ? NGX_BLOOM_SOURCE_LATE : NGX_BLOOM_SOURCE_CURRENT;
+}
+
+
+void
+ngx_bloom_zone_seen(ngx_bloom_zone_t *zone, bloom_position_t position)
+{
+    __atomic_store_n(&zone->sh->seen_source, zone->source_id, __ATOMIC_RELAXED);
+    __atomic_store_n(&zone->sh->seen_at.high, position.high, __ATOMIC_RELAXED);
+    __atomic_store_n(&zone->sh->seen_at.low, position.low, __ATOMIC_RELAXED);
+    __atomic_store_n(&zone->sh->seen, ngx_current_msec ? ngx_current_msec : 1,
+                     __ATOMIC_RELEASE);
+}
+
+
+ngx_uint_t
+ngx_bloom_zone_late(ngx_bloom_zone_t *zone)
+{
+    uint64_t          lag;
+    bloom_position_t  position;
+
+    switch (ngx_bloom_zone_source(zone, zone->based, &position, &lag)) {
+
+    case NGX_BLOOM_SOURCE_CURRENT:
+        return 0;
+
+    case NGX_BLOOM_SOURCE_WAITING:
+        return zone->max_lag != 0;
+
+    default: /* NGX_BLOOM_SOURCE_LATE, NGX_BLOOM_SOURCE_GAP */
+        return 1;
+    }
 }
 
 

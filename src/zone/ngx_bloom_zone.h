@@ -50,6 +50,8 @@ typedef enum {
     NGX_BLOOM_SERVING = 0,
     NGX_BLOOM_NOT_LOADED,
     NGX_BLOOM_STALE,                     /* the image is older than max_age */
+    NGX_BLOOM_LATE,                      /* the source gave no sign of life, or
+                                            changes of it are missing */
     NGX_BLOOM_BEHIND,                    /* another instance added keys */
     NGX_BLOOM_DAMAGED                    /* keys were lost */
 } ngx_bloom_condition_e;
@@ -168,6 +170,12 @@ typedef struct {
     uint64_t              applied;       /* atomic; position in the journal:
                                             the filter has what other
                                             instances appended before it */
+    ngx_msec_t            seen;          /* atomic, ngx_current_msec: when the
+                                            zone last had all changes of its
+                                            source; 0: never */
+    uint64_t              seen_source;   /* atomic; which source that was, */
+    bloom_position_t      seen_at;       /* and where the zone was: if it goes
+                                            back, it waits again */
     uint64_t              complete;      /* atomic, ms since 1970: the filter
                                             that serves has the keys that were
                                             lost before then; see below */
@@ -340,6 +348,12 @@ typedef struct ngx_bloom_zone_s {
                                             slices */
     uint64_t                slice_capacity;        /* keys of a slice */
     ngx_bloom_guards_t      guards;
+    ngx_str_t               source;      /* where changes come from ("source=");
+                                            len 0: from anywhere */
+    uint64_t                source_id;   /* of ngx_bloom_source_id() */
+    ngx_msec_t              max_lag;     /* 0: any lag is accepted */
+    const char             *changed_by;  /* a directive that changes the zone;
+                                            NULL: none does */
 
     ngx_uint_t              state_wanted;          /* or exists already */
     ngx_uint_t              has_upload;  /* 1: the state has an upload */
@@ -363,8 +377,8 @@ typedef struct ngx_bloom_zone_s {
     /* what a lookup needs of the generation last seen */
     uint64_t                generation;
     uint32_t                form;        /* BLOOM_FORM_... */
-    uint32_t                raw;         /* 1: keys are raw, and do not
-                                            expire */
+    uint32_t                raw;         /* 1: keys are raw and do not expire,
+                                            and the zone has no source */
     bloom_geometry_t        geometry;    /* with the layers in use */
     uint32_t                room;        /* layers that it can have, or
                                             slices */
@@ -380,6 +394,8 @@ typedef struct ngx_bloom_zone_s {
     time_t                  stale;       /* every answer is unknown from then
                                             on; 0 if there is a ring: then
                                             ngx_bloom_zone_ended() decides */
+    bloom_position_t        based;       /* position of its image in the source
+                                            of the zone */
     const uint64_t         *required;    /* of this instance, in the control
                                             page: ngx_bloom_state.h */
 
@@ -691,9 +707,39 @@ ngx_bloom_zone_damaged(ngx_bloom_shctx_t *sh, ngx_bloom_pending_t *pending)
            >= __atomic_load_n(&sh->complete, __ATOMIC_RELAXED);
 }
 
+/* Returns the position of an image in the source of the zone; 0 if the image
+ * does not say it. */
+bloom_position_t ngx_bloom_zone_position(ngx_bloom_zone_t *zone,
+    const bloom_image_t *image);
+
+/* How well a zone knows its source. */
+typedef enum {
+    NGX_BLOOM_SOURCE_CURRENT = 0,
+    NGX_BLOOM_SOURCE_WAITING,            /* no sign of life since the start */
+    NGX_BLOOM_SOURCE_LATE,               /* the last one is older than max_lag */
+    NGX_BLOOM_SOURCE_GAP                 /* changes are missing */
+} ngx_bloom_source_e;
+
+/*
+ * Returns how well the zone, with an image at the position `based`, knows its
+ * source.  Stores its position there in *position, and the time since the last
+ * sign of life in *lag, in ms; UINT64_MAX: there was none.
+ */
+ngx_bloom_source_e ngx_bloom_zone_source(ngx_bloom_zone_t *zone,
+    bloom_position_t based, bloom_position_t *position, uint64_t *lag);
+
+/* Records a sign of life: the zone has all changes of its source, and is at a
+ * position there. */
+void ngx_bloom_zone_seen(ngx_bloom_zone_t *zone, bloom_position_t position);
+
+/* Returns 1 if the generation that serves, of which the process has a copy, may
+ * lack changes of the zone's source. */
+ngx_uint_t ngx_bloom_zone_late(ngx_bloom_zone_t *zone);
+
 /*
  * Returns 1 if the filter that serves may lack keys: another instance has
- * appended keys that this one has not applied, or keys were lost.
+ * appended keys that this one has not applied, or keys were lost.  The source
+ * may be late besides: ngx_bloom_zone_late().
  */
 static ngx_inline ngx_uint_t
 ngx_bloom_zone_behind(ngx_bloom_zone_t *zone)

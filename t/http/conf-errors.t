@@ -181,7 +181,7 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
                                    journal required watch max_age must_have
                                    must_not_have min_keys max_change
                                    huge_pages removals max_keys expire slices
-                                   label)),
+                                   source max_lag label)),
           qw(colour=red status=404 to=@x decode=uri capacity Capacity=1k =));
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
           'duplicate parameter "%s"', qw(zone=y capacity=1k fpr=0.1));
@@ -296,6 +296,25 @@ subtest 'nginx refuses wrong parameters of zones that start empty' => sub {
         for 'expire=8s', 'expire=2000ms slices=2', 'expire=20s slices=20',
             'expire=1d', 'expire=3650d', 'expire=24h slices=2', 'expire=24h max_keys=4125',
             'expire=24h max_keys=1001', 'expire=24h layout=blocked key=url';
+
+    table('http', "$expires source=%s;",
+          'invalid source "%s": it must be 1 to 255 letters, digits and'
+          . ' characters of "._:/-"', '', 'a+b', 'a,b', 's' x 256);
+    table('http', "$expires source=s max_lag=%s;",
+          'invalid max_lag "%s": it must be a time of at least 1s, such as'
+          . ' 30s, or "off"', '', qw(0 999ms x -1s on));
+    is_refused('http', ">$expires max_lag=30s;",
+               'bloom zone "z" has "max_lag=" without "source=": say where its'
+               . ' changes come from, such as "source=ids"');
+    is_refused('http', ">$expires source=s expire=1h;",
+               'bloom zone "z" has "source=" and "expire=": the keys of a'
+               . ' source do not expire; leave out one of them');
+    is_refused('http', ">$expires source=s journal=off;",
+               'bloom zone "z" has "source=" and "journal=off": the journal'
+               . ' keeps the changes of the source; leave out one of them');
+    is_accepted('http', "$expires $_;")
+        for 'source=s', 'source=a.b_c:d/e-f', 'source=s max_lag=1s',
+            'source=s max_lag=off', 'source=s max_keys=2k key=url';
 
     table('http', 'bloom_zone zone=z file=ids.bloom key=%s;',
           'invalid key "%s": it must be "raw", "lower", "host" or "url"',

@@ -19,6 +19,7 @@
 #include "ngx_http_bloom_rates.h"
 #include "ngx_http_bloom_removed.h"
 #include "ngx_http_bloom_response.h"
+#include "ngx_http_bloom_source.h"
 #include "ngx_http_bloom_task.h"
 #include "ngx_http_bloom_turns.h"
 #include "ngx_http_bloom_upload.h"
@@ -116,6 +117,16 @@ static ngx_http_bloom_api_route_t  ngx_http_bloom_api_routes[] = {
     { NGX_HTTP_BLOOM_GET, 1, ngx_string("/removed"), NGX_HTTP_BLOOM_WRITE, 0,
       ngx_http_bloom_removed_get, "lists the removed keys; ?kind=learned lists "
                                   "the learned keys" },
+
+    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/changes"), NGX_HTTP_BLOOM_WRITE, 1,
+      ngx_http_bloom_source_post_changes,
+      "adds and removes the keys in the body, +KEY and -KEY, which the source "
+      "of the zone has changed between ?after= and position=" },
+
+    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/gap"), NGX_HTTP_BLOOM_WRITE, 0,
+      ngx_http_bloom_source_post_gap,
+      "moves the zone to ?position= of its source, although changes before it "
+      "are missing" },
 
     { NGX_HTTP_BLOOM_POST, 1, ngx_string("/test"), NGX_HTTP_BLOOM_READ, 1,
       ngx_http_bloom_lookup_post, "looks up the keys in the body" },

@@ -31,6 +31,8 @@ static ngx_http_bloom_error_entry_t  ngx_http_bloom_errors[] = {
     { 409, "no_additions" },
     { 409, "no_removals" },
     { 409, "not_possible" },
+    { 409, "wrong_source" },
+    { 409, "wrong_position" },
     { 412, "generation_changed" },
     { 413, "too_large" },
     { 415, "unsupported_type" },

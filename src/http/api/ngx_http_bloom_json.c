@@ -156,7 +156,15 @@ ngx_http_bloom_json_value(ngx_http_bloom_text_t *text,
         ngx_http_bloom_text_printf(text, "]");
         return;
 
-    default: /* NGX_HTTP_BLOOM_STATS_NUMBER, NGX_HTTP_BLOOM_STATS_MS */
+    case NGX_HTTP_BLOOM_STATS_MS:
+
+        if (ngx_http_bloom_stats_number(stats, field) == UINT64_MAX) {
+            break;
+        }
+
+        /* fall through */
+
+    default: /* NGX_HTTP_BLOOM_STATS_NUMBER */
 
         n = ngx_http_bloom_stats_number(stats, field);
 

@@ -5,6 +5,7 @@
  */
 
 #include "ngx_http_bloom_query.h"
+#include "bloom_key.h"
 
 
 static ngx_uint_t
@@ -49,9 +50,9 @@ ngx_int_t
 ngx_http_bloom_query_only(ngx_http_request_t *r, const char *const *names,
     ngx_http_bloom_error_t *error)
 {
-    u_char      *p, *end, *next;
+    u_char      *p, *end, *next, buf[128];
     ngx_str_t    name;
-    ngx_uint_t   i, seen;
+    ngx_uint_t   i, n, seen;
 
     seen = 0;
     end = r->args.data + r->args.len;
@@ -76,20 +77,52 @@ ngx_http_bloom_query_only(ngx_http_request_t *r, const char *const *names,
         }
 
         if (names[i] == NULL || (seen & (1 << i))) {
+            p = buf;
+
+            for (n = 0; names[n] != NULL; n++) {
+                p = ngx_slprintf(p, buf + sizeof(buf), "%s\"%s\"",
+                                 n == 0 ? "" : names[n + 1] ? ", " : " and ",
+                                 names[n]);
+            }
+
             ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_QUERY,
                                  "the query has %s \"%V\", and nothing was "
-                                 "changed; it may have \"%s\"%s%s%s once",
+                                 "changed; it may have %*s once",
                                  names[i] == NULL
                                  ? "an unknown argument" : "more than one",
-                                 &name, names[0],
-                                 names[1] != NULL ? " and \"" : "",
-                                 names[1] != NULL ? names[1] : "",
-                                 names[1] != NULL ? "\"" : "");
+                                 &name, (size_t) (p - buf), buf);
             return NGX_DECLINED;
         }
 
         seen |= 1 << i;
     }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_bloom_query_value(ngx_http_request_t *r, const char *name,
+    ngx_str_t *value, ngx_http_bloom_error_t *error)
+{
+    u_char  *p;
+
+    if (ngx_http_arg(r, (u_char *) name, ngx_strlen(name), value) != NGX_OK
+        || value->len == 0)
+    {
+        ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_QUERY,
+                             "the query lacks \"%s=\"", name);
+        return NGX_DECLINED;
+    }
+
+    p = ngx_pnalloc(r->pool, value->len);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    value->len = bloom_key_decode(p, value->data, value->len,
+                                  BLOOM_DECODE_FORM);
+    value->data = p;
 
     return NGX_OK;
 }

@@ -26,12 +26,20 @@ ngx_int_t ngx_http_bloom_query_flag(ngx_http_request_t *r, const char *name,
 
 
 /*
- * Checks that the query has no arguments but `names`, one or two and NULL, and
- * none of them twice: an argument that is ignored may be a misspelled one that
+ * Checks that the query has no arguments but `names`, some and NULL, and none of
+ * them twice: an argument that is ignored may be a misspelled one that
  * limits what the request does.  Returns NGX_OK; or NGX_DECLINED with an error.
  */
 ngx_int_t ngx_http_bloom_query_only(ngx_http_request_t *r,
     const char *const *names, ngx_http_bloom_error_t *error);
+
+/*
+ * Decodes the argument `name` into *value, in memory of the request.  Returns
+ * NGX_OK; NGX_DECLINED with an error if the query does not have it, or if it is
+ * empty; NGX_ERROR if memory is short.
+ */
+ngx_int_t ngx_http_bloom_query_value(ngx_http_request_t *r, const char *name,
+    ngx_str_t *value, ngx_http_bloom_error_t *error);
 
 
 #pragma GCC visibility pop

@@ -6,10 +6,13 @@
  */
 
 #include "ngx_http_bloom_stats.h"
+#include "ngx_bloom_changes.h"
 #include "ngx_bloom_layers.h"
 
 
 static ngx_str_t ngx_http_bloom_stats_text(const char *text);
+static void ngx_http_bloom_stats_source(ngx_http_bloom_stats_t *stats,
+    ngx_bloom_zone_t *zone);
 static void ngx_http_bloom_stats_image(ngx_http_bloom_stats_t *stats);
 static void ngx_http_bloom_stats_journal(ngx_http_bloom_stats_t *stats);
 static void ngx_http_bloom_stats_load(ngx_http_bloom_stats_t *stats);
@@ -149,6 +152,8 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "state", "state=\"not_loaded\"", NULL },
     { NULL, BOOL(in_state[NGX_BLOOM_STALE]), ALWAYS,
       "state", "state=\"stale\"", NULL },
+    { NULL, BOOL(in_state[NGX_BLOOM_LATE]), ALWAYS,
+      "state", "state=\"late\"", NULL },
     { NULL, BOOL(in_state[NGX_BLOOM_BEHIND]), ALWAYS,
       "state", "state=\"behind\"", NULL },
     { NULL, BOOL(in_state[NGX_BLOOM_DAMAGED]), ALWAYS,
@@ -163,6 +168,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "image", OBJECT, IF(SERVING), MEMBER },
     { "filter", OBJECT, IF(SERVING), MEMBER },
     { "expire", OBJECT, IF(EXPIRES), MEMBER },
+    { "source", OBJECT, IF(SOURCE), MEMBER },
     { "removals", OBJECT, ALWAYS, MEMBER },
     { "memory", OBJECT, ALWAYS, MEMBER },
     { "journal", OBJECT, ALWAYS, MEMBER },
@@ -248,6 +254,32 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "clock_behind_seconds", NULL,
       "Time by which the clock that keys expire by is behind the system's "
       "clock, for example because the machine was off." },
+
+    { "source.name", STRING(source), ALWAYS, MEMBER },
+    { "source.position", STRING(position), ALWAYS, MEMBER },
+    { NULL, NUMBER(info.position.high), IF(SOURCE),
+      "source_position", NULL,
+      "Position of the zone in its source (source); of HIGH-LOW, the number "
+      "HIGH, which is a time in ms if the source is a Redis stream." },
+    { "source.state", STRING(source_state), ALWAYS, MEMBER },
+    { NULL, BOOL(in_source_state[NGX_BLOOM_SOURCE_CURRENT]), IF(SOURCE),
+      "source_state", "state=\"current\"",
+      "1 for the state that the zone's source is in, 0 for every other "
+      "state." },
+    { NULL, BOOL(in_source_state[NGX_BLOOM_SOURCE_WAITING]), IF(SOURCE),
+      "source_state", "state=\"waiting\"", NULL },
+    { NULL, BOOL(in_source_state[NGX_BLOOM_SOURCE_LATE]), IF(SOURCE),
+      "source_state", "state=\"late\"", NULL },
+    { NULL, BOOL(in_source_state[NGX_BLOOM_SOURCE_GAP]), IF(SOURCE),
+      "source_state", "state=\"gap\"", NULL },
+    { "source.lag_ms", MS(info.lag), IF(SEEN),
+      "source_lag_seconds", NULL,
+      "Time since the zone last had all changes of its source." },
+    { "source.max_lag_ms", MS(max_lag), IF(MAX_LAG),
+      "source_max_lag_seconds", NULL,
+      "Lag (max_lag) from which on the zone answers unknown instead of "
+      "absent." },
+    { "source.max_body", NUMBER(max_body), ALWAYS, MEMBER },
 
     { "image.fpr", RATE(info.image.fpr), IF(SERVING),
       "image_fpr", NULL,
@@ -340,13 +372,23 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
 };
 
 
-/* by NGX_BLOOM_SERVING, _NOT_LOADED, _STALE, _BEHIND, _DAMAGED */
+/* by ngx_bloom_condition_e */
 static const char  *ngx_http_bloom_stats_states[] = {
     "serving",
     "not_loaded",
     "stale",
+    "late",
     "behind",
     "damaged"
+};
+
+
+/* by ngx_bloom_source_e */
+static const char  *ngx_http_bloom_stats_sources[] = {
+    "current",
+    "waiting",
+    "late",
+    "gap"
 };
 
 
@@ -396,6 +438,10 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
     stats->has[NGX_HTTP_BLOOM_STATS_RING] = (info->expire != 0
                                              && info->generation != 0);
 
+    if (zone->source.len != 0) {
+        ngx_http_bloom_stats_source(stats, zone);
+    }
+
     if (info->generation != 0) {
         ngx_http_bloom_stats_image(stats);
     }
@@ -432,6 +478,31 @@ ngx_http_bloom_stats_text(const char *text)
     value.len = text ? ngx_strlen(text) : 0;
 
     return value;
+}
+
+
+static void
+ngx_http_bloom_stats_source(ngx_http_bloom_stats_t *stats,
+    ngx_bloom_zone_t *zone)
+{
+    ngx_bloom_info_t  *info;
+
+    info = &stats->info;
+
+    stats->source = zone->source;
+    stats->source_state =
+        ngx_http_bloom_stats_text(ngx_http_bloom_stats_sources[info->source]);
+    stats->in_source_state[info->source] = 1;
+    stats->max_lag = zone->max_lag ? zone->max_lag : UINT64_MAX;
+    stats->max_body = NGX_BLOOM_CHANGES_MAX;
+
+    stats->position.data = (u_char *) stats->position_buf;
+    stats->position.len = bloom_position_write(info->position,
+                                               stats->position_buf);
+
+    stats->has[NGX_HTTP_BLOOM_STATS_SOURCE] = 1;
+    stats->has[NGX_HTTP_BLOOM_STATS_SEEN] = (info->lag != UINT64_MAX);
+    stats->has[NGX_HTTP_BLOOM_STATS_MAX_LAG] = (zone->max_lag != 0);
 }
 
 

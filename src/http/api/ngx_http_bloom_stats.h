@@ -30,7 +30,9 @@
  *     RATE      number or null      number
  *     TIME      string or null      seconds; the value is in ms since 1970,
  *                                   0: no time
- *     MS        number of ms        seconds
+ *     MS        number of ms,       seconds
+ *               or null if it is
+ *               UINT64_MAX
  *     SECONDS   number              seconds; the value is in ms
  *     STRING    string or null      1, or 0 if it is null
  *     LABELS    -                   1, with these further labels
@@ -65,13 +67,17 @@ typedef enum {
     NGX_HTTP_BLOOM_STATS_JOURNAL,        /* the zone has a journal */
     NGX_HTTP_BLOOM_STATS_EXPIRES,        /* the zone has "expire=" */
     NGX_HTTP_BLOOM_STATS_RING,           /* and serves */
+    NGX_HTTP_BLOOM_STATS_SOURCE,         /* the zone has "source=" */
+    NGX_HTTP_BLOOM_STATS_SEEN,           /* and has had a sign of life */
+    NGX_HTTP_BLOOM_STATS_MAX_LAG,        /* and "max_lag=" is not off */
     NGX_HTTP_BLOOM_STATS_LOADED,         /* the helper has loaded an image, or
                                             tried to */
     NGX_HTTP_BLOOM_STATS_NEEDS
 } ngx_http_bloom_stats_need_e;
 
 
-#define NGX_HTTP_BLOOM_STATS_STATES  5
+#define NGX_HTTP_BLOOM_STATS_STATES  6
+#define NGX_HTTP_BLOOM_STATS_SOURCES  4
 
 typedef struct {
     ngx_bloom_info_t             info;
@@ -94,6 +100,13 @@ typedef struct {
     uint64_t                     age;                  /* in seconds */
     uint64_t                     max_age;
 
+    ngx_str_t                    source;
+    ngx_str_t                    source_state;
+    ngx_str_t                    position;             /* in the source */
+    ngx_uint_t                   in_source_state[NGX_HTTP_BLOOM_STATS_SOURCES];
+    uint64_t                     max_lag;              /* ms */
+    uint64_t                     max_body;
+
     uint64_t                     filter_bytes;
     uint64_t                     estimated_items;
     double                       estimated_fpr;
@@ -111,6 +124,7 @@ typedef struct {
     uint64_t                     not_learned;          /* for any reason */
     double                       measured_fpr;         /* NaN: none */
 
+    char                         position_buf[BLOOM_POSITION_TEXT_MAX];
     u_char                       build_buf[2 * BLOOM_IMAGE_BUILD_ID_LEN];
     u_char                       labels_buf[256];
     u_char                       error_buf[512];

@@ -77,6 +77,15 @@ ngx_http_bloom_task_post_clear(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     kind = NGX_BLOOM_TASK_CLEAR;
 
+    if (zone->source.len != 0 && r->args.len != 0) {
+        return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_NOT_POSSIBLE,
+                                              "zone \"%V\" takes its changes "
+                                              "from its \"source=\" alone, "
+                                              "which restores a key by adding "
+                                              "it; nothing was changed",
+                                              &zone->name);
+    }
+
     if (ngx_http_arg(r, (u_char *) "only", sizeof("only") - 1, &only)
         == NGX_OK)
     {

@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * This file gathers changes of a source, the last one of each key, and applies
+ * them.
+ */
+
+#include "ngx_bloom_changes.h"
+#include "ngx_bloom_io.h"
+#include "ngx_bloom_journal.h"
+#include "ngx_bloom_remove.h"
+#include "ngx_bloom_set.h"
+#include "ngx_bloom_wake.h"
+#include "bloom_siphash.h"
+
+#include <sys/random.h>
+
+
+/* Room for so many changes at first. */
+#define NGX_BLOOM_CHANGES_ROOM  64
+
+
+static uint32_t *ngx_bloom_changes_find(ngx_bloom_changes_t *changes,
+    const bloom_key_t *key, uint32_t hash);
+static ngx_int_t ngx_bloom_changes_grow(ngx_bloom_changes_t *changes);
+static void ngx_bloom_changes_compose(ngx_bloom_changes_t *changes,
+    bloom_record_t *removals, bloom_record_t *additions);
+static ngx_int_t ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
+    ngx_bloom_place_t *place);
+static ngx_int_t ngx_bloom_changes_append(ngx_bloom_changes_t *changes,
+    ngx_bloom_place_t *place);
+static ngx_int_t ngx_bloom_changes_appended(ngx_bloom_changes_t *changes,
+    ngx_int_t rc, const ngx_bloom_end_t *end);
+
+
+ngx_int_t
+ngx_bloom_changes_init(ngx_bloom_changes_t *changes, ngx_bloom_zone_t *zone,
+    bloom_position_t before, bloom_position_t after)
+{
+    ngx_int_t  rc;
+
+    ngx_memzero(changes, sizeof(ngx_bloom_changes_t));
+
+    changes->zone = zone;
+    changes->before = before;
+    changes->after = after;
+
+    changes->size = BLOOM_RECORD_CHANGES_MIN;
+
+    if (zone->source.len == 0) {
+        changes->batch.error = "the zone takes changes from anywhere, by POST "
+                               "keys and POST remove; to take them from a "
+                               "source, add \"source=\" to its \"bloom_zone\"";
+        return NGX_DECLINED;
+    }
+
+    rc = ngx_bloom_add_batch_begin(&changes->batch, zone, NULL);
+
+    if (rc == NGX_OK && zone->state == NULL) {
+        changes->batch.error = "the zone has no journal, which keeps the changes "
+                               "of a source; see the error log";
+        rc = NGX_ERROR;
+    }
+
+    return rc;
+}
+
+
+void
+ngx_bloom_changes_end(ngx_bloom_changes_t *changes)
+{
+    free(changes->changes);
+    free(changes->slots);
+    free(changes->keys);
+    free(changes->batch.buf);
+}
+
+
+/* ---- gathering ---- */
+
+
+ngx_int_t
+ngx_bloom_changes_put(ngx_bloom_changes_t *changes, ngx_str_t *key,
+    ngx_uint_t removed)
+{
+    size_t                  len;
+    uint32_t               *slot, hash;
+    const char             *why;
+    bloom_key_t             k;
+    ngx_bloom_change_t     *change;
+    ngx_bloom_zone_bits_t   bits;
+
+    static ngx_uint_t       seeded;
+    static uint8_t          secret[BLOOM_HASH_KEY_LEN];
+
+    k.data = key->data;
+    k.len = key->len;
+
+    if (ngx_bloom_zone_serving(changes->zone, &bits) != 0) {
+
+        /* keys that an earlier version has added can be removed */
+
+        why = removed ? ngx_bloom_zone_canonical(bits.form, &k)
+                      : ngx_bloom_zone_accept(bits.form, &k);
+
+        if (why == NULL && k.len > BLOOM_RECORD_KEY_MAX) {
+            why = "is longer than 65535 bytes";
+        }
+
+        if (why != NULL) {
+            changes->batch.err = 0;
+            changes->batch.error = why;
+            return NGX_DECLINED;
+        }
+    }
+
+    if (!seeded) {
+        (void) getrandom(secret, BLOOM_HASH_KEY_LEN, GRND_NONBLOCK);
+        seeded = 1;
+    }
+
+    if ((changes->count == changes->room || changes->keys == NULL)
+        && ngx_bloom_changes_grow(changes) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    hash = (uint32_t) bloom_siphash_128(k.data, k.len, secret, 1, 3).h1;
+    slot = ngx_bloom_changes_find(changes, &k, hash);
+
+    if (*slot != 0) {
+        changes->changes[*slot - 1].removed = (uint32_t) removed;
+        return NGX_OK;
+    }
+
+    len = k.len + 1 + (k.len > 0x7f) + (k.len > 0x3fff);
+
+    if (len > BLOOM_RECORD_MAX - changes->size) {
+        return NGX_DONE;
+    }
+
+    changes->size += len;
+
+    change = &changes->changes[changes->count++];
+    *slot = changes->count;
+
+    change->offset = (uint32_t) changes->keys_len;
+    change->len = (uint32_t) k.len;
+    change->hash = hash;
+    change->removed = (uint32_t) removed;
+
+    ngx_memcpy(changes->keys + changes->keys_len, k.data, k.len);
+    changes->keys_len += k.len;
+
+    return NGX_OK;
+}
+
+
+/* Returns the slot of a key, or the free slot where it would be. */
+static uint32_t *
+ngx_bloom_changes_find(ngx_bloom_changes_t *changes, const bloom_key_t *key,
+    uint32_t hash)
+{
+    uint32_t             i, mask, *slot;
+    ngx_bloom_change_t  *change;
+
+    mask = 2 * changes->room - 1;
+
+    for (i = hash & mask; /* void */ ; i = (i + 1) & mask) {
+        slot = &changes->slots[i];
+
+        if (*slot == 0) {
+            return slot;
+        }
+
+        change = &changes->changes[*slot - 1];
+
+        if (change->hash == hash && change->len == key->len
+            && ngx_memcmp(changes->keys + change->offset, key->data, key->len)
+               == 0)
+        {
+            return slot;
+        }
+    }
+}
+
+
+/* Doubles the room for changes.  Returns NGX_OK, or NGX_ERROR. */
+static ngx_int_t
+ngx_bloom_changes_grow(ngx_bloom_changes_t *changes)
+{
+    uint32_t             i, at, mask, room, *slots;
+    ngx_bloom_change_t  *more;
+
+    room = changes->room ? 2 * changes->room : NGX_BLOOM_CHANGES_ROOM;
+
+    more = realloc(changes->changes, room * sizeof(ngx_bloom_change_t));
+
+    if (more == NULL) {
+        return NGX_ERROR;
+    }
+
+    changes->changes = more;
+
+    slots = calloc(2 * (size_t) room, sizeof(uint32_t));
+
+    if (changes->keys == NULL) {
+        changes->keys = malloc(BLOOM_RECORD_MAX);
+    }
+
+    if (slots == NULL || changes->keys == NULL) {
+        free(slots);
+        return NGX_ERROR;
+    }
+
+    mask = 2 * room - 1;
+
+    for (i = 0; i < changes->count; i++) {
+        at = changes->changes[i].hash & mask;
+
+        while (slots[at] != 0) {
+            at = (at + 1) & mask;
+        }
+
+        slots[at] = i + 1;
+    }
+
+    free(changes->slots);
+
+    changes->slots = slots;
+    changes->room = room;
+
+    return NGX_OK;
+}
+
+
+/* ---- applying ---- */
+
+
+ngx_int_t
+ngx_bloom_changes_apply(ngx_bloom_changes_t *changes)
+{
+    ngx_int_t               rc;
+    ngx_bloom_zone_t       *zone;
+    ngx_bloom_place_t       place;
+    ngx_bloom_add_batch_t  *batch;
+    ngx_bloom_control_t    *control;
+
+    zone = changes->zone;
+    batch = &changes->batch;
+    control = zone->state->control;
+
+    if (bloom_position_cmp(changes->before, changes->after) == 0) {
+
+        /* a sign of life needs no lock */
+
+        ngx_bloom_source_read(control, zone->source_id, &place);
+
+        rc = bloom_position_cmp(place.position, changes->after);
+        changes->reached = place.position;
+
+        if (rc == 0) {
+            ngx_bloom_zone_seen(zone, changes->after);
+        }
+
+        return rc >= 0 ? NGX_DONE : NGX_DECLINED;
+    }
+
+    /* a key that is pending from before the zone had a source would lift a
+     * removal */
+
+    rc = ngx_bloom_add_drained(batch);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (batch->buf == NULL) {
+        batch->buf = malloc(BLOOM_RECORD_MAX);
+
+        if (batch->buf == NULL) {
+            batch->err = ngx_errno;
+            batch->error = "memory is short; try again";
+            return NGX_ERROR;
+        }
+    }
+
+    if (ngx_bloom_add_lock(batch) != NGX_OK) {
+        return ngx_bloom_add_wait(batch, "another process has locked the "
+                                  "journal for ten seconds; check the "
+                                  "processes that use bloom_state_path");
+    }
+
+    ngx_bloom_source_read(control, zone->source_id, &place);
+
+    changes->reached = place.position;
+
+    if (bloom_position_cmp(place.position, changes->after) >= 0) {
+        ngx_bloom_unlock(&control->append);
+        return NGX_DONE;
+    }
+
+    if (bloom_position_cmp(place.position, changes->before) != 0) {
+        ngx_bloom_unlock(&control->append);
+        return NGX_DECLINED;
+    }
+
+    return ngx_bloom_changes_locked(changes, &place);
+}
+
+
+/* Applies the batch and unlocks `append`. */
+static ngx_int_t
+ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
+    ngx_bloom_place_t *place)
+{
+    ngx_int_t               rc;
+    ngx_bloom_end_t         end;
+    const uint8_t          *last;
+    bloom_record_t          removals, additions;
+    ngx_bloom_zone_t       *zone;
+    ngx_bloom_shctx_t      *sh;
+    ngx_bloom_state_t      *state;
+    ngx_bloom_zone_bits_t   bits;
+    ngx_bloom_set_tally_t   tally;
+    ngx_bloom_add_batch_t  *batch;
+
+    zone = changes->zone;
+    batch = &changes->batch;
+    state = zone->state;
+    sh = zone->sh;
+
+    /* the generation does not change while the lock `append` is held */
+
+    if (ngx_bloom_lock(&sh->exceptions, NGX_BLOOM_REMOVE_WAIT) != NGX_OK) {
+        ngx_bloom_unlock(&state->control->append);
+        return ngx_bloom_add_wait(batch, "another process has locked the "
+                                  "removed keys for ten seconds; check the "
+                                  "processes of nginx");
+    }
+
+    ngx_bloom_changes_compose(changes, &removals, &additions);
+
+    if (ngx_bloom_zone_serving(zone, &bits) == 0) {
+        rc = NGX_ABORT;
+        batch->err = 0;
+        batch->error = "the zone is not loaded; load an image";
+
+    } else if (ngx_bloom_remove_excess(zone, &bits, &removals, &last) != 0) {
+        rc = NGX_ABORT;
+        batch->err = 0;
+        batch->error = "the zone has no room for all keys that are removed; "
+                       "load an image that has the changes up to a later "
+                       "position, or raise \"removals\" of bloom_zone";
+
+    } else {
+        rc = ngx_bloom_journal_append(state, &batch->maker, &end);
+    }
+
+    if (rc == NGX_OK) {
+        ngx_bloom_fault("changes");
+
+        ngx_bloom_set_keys(&bits, additions.keys, additions.end, &tally);
+
+        if (tally.excepted != 0) {
+            ngx_bloom_zone_lift(&bits, additions.keys, additions.end);
+        }
+
+        ngx_bloom_fault("changes_set");
+
+        ngx_bloom_journal_publish(state, &end);
+
+        ngx_bloom_fault("changes_published");
+
+        ngx_bloom_remove_except(batch, &bits, &removals, end.time, end.tail);
+
+        ngx_bloom_fault("changes_removed");
+
+        place->position = changes->after;
+        ngx_bloom_source_store(state->control, place);
+
+        changes->reached = place->position;
+
+        batch->added = tally.added;
+        batch->already_present = tally.keys - tally.added;
+    }
+
+    ngx_bloom_unlock(&sh->exceptions);
+    ngx_bloom_unlock(&state->control->append);
+
+    return ngx_bloom_changes_appended(changes, rc, &end);
+}
+
+
+/* Composes the record of the batch.  `removals` and `additions` become the keys
+ * of its two parts. */
+static void
+ngx_bloom_changes_compose(ngx_bloom_changes_t *changes,
+    bloom_record_t *removals, bloom_record_t *additions)
+{
+    uint32_t                i, removed;
+    bloom_key_t             key;
+    const uint8_t          *keys;
+    ngx_bloom_change_t     *change;
+    bloom_record_maker_t   *maker;
+
+    maker = &changes->batch.maker;
+
+    key.data = changes->zone->source.data;
+    key.len = changes->zone->source.len;
+
+    bloom_record_begin_changes(maker, changes->batch.buf, BLOOM_RECORD_MAX,
+                               &key, changes->before, changes->after);
+
+    ngx_memzero(removals, sizeof(bloom_record_t));
+    ngx_memzero(additions, sizeof(bloom_record_t));
+
+    removals->type = BLOOM_RECORD_REMOVE;
+    additions->type = BLOOM_RECORD_ADD;
+
+    for (removed = 1; /* void */ ; removed = 0) {
+
+        keys = maker->buf + maker->len;
+
+        for (i = 0; i < changes->count; i++) {
+            change = &changes->changes[i];
+
+            if (change->removed == removed) {
+                key.data = changes->keys + change->offset;
+                key.len = change->len;
+
+                (void) bloom_record_put(maker, &key);
+            }
+        }
+
+        if (!removed) {
+            break;
+        }
+
+        maker->removals = maker->count;
+
+        removals->count = maker->count;
+        removals->keys = keys;
+        removals->end = maker->buf + maker->len;
+    }
+
+    additions->count = maker->count - maker->removals;
+    additions->keys = keys;
+    additions->end = maker->buf + maker->len;
+}
+
+
+ngx_int_t
+ngx_bloom_changes_gap(ngx_bloom_changes_t *changes)
+{
+    ngx_int_t              rc;
+    bloom_position_t       before;
+    ngx_bloom_zone_t      *zone;
+    ngx_bloom_place_t      place;
+    ngx_bloom_control_t   *control;
+
+    u_char                 buf[BLOOM_RECORD_CHANGES_MIN];
+
+    zone = changes->zone;
+    control = zone->state->control;
+
+    if (ngx_bloom_add_lock(&changes->batch) != NGX_OK) {
+        return ngx_bloom_add_wait(&changes->batch, "another process has locked "
+                                  "the journal for ten seconds; check the "
+                                  "processes that use bloom_state_path");
+    }
+
+    ngx_bloom_source_read(control, zone->source_id, &place);
+
+    /* answer "unknown" first, even if the disk is full */
+
+    before = place.position;
+    ngx_bloom_source_gap(&place, before, changes->after);
+    place.position = before;
+    ngx_bloom_source_store(control, &place);
+
+    changes->batch.buf = buf;
+    changes->before = changes->after;
+
+    rc = ngx_bloom_changes_append(changes, &place);
+
+    changes->batch.buf = NULL;
+
+    return rc;
+}
+
+
+/* Appends the record of a gap, and unlocks `append`. */
+static ngx_int_t
+ngx_bloom_changes_append(ngx_bloom_changes_t *changes,
+    ngx_bloom_place_t *place)
+{
+    ngx_int_t               rc;
+    bloom_key_t             name;
+    ngx_bloom_end_t         end;
+    ngx_bloom_state_t      *state;
+    ngx_bloom_add_batch_t  *batch;
+
+    batch = &changes->batch;
+    state = changes->zone->state;
+
+    name.data = changes->zone->source.data;
+    name.len = changes->zone->source.len;
+
+    bloom_record_begin_changes(&batch->maker, batch->buf,
+                               BLOOM_RECORD_CHANGES_MIN, &name, changes->after,
+                               changes->after);
+
+    rc = ngx_bloom_journal_append(state, &batch->maker, &end);
+
+    if (rc == NGX_OK) {
+        ngx_bloom_journal_publish(state, &end);
+
+        ngx_bloom_fault("gap");
+
+        place->position = changes->after;
+        ngx_bloom_source_store(state->control, place);
+
+        changes->reached = place->position;
+    }
+
+    ngx_bloom_unlock(&state->control->append);
+
+    return ngx_bloom_changes_appended(changes, rc, &end);
+}
+
+
+/* Returns what follows an append that has returned `rc`. */
+static ngx_int_t
+ngx_bloom_changes_appended(ngx_bloom_changes_t *changes, ngx_int_t rc,
+    const ngx_bloom_end_t *end)
+{
+    ngx_bloom_add_batch_t  *batch;
+
+    batch = &changes->batch;
+
+    switch (rc) {
+
+    case NGX_OK:
+        ngx_bloom_add_appended(changes->zone, end);
+        return NGX_OK;
+
+    case NGX_AGAIN:
+        ngx_bloom_wake();
+
+        if (__atomic_load_n(&changes->zone->state->control->failed,
+                            __ATOMIC_ACQUIRE)
+            != 0)
+        {
+            return ngx_bloom_add_refuse(batch);
+        }
+
+        return ngx_bloom_add_wait(batch, "the journal is full, and the helper "
+                                  "process has made no room for ten seconds; "
+                                  "see the error log");
+
+    case NGX_ABORT:
+        return NGX_ABORT;
+
+    default: /* NGX_ERROR */
+        return ngx_bloom_add_refuse(batch);
+    }
+}

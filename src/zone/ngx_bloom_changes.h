@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * Changes come from the source of a zone, in batches: keys that were added and
+ * keys that were removed, in order, between two positions of the source.
+ *
+ * A batch is applied as a whole.  Only the last change of each key counts, so
+ * the order within a batch does not matter any more when it is applied, and a
+ * batch that is applied a second time, after a crash, changes nothing.  The
+ * journal gets one record with the keys and both positions, and the zone's
+ * place in the source (ngx_bloom_source.h) moves under the same lock.
+ *
+ *     die before the record is published     the batch never happened
+ *     die before the place has moved         the source sends the batch again
+ *     die of the machine                     the place is where the journal
+ *                                            ends
+ *
+ * No function here waits: if one cannot finish now, it returns NGX_AGAIN, and
+ * the caller calls it again later.
+ */
+
+#ifndef _NGX_BLOOM_CHANGES_H_INCLUDED_
+#define _NGX_BLOOM_CHANGES_H_INCLUDED_
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+#include "ngx_bloom_add.h"
+#include "ngx_bloom_source.h"
+
+#pragma GCC visibility push(hidden)
+
+
+/* The most bytes of a batch: of each key, its length and two more. */
+#define NGX_BLOOM_CHANGES_MAX  (120 * 1024)
+
+/* A key of a batch. */
+typedef struct {
+    uint32_t               offset;       /* of its bytes in `keys` */
+    uint32_t               len;
+    uint32_t               hash;
+    uint32_t               removed;      /* 1: the last change of the key removes
+                                            it */
+} ngx_bloom_change_t;
+
+/* A batch.  Callers read only the members above the line. */
+typedef struct {
+    ngx_bloom_zone_t      *zone;
+    bloom_position_t       before;
+    bloom_position_t       after;
+    bloom_position_t       reached;      /* the zone's position, once
+                                            ngx_bloom_changes_apply() has
+                                            returned NGX_OK, NGX_DONE or
+                                            NGX_DECLINED */
+    ngx_bloom_add_batch_t  batch;        /* its counts, err and error */
+
+    /* ---- */
+
+    size_t                 size;         /* of the record so far */
+    ngx_bloom_change_t    *changes;      /* of ngx_alloc() */
+    uint32_t               count;
+    uint32_t               room;
+    uint32_t              *slots;        /* a hash table of 2 * room slots: 1 +
+                                            the number of a change, or 0 */
+    u_char                *keys;         /* BLOOM_RECORD_MAX bytes */
+    size_t                 keys_len;
+} ngx_bloom_changes_t;
+
+
+/*
+ * Initialises an empty batch between two positions, before <= after.  Returns
+ * NGX_OK; NGX_DECLINED with batch.error if the zone never takes changes;
+ * NGX_ERROR with batch.error if it takes none now.  The caller calls
+ * ngx_bloom_changes_end() in any case.
+ */
+ngx_int_t ngx_bloom_changes_init(ngx_bloom_changes_t *changes,
+    ngx_bloom_zone_t *zone, bloom_position_t before, bloom_position_t after);
+
+/*
+ * Adds a change to the batch: a key of 1 to BLOOM_RECORD_KEY_MAX bytes is added
+ * or, with `removed`, removed.  Returns NGX_OK; NGX_DECLINED if the key is
+ * invalid, with the reason in batch.error, a phrase that follows the key;
+ * NGX_DONE if the batch has no room for it; NGX_ERROR if memory is short.
+ */
+ngx_int_t ngx_bloom_changes_put(ngx_bloom_changes_t *changes, ngx_str_t *key,
+    ngx_uint_t removed);
+
+/*
+ * Applies the batch.  Returns
+ *
+ *     NGX_OK        it is applied: in this instance, and in the journal
+ *     NGX_DONE      the zone is at `after` or later already.  If it is at
+ *                   `after`, and `before` is the same, this is a sign of life
+ *     NGX_DECLINED  the zone is elsewhere: at `reached`
+ *     NGX_ABORT     there is no room for all removed keys, with batch.error;
+ *                   nothing is applied
+ *     NGX_AGAIN     not yet: wait in NGX_BLOOM_QUEUE_ROOM and call again
+ *     NGX_ERROR     refused, with batch.error; nothing is applied
+ */
+ngx_int_t ngx_bloom_changes_apply(ngx_bloom_changes_t *changes);
+
+/*
+ * Moves the zone to the position `after`, forwards or backwards, although
+ * changes before it are missing: it answers "unknown" instead of "absent" until
+ * an image at this position or later serves; or, backwards, one that is later
+ * than where the zone was.  Returns NGX_OK, NGX_AGAIN or
+ * NGX_ERROR like ngx_bloom_changes_apply(); if the journal cannot be written,
+ * the zone answers "unknown" all the same.
+ */
+ngx_int_t ngx_bloom_changes_gap(ngx_bloom_changes_t *changes);
+
+/* Frees the memory of a batch. */
+void ngx_bloom_changes_end(ngx_bloom_changes_t *changes);
+
+
+#pragma GCC visibility pop
+
+#endif /* _NGX_BLOOM_CHANGES_H_INCLUDED_ */

@@ -1,0 +1,194 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
+
+# Tests a zone with "source=" against an exact ledger: changes come in random
+# batches, some of them twice, while nginx is reloaded, killed, upgraded, loads
+# images at earlier and later positions, and is cleared.  After each event the
+# zone has exactly the keys that the ledger has at the zone's position, and goes
+# on from there.  CHANGES_SEED repeats a run.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Process qw(wait_until);
+use BloomTest::Source;
+use BloomTest::Zones;
+
+use constant { KEYS => 300, EVENTS => 60 };
+
+my $seed = $ENV{CHANGES_SEED} // time ^ $$;
+srand $seed;
+diag("CHANGES_SEED=$seed") if !$ENV{HARNESS_ACTIVE} || $ENV{CHANGES_SEED};
+note("CHANGES_SEED=$seed");
+
+my $t = BloomTest->new;
+
+# the source: each entry has a position, and the keys after it
+
+my @log = ({ position => 0, keys => {} });
+my $images = 0;
+
+sub extend {
+    my ($count) = @_;
+
+    for (1 .. $count) {
+        my %keys = %{ $log[-1]{keys} };
+        my @changes;
+
+        for (1 .. 1 + rand 20) {
+            my $key = 'key' . int rand KEYS;
+
+            if (rand() < 0.5) {
+                $keys{$key} = 1;
+                push @changes, "+$key";
+
+            } else {
+                delete $keys{$key};
+                push @changes, "-$key";
+            }
+        }
+
+        my $position = $log[-1]{position} + 1 + int rand 3;
+        push @log, { position => $position, keys => \%keys,
+                     changes => \@changes };
+    }
+}
+
+# The number of the entry at a position.
+
+sub entry_at {
+    my ($position) = @_;
+
+    my ($n) = grep { $log[$_]{position} == $position } 0 .. $#log;
+
+    return $n;
+}
+
+# Builds an image from what the ledger has after an entry.
+
+sub image_of {
+    my ($entry) = @_;
+
+    my $name = 'image' . $images++;
+
+    $t->build_image("$name.bloom",
+                    ['base', sort keys %{ $log[$entry]{keys} }],
+                    '-p', '1e-9', '-n', '10k',
+                    '--source', "s=$log[$entry]{position}",
+                    rand() < 0.5 ? ('--as-of', time - int rand 7200) : ());
+
+    return $name;
+}
+
+# Sends the entries after the zone's position, in batches of some entries.
+
+sub follow {
+    my ($upto) = @_;
+
+    my $from = entry_at(position($t, 'ids'));
+
+    while ($from < $upto) {
+        my $to = $from + 1 + int rand 4;
+        $to = $upto if $to > $upto;
+
+        my @changes = map { @{ $log[$_]{changes} } } $from + 1 .. $to;
+
+        for (1 .. (rand() < 0.2 ? 2 : 1)) {
+            my $r = changes($t, 'ids', $log[$from]{position},
+                            $log[$to]{position}, @changes);
+
+            $r->status == 200
+                or die "changes $from to $to are refused: $r";
+        }
+
+        $from = $to;
+    }
+}
+
+sub is_exact {
+    my ($name) = @_;
+
+    my $entry = entry_at(position($t, 'ids'));
+
+    if (!defined $entry) {
+        fail("$name: the zone is at a position of the source");
+        return;
+    }
+
+    my @keys = ('base', map { "key$_" } 0 .. KEYS - 1);
+    my $want = join '', 1, map { $log[$entry]{keys}{$_} ? 1 : 0 }
+                               @keys[1 .. KEYS];
+
+    is(ask_until_known($t, 'ids', @keys), $want,
+       "$name: exactly the keys of entry $entry");
+}
+
+my %events = (
+    changes => sub { follow(@log - 1) },
+    some => sub {
+        my $entry = entry_at(position($t, 'ids'));
+        follow($entry + int rand(@log - $entry));
+    },
+    reload => sub { $t->reload },
+    kill => sub { $t->kill_all; $t->run },
+    stop => sub { $t->stop; $t->run },
+    upgrade => sub { $t->upgrade },
+    helper => sub { $t->kill_helper },
+    checkpoint => sub {
+        api($t, POST => 'zones/ids/checkpoint')->status == 200
+            or die 'a checkpoint is refused';
+    },
+
+    # an image of any position from the oldest that the zone may load
+
+    upload => sub {
+        my $r = upload_image($t, 'ids', image_of(int rand @log));
+
+        $r->status == 200 || $r->status == 422 or die "an upload: $r";
+    },
+    own => sub {
+        my $r = api($t, GET => 'zones/ids/image');
+        $r->status == 200 or die "an image: $r";
+        $r = $t->request(PUT => '/bloom/zones/ids/image', body => $r->body);
+        $r->status == 200 or die "the zone's own image: $r";
+    },
+    file => sub {
+        install_image($t, image_of(int rand @log));
+        my $r = api($t, POST => 'zones/ids/reload');
+        $r->status == 200 || $r->status == 422 or die "a reload: $r";
+
+        # nginx would refuse to start with an image that was refused
+
+        install_image($t, image_of(@log - 1)) if $r->status == 422;
+    },
+    clear => sub {
+        install_image($t, image_of(int rand @log));
+        my $r = api($t, POST => 'zones/ids/clear');
+        $r->status == 200 or die "a clear: $r";
+    },
+);
+
+install_image($t, image_of(0));
+configure($t, ['zone=ids file=ids.bloom source=s max_lag=off removals=20k'],
+          api => 1, workers => 2);
+$t->run;
+$t->expect_log(qr/exited on signal 9/);
+
+for my $number (1 .. EVENTS) {
+    extend(1 + int rand 8);
+
+    my @names = sort keys %events;
+    my $event = $number % 3 ? $names[rand @names]
+              : rand() < 0.5 ? 'some' : 'changes';
+
+    $events{$event}->();
+    is_exact("event $number, $event");
+}
+
+$events{helper}->();
+follow(@log - 1);
+is_exact('at the end');
+
+done_testing;

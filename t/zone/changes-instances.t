@@ -1,0 +1,93 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
+
+# Tests a zone with "source=" while it has two instances, as during an upgrade.
+# Each takes changes at the position that both know, and applies what the other
+# one got.  An instance whose image is too old for the position says "unknown".
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Process qw(wait_until);
+use BloomTest::Source;
+use BloomTest::Zones;
+
+my $t = BloomTest->new;
+
+$t->build_image('at0.bloom', ['base', 'gone'], '-p', '1e-9', '-n', '10k',
+                '--source', 's=0');
+$t->build_image('at50.bloom', ['base', 'fresh'], '-p', '1e-9', '-n', '10k',
+                '--source', 's=50');
+install_image($t, 'at0');
+configure($t, ['zone=ids file=ids.bloom source=s max_lag=off'], api => 1,
+          server => 'location = /pid { return 200 $pid; }');
+$t->run;
+
+# The answers of the worker of each master, as soon as they are these.
+
+sub is_answered {
+    my ($workers, $want, $name, @keys) = @_;
+
+    my %answers;
+
+    wait_until(sub {
+        my ($answers, @by) = ask($t, 'ids', @keys);
+        $answers{$by[0]} = $answers if @by == 1;
+        return !grep { ($answers{$workers->[$_]} // '') ne $want->[$_] }
+                     0 .. $#$workers;
+    });
+
+    is_deeply([map { $answers{$_} } @$workers], $want, $name);
+}
+
+my @keys = qw(base gone fresh a b c);
+
+is_applied(changes($t, 'ids', 0, 10, '+a', '-gone'), 10, 'changes');
+
+my $old = $t->master;
+my $new = $t->upgrade_begin;
+my @workers = ($t->workers($old), $t->workers($new));
+
+is(@workers, 2, 'two workers');
+is_answered(\@workers, ['100100', '100100'], 'both have the changes', @keys);
+
+# whichever accepts it
+
+for my $position (11 .. 30) {
+    my $key = $position % 2 ? 'b' : 'c';
+    my $other = $position % 2 ? 'c' : 'b';
+
+    is_applied(changes($t, 'ids', $position - 1, $position, "+$key",
+                       "-$other"), $position,
+               "changes up to $position are applied by one of them");
+}
+
+is_answered(\@workers, ['100101', '100101'], 'both have all changes', @keys);
+is(position($t, 'ids'), 30, 'and know the position');
+
+$t->upgrade_finish;
+is(ask_until_known($t, 'ids', @keys), '100101', 'the new one goes on');
+is(position($t, 'ids'), 30, 'from there');
+
+
+# the new instance has an image at a later position, so nobody sends the old one
+# the changes before it
+
+install_image($t, 'at50');
+$old = $t->master;
+$new = $t->upgrade_begin;
+@workers = ($t->workers($old), $t->workers($new));
+
+is_answered(\@workers, ['1??1?1', '101000'],
+            'the old instance does not say "absent" any more', @keys);
+is(position($t, 'ids'), 50, 'the position is that of the image');
+is_applied(changes($t, 'ids', 50, 51, '+b'), 51, 'changes after it');
+is_answered(\@workers, ['1??111', '101010'], 'reach both', @keys);
+
+$t->upgrade_finish;
+is(ask_until_known($t, 'ids', @keys), '101010', 'the new one goes on');
+is(position($t, 'ids'), 51, 'from there');
+
+done_testing;
