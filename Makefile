@@ -25,7 +25,7 @@ compile = -std=c11 $(CFLAGS) -Wall -Wextra $(WERROR) -D_GNU_SOURCE \
           -Wno-missing-field-initializers -MMD -MP -MT $@ -MF $@.d
 sanitize = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
            -fno-omit-frame-pointer
-libs = $(LDFLAGS) -lhiredis -lz -lm -lidn2 -lpthread
+libs = $(LDFLAGS) -lcurl -lhiredis -lz -lm -lidn2 -lpthread
 
 # The tool has TLS for rediss:// sources if hiredis has it (from 1.0 on) and
 # OpenSSL's headers are installed.
@@ -51,8 +51,8 @@ bench := $(patsubst bench/%.c,build/bench/%, \
         test-nginx-1.26 test-nginxes test-nginxes-short \
         test-sanitize test-sanitize-unit \
         test-sanitize-nginx test-chaos test-fuzz test-docs test-cross cross \
-        fuzz chaos spellings dashboard dashboard-packages screenshots \
-        bench removals lists pictures install uninstall \
+        fuzz chaos fleet-chaos spellings dashboard dashboard-packages \
+        screenshots bench removals lists pictures install uninstall \
         install-tool uninstall-tool install-lua deb test-deb clean help
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -120,6 +120,11 @@ build/sanitize/unit/%: t/unit/%.c $(call core_objects,build/sanitize)
 	@mkdir -p $(@D)
 	$(CC) $(compile) $(sanitize) $(unit_flags) $(sources_and_objects) \
 	    $(unit_libs) -o $@
+
+# The tests of a part of the tool
+
+build/unit/test_stream_judge: build/obj/cli/stream_judge.o
+build/sanitize/unit/test_stream_judge: build/sanitize/obj/cli/stream_judge.o
 
 build/fuzz/%: t/fuzz/%.c $(call core_objects,build/fuzz)
 	@mkdir -p $(@D)
@@ -201,7 +206,7 @@ build/cross/obj/%.o: src/%.c build/cross/unpacked
 
 build/cross/ngx-bloom: $(call core_objects,build/cross) \
                        $(call cli_objects,build/cross)
-	$(cross)-gcc $^ $(cross_libs) -lhiredis -lz -lm -lidn2 -lpthread -o $@
+	$(cross)-gcc $^ $(cross_libs) -lcurl -lhiredis -lz -lm -lidn2 -lpthread -o $@
 
 build/cross/unit/%: t/unit/%.c $(call core_objects,build/cross)
 	@mkdir -p $(@D)
@@ -327,6 +332,9 @@ test-chaos: all build/sanitize/ngx-bloom nginx-1.26.3-sanitize  ## run the model
 
 chaos: all  ## run the model checker with all events: make chaos TIME=10m
 	$(installed) $(checker)
+
+fleet-chaos: all  ## run the model checker of a fleet: make fleet-chaos TIME=10m
+	$(installed) perl -It/lib t/chaos/fleet.pl --time $(TIME) $(CHAOS)
 
 test-fuzz fuzz: fuzzers
 	@scripts/run-fuzz.sh $(FUZZ_SECONDS) $(fuzz)

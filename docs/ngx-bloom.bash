@@ -15,6 +15,7 @@ _ngx_bloom_value() {
     build:--seed) kind=word words='' ;;
     build:--like) kind=file ;;
     build:--as-of) kind=word words='start' ;;
+    build:--source) kind=word words='' ;;
     build:--from) kind=word words='auto lines adblock hosts dnsmasq rpz json' ;;
     build:--exceptions) kind=file ;;
     build:--without) kind=file ;;
@@ -45,6 +46,7 @@ _ngx_bloom_value() {
     size:--expire) kind=word words='' ;;
     size:--slices) kind=word words='' ;;
     add:--as-of) kind=word words='start' ;;
+    add:--source) kind=word words='' ;;
     add:--from) kind=word words='auto lines adblock hosts dnsmasq rpz json' ;;
     add:--exceptions) kind=file ;;
     add:--without) kind=file ;;
@@ -57,6 +59,14 @@ _ngx_bloom_value() {
     merge:--min-keys) kind=word words='' ;;
     merge:--max-change) kind=word words='off' ;;
     merge:--replaces) kind=file ;;
+    follow:--stream) kind=word words='' ;;
+    follow:--source) kind=word words='the source of zones name in their' ;;
+    follow:--zone) kind=word words='' ;;
+    follow:--from) kind=word words='beginning now' ;;
+    follow:--timeout) kind=word words='' ;;
+    follow:--answer-timeout) kind=word words='' ;;
+    follow:--netrc) kind=file ;;
+    follow:--proxy) kind=word words='' ;;
     import:--output | import:-o) kind=file ;;
     import:--from) kind=word words='guava redisbloom bitmap go-zero redisson dcso bits-and-blooms spark libbloom' ;;
     import:--funnel) kind=word words='bytes utf16 long int' ;;
@@ -85,6 +95,9 @@ _ngx_bloom_value() {
     analyze:--steps) kind=word words='' ;;
     analyze:--asked) kind=word words='' ;;
     analyze:--threads | analyze:-j) kind=word words='' ;;
+    status:--timeout) kind=word words='' ;;
+    status:--netrc) kind=file ;;
+    status:--proxy) kind=word words='' ;;
     *) kind=none ;;
     esac
 }
@@ -93,25 +106,27 @@ _ngx_bloom_value() {
 
 _ngx_bloom_options() {
     case $1 in
-    build) words=' --output --fpr --capacity --layout --hash --key --seed --like --as-of --from --exceptions --without --max-errors --max-skipped --null --threads --memory --temp --quiet --except --except-wins --allow-empty --min-keys --max-change --replaces --must-have --must-not-have --json --help' ;;
+    build) words=' --output --fpr --capacity --layout --hash --key --seed --like --as-of --source --from --exceptions --without --max-errors --max-skipped --null --threads --memory --temp --quiet --except --except-wins --allow-empty --min-keys --max-change --replaces --must-have --must-not-have --json --help' ;;
     info) words=' --removed --exceptions --null --json --help' ;;
     test) words=' --file --null --count --quiet --json --help' ;;
     expand) words=' --key --file --null --json --help' ;;
     verify) words=' --min-keys --max-change --replaces --must-have --must-not-have --quiet --json --help' ;;
     size) words=' --items --fpr --memory --layout --max-keys --expire --slices --json --help' ;;
-    add) words=' --as-of --from --exceptions --without --max-errors --max-skipped --null --threads --memory --temp --quiet --json --help' ;;
+    add) words=' --as-of --source --from --exceptions --without --max-errors --max-skipped --null --threads --memory --temp --quiet --json --help' ;;
     merge) words=' --output --min-keys --max-change --replaces --quiet --json --help' ;;
     journal) words=' --keys --removed --null --quiet --json --help' ;;
+    follow) words=' --stream --source --zone --from --once --timeout --answer-timeout --netrc --proxy --quiet --help' ;;
     import) words=' --output --from --funnel --bits --hashes --scheme --shard --capacity --fpr --key --check --as-of --timeout --min-keys --max-change --replaces --quiet --json --help' ;;
     export) words=' --output --to --key --quiet --json --help' ;;
     analyze) words=' --capacity --fpr --layout --hash --seed --runs --steps --asked --threads --quiet --csv --json --help' ;;
+    status) words=' --timeout --netrc --proxy --json --help' ;;
     *) words='--help --version' ;;
     esac
 }
 
 _ngx_bloom() {
     local cur=${COMP_WORDS[COMP_CWORD]} at=$COMP_CWORD
-    local word command=${COMP_WORDS[1]} kind words commands='build info test expand verify size add merge journal import export analyze help'
+    local word command=${COMP_WORDS[1]} kind words commands='build info test expand verify size add merge journal follow import export analyze status help'
 
     COMPREPLY=()
     compopt -o default 2> /dev/null

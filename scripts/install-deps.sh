@@ -33,6 +33,7 @@ header_of stdio.h libc6-dev
 header_of zlib.h zlib1g-dev
 header_of idn2.h libidn2-dev
 header_of hiredis/hiredis.h libhiredis-dev
+header_of curl/curl.h libcurl4-openssl-dev
 command_of nginx nginx
 file_of /usr/share/nginx/src/conf_flags nginx-dev
 command_of curl curl

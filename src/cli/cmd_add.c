@@ -26,6 +26,7 @@
 
 typedef struct {
     uint64_t            as_of;           /* 0: not given */
+    bloom_source_t      source;          /* len 0: not given */
     int                 json;
     collect_options_t   from;
 
@@ -46,6 +47,10 @@ static const option_t  options[] = {
       "state that with these keys the image is complete as of that time, "
       OPTIONS_TIME "; it must not be earlier than the time that the image "
       "states (default: that time)"),
+    OPTIONS_SOURCE(add_t,
+      "state that with these keys the image has all changes of that source up "
+      "to the position, which must not be earlier than the one that the image "
+      "states (default: that position)"),
     OPTIONS_GROUP(key_options, offsetof(add_t, from)),
     OPTIONS_JSON(add_t),
     { 0 }
@@ -55,7 +60,7 @@ static const option_t  options[] = {
 static int
 read_image(add_t *add, const char *path)
 {
-    char  text[UNITS_LEN];
+    char  text[UNITS_LEN], position[BLOOM_POSITION_TEXT_MAX];
 
     if (image_read_alone(&add->old, path) != CLI_OK) {
         return CLI_ERROR;
@@ -65,6 +70,21 @@ read_image(add_t *add, const char *path)
         cli_error("%s: is already complete as of %s, which is later than "
                   "--as-of; leave out --as-of", path,
                   format_time(text, add->old.image.as_of));
+        return CLI_ERROR;
+    }
+
+    if (add->source.len != 0 && add->old.image.source.len != 0
+        && (!bloom_source_is(&add->old.image.source, add->source.name,
+                             add->source.len)
+            || bloom_position_cmp(add->source.position,
+                                  add->old.image.source.position)
+               < 0))
+    {
+        (void) bloom_position_write(add->old.image.source.position, position);
+        cli_error("%s: already has the changes of %.*s up to position %s, "
+                  "which is later than --source, or of another source; leave "
+                  "out --source", path, (int) add->old.image.source.len,
+                  add->old.image.source.name, position);
         return CLI_ERROR;
     }
 
@@ -167,6 +187,21 @@ estimate_rate(add_t *add)
 }
 
 
+/* Returns 1 if --source states more than the image does. */
+static int
+goes_on(const add_t *add)
+{
+    const bloom_source_t  *source;
+
+    source = &add->old.image.source;
+
+    return add->source.len != 0
+           && (source->len == 0
+               || bloom_position_cmp(add->source.position, source->position)
+                  > 0);
+}
+
+
 static int
 add_keys(add_t *add, char **names, int n)
 {
@@ -217,10 +252,15 @@ add_keys(add_t *add, char **names, int n)
      * which forgets it when it loads an image with another build id */
 
     if (rc == CLI_OK
-        && (add->counts.received != 0 || add->as_of > image->as_of))
+        && (add->counts.received != 0 || add->as_of > image->as_of
+            || goes_on(add)))
     {
         if (add->as_of != 0) {
             image->as_of = add->as_of;
+        }
+
+        if (add->source.len != 0) {
+            bloom_image_set_source(image, &add->source);
         }
 
         rc = image_write(&out, image, add->old.words, add->old.origin,

@@ -40,6 +40,7 @@ typedef struct {
     const char         *seed;
     const char         *like;
     uint64_t            as_of;
+    bloom_source_t      source;
     collect_options_t   from;
     good_keys_t         good;
     guards_t            guards;
@@ -84,6 +85,10 @@ static const option_t  options[] = {
       "state that the image has every key that existed at that time, "
       OPTIONS_TIME "; nginx then drops keys that were added to the zone more "
       "than an hour before (default: not stated)"),
+    OPTIONS_SOURCE(build_t,
+      "state that the image has all changes of that source up to the position: "
+      "read the position before the keys; a zone of nginx with source= then "
+      "takes the later changes only (default: not stated)"),
     OPTIONS_GROUP(key_options, offsetof(build_t, from)),
     OPTIONS_GROUP(good_keys_options, offsetof(build_t, good)),
     { 0, "allow-empty", NULL, offsetof(build_t, allow_empty), options_take_flag,
@@ -206,6 +211,7 @@ prepare(build_t *build)
 
     image = &build->image;
     image->as_of = build->as_of;
+    image->source = build->source;
 
     if (build->like != NULL) {
         return take_like(build);

@@ -110,6 +110,7 @@ print_text(const char *path, const bloom_image_t *image,
     const exception_kinds_t *kinds)
 {
     char                     text[UNITS_LEN];
+    char                     position[BLOOM_POSITION_TEXT_MAX];
     const bloom_geometry_t  *g;
 
     g = &image->geometry;
@@ -126,6 +127,12 @@ print_text(const char *path, const bloom_image_t *image,
     printf("complete as of  %s\n", image->as_of != 0
                                    ? format_time(text, image->as_of)
                                    : "not stated");
+
+    if (image->source.len != 0) {
+        (void) bloom_position_write(image->source.position, position);
+        printf("source          %.*s, up to position %s\n",
+               (int) image->source.len, image->source.name, position);
+    }
 
     printf("layout          %s, %" PRIu64 " bits, k %" PRIu32,
            bloom_geometry_layout_name(g->layout), g->bits, g->k);
@@ -415,6 +422,12 @@ static const command_member_t  members[] = {
     { "created", "the time when the image was written" },
     { "as_of",
       "the time up to which the keys are complete; null if it is not stated" },
+    { "source",
+      "the name of the source whose changes the image has; null if it is not "
+      "stated" },
+    { "source_position",
+      "the position in that source up to which the image has its changes; null "
+      "if it is not stated" },
     { "layout",
       "the layout: blocked or classic; an imported filter has another one" },
     { "bits",

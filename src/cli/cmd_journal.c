@@ -150,9 +150,29 @@ print_keys(journal_t *journal, const piece_t *piece, uint64_t position,
 
 
 static void
+take_keys(journal_t *journal, piece_t *piece, uint64_t position,
+    bloom_record_t *record)
+{
+    piece->keys[record->type] += record->count;
+
+    if (journal->pass == PASS_NOTE) {
+        journal_removed_note(&journal->removals, *record, position);
+
+    } else if (journal->keys) {
+        print_keys(journal, piece, position, record);
+    }
+}
+
+
+static void
 take_record(journal_t *journal, piece_t *piece, uint64_t position,
     bloom_record_t *record)
 {
+    size_t          i;
+    bloom_record_t  part;
+
+    static const uint32_t  parts[] = { BLOOM_RECORD_REMOVE, BLOOM_RECORD_ADD };
+
     if (journal->sequence != 0) {
         piece->missing += record->sequence - journal->sequence;
 
@@ -171,17 +191,22 @@ take_record(journal_t *journal, piece_t *piece, uint64_t position,
     piece->last_sequence = record->sequence;
     piece->last_time = record->time;
     piece->records++;
-    piece->keys[record->type] += record->count;
     piece->restorations += (record->type == BLOOM_RECORD_RESTORE);
     piece->cleared |= (record->type == BLOOM_RECORD_CLEAR);
 
     journal->sequence = record->sequence + 1;
 
-    if (journal->pass == PASS_NOTE) {
-        journal_removed_note(&journal->removals, *record, position);
+    if (record->type != BLOOM_RECORD_CHANGES) {
+        take_keys(journal, piece, position, record);
+        return;
+    }
 
-    } else if (journal->keys) {
-        print_keys(journal, piece, position, record);
+    piece->changes++;
+    piece->reached = record->after;
+
+    for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        bloom_record_part(record, parts[i], &part);
+        take_keys(journal, piece, position, &part);
     }
 }
 
@@ -191,9 +216,8 @@ static void
 refuse_record(piece_t *piece, uint64_t position, const bloom_record_t *record)
 {
     snprintf(piece->error, sizeof(piece->error), "has a record of type %"
-             PRIu32 " at position %" PRIu64 ", but this program reads types up "
-             "to %d; use a newer program", record->type, position,
-             BLOOM_RECORD_TYPES - 1);
+             PRIu32 " at position %" PRIu64 ", which this program does not "
+             "know; use a newer program", record->type, position);
     piece->rc = CLI_ERROR;
 }
 
@@ -223,7 +247,7 @@ read_records(journal_t *journal, piece_t *piece)
         piece->broken += n;
         at += n;
 
-        if (record.type >= BLOOM_RECORD_TYPES) {
+        if (!bloom_record_known(record.type)) {
             refuse_record(piece, piece->segment.base + at, &record);
             journal->sequence = record.sequence + 1;
             return;
@@ -243,6 +267,11 @@ read_records(journal_t *journal, piece_t *piece)
     journal->all.records += piece->records;
     journal->all.restorations += piece->restorations;
     journal->all.cleared |= piece->cleared;
+    journal->all.changes += piece->changes;
+
+    if (piece->changes != 0) {
+        journal->all.reached = piece->reached;
+    }
 
     for (type = 0; type < BLOOM_RECORD_TYPES; type++) {
         journal->all.keys[type] += piece->keys[type];
@@ -352,6 +381,7 @@ count_keys(const piece_t *piece)
 static void
 print_counts(const piece_t *piece)
 {
+    char         position[BLOOM_POSITION_TEXT_MAX];
     uint64_t     keys;
     const char  *before;
 
@@ -361,7 +391,7 @@ print_counts(const piece_t *piece)
            CLI_S(piece->records), keys, CLI_S(keys));
 
     if (piece->keys[BLOOM_RECORD_ADD] == keys && piece->restorations == 0
-        && !piece->cleared)
+        && !piece->cleared && piece->changes == 0)
     {
         return;
     }
@@ -382,6 +412,12 @@ print_counts(const piece_t *piece)
     if (piece->restorations != 0) {
         printf("%sall restored %" PRIu64 " time%s", before, piece->restorations,
                CLI_S(piece->restorations));
+        before = ", ";
+    }
+
+    if (piece->changes != 0) {
+        (void) bloom_position_write(piece->reached, position);
+        printf("%ssource at %s", before, position);
     }
 
     putchar(')');
@@ -391,7 +427,7 @@ print_counts(const piece_t *piece)
 static void
 print_json(const journal_t *journal, const piece_t *piece)
 {
-    char    time[UNITS_LEN];
+    char    time[UNITS_LEN], position[BLOOM_POSITION_TEXT_MAX];
     json_t  json;
 
     static const char  *const results[] = { "ok", "damaged", "unreadable" };
@@ -421,6 +457,11 @@ print_json(const journal_t *journal, const piece_t *piece)
         json_count(&json, "removed", piece->keys[BLOOM_RECORD_REMOVE]);
         json_count(&json, "restorations", piece->restorations);
         json_bool(&json, "cleared", piece->cleared);
+
+        if (piece->changes != 0) {
+            (void) bloom_position_write(piece->reached, position);
+            json_text(&json, "source_position", position);
+        }
 
         if (piece->records != 0) {
             json_count(&json, "first_sequence", piece->first_sequence);
@@ -728,13 +769,16 @@ static const command_member_t  members[] = {
     { "keys",
       "the number of keys in the records of the segment, the sum of the next "
       "two members" },
-    { "added", "the number of keys in additions" },
-    { "removed", "the number of keys in removals" },
+    { "added", "the number of keys that the records add" },
+    { "removed", "the number of keys that the records remove" },
     { "restorations",
       "the number of records that restore all keys removed before them" },
     { "cleared",
       "whether the first record clears the zone: nothing before the segment "
       "counts" },
+    { "source_position",
+      "the position of the zone's source after the last record of changes, if "
+      "there is one" },
     { "first_sequence",
       "the sequence number of the first record, if there is one" },
     { "last_sequence",

@@ -82,6 +82,21 @@ differs(const bloom_image_t *result, const bloom_image_t *other)
 }
 
 
+/* The result has the changes that all images have.  Images of different sources
+ * have none in common. */
+static void
+take_source(bloom_image_t *image, const bloom_source_t *other)
+{
+    if (!bloom_source_is(&image->source, other->name, other->len)) {
+        bloom_image_set_source(image, NULL);
+
+    } else if (bloom_position_cmp(other->position, image->source.position) < 0)
+    {
+        image->source.position = other->position;
+    }
+}
+
+
 static void
 take_header(merge_t *merge, const bloom_image_t *image)
 {
@@ -96,6 +111,8 @@ take_header(merge_t *merge, const bloom_image_t *image)
     if (image->as_of < merge->image.as_of) {
         merge->image.as_of = image->as_of;
     }
+
+    take_source(&merge->image, &image->source);
 
     merge->image.flags |= image->flags;
 

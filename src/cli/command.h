@@ -42,8 +42,9 @@ typedef struct {
 
 /* Each is defined in the file of its name; command_list.c lists them. */
 extern const command_t  cmd_add, cmd_analyze, cmd_build, cmd_expand,
-                        cmd_export, cmd_import, cmd_info, cmd_journal,
-                        cmd_merge, cmd_size, cmd_test, cmd_verify;
+                        cmd_export, cmd_follow, cmd_import, cmd_info,
+                        cmd_journal, cmd_merge, cmd_size, cmd_status, cmd_test,
+                        cmd_verify;
 
 
 /* Runs a command with a command line whose first word is its name.  Returns the

@@ -19,9 +19,11 @@ const command_t *const  command_list[] = {
     &cmd_add,
     &cmd_merge,
     &cmd_journal,
+    &cmd_follow,
     &cmd_import,
     &cmd_export,
     &cmd_analyze,
+    &cmd_status,
     NULL
 };
 

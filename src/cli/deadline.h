@@ -12,8 +12,8 @@
 #define DEADLINE_H
 
 
-/* Sets the deadline of a connection, in `seconds` from now.  There is one
- * deadline at a time. */
+/* Sets the deadline of a connection, in `seconds` from now.  Each thread has
+ * one deadline at a time. */
 void deadline_begin(int fd, unsigned seconds);
 
 /* Cancels the deadline and keeps errno.  Returns 1 if it has passed, else 0. */

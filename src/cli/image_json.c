@@ -4,6 +4,8 @@
  * This file prints an image's header as members of a JSON object.
  */
 
+#include <stdio.h>
+
 #include "bloom_foreign.h"
 #include "bloom_scheme.h"
 #include "image_json.h"
@@ -86,6 +88,8 @@ image_json(json_t *json, const char *path, const bloom_image_t *image,
     const exception_kinds_t *kinds, double items_error, double fpr)
 {
     char                     time[UNITS_LEN];
+    char                     source[BLOOM_SOURCE_NAME_MAX + 1];
+    char                     position[BLOOM_POSITION_TEXT_MAX];
     const bloom_geometry_t  *g;
 
     g = &image->geometry;
@@ -101,6 +105,19 @@ image_json(json_t *json, const char *path, const bloom_image_t *image,
 
     } else {
         json_null(json, "as_of");
+    }
+
+    if (image->source.len != 0) {
+        snprintf(source, sizeof(source), "%.*s", (int) image->source.len,
+                 image->source.name);
+        (void) bloom_position_write(image->source.position, position);
+
+        json_text(json, "source", source);
+        json_text(json, "source_position", position);
+
+    } else {
+        json_null(json, "source");
+        json_null(json, "source_position");
     }
 
     json_text(json, "layout", bloom_geometry_layout_name(g->layout));

@@ -29,6 +29,8 @@ typedef struct {
     uint64_t          keys[BLOOM_RECORD_TYPES];  /* number of keys of a type */
     uint64_t          restorations;      /* records that restore all keys */
     int               cleared;           /* its first record is a clear */
+    uint64_t          changes;           /* records of changes of a source */
+    bloom_position_t  reached;           /* position after the last of them */
     uint64_t          first_sequence;
     uint64_t          last_sequence;
     uint64_t          first_time;

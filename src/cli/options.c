@@ -17,6 +17,7 @@
 #include "bloom_form.h"
 #include "bloom_geometry.h"
 #include "bloom_hasher.h"
+#include "bloom_source.h"
 #include "cli.h"
 #include "options.h"
 #include "units.h"
@@ -243,6 +244,35 @@ options_take_key_form(const option_t *option, const char *text, void *to)
     }
 
     *(uint32_t *) to = (uint32_t) form;
+
+    return CLI_OK;
+}
+
+
+int
+options_take_source(const option_t *option, const char *text, void *to)
+{
+    size_t           len;
+    const char      *last;
+    bloom_source_t  *source = to;
+
+    last = strrchr(text, '=');
+
+    if (last == NULL
+        || !bloom_source_name_valid(text, (size_t) (last - text))
+        || bloom_position_parse(&source->position, last + 1, strlen(last + 1))
+           != 0)
+    {
+        return options_wrong(option, text, "must be the name of a source and a "
+                             "position, such as ids=1700000000000-3; a name "
+                             "has 1 to 255 letters, digits and characters of "
+                             "\"._:/-\"");
+    }
+
+    len = (size_t) (last - text);
+
+    source->len = (uint32_t) len;
+    memcpy(source->name, text, len);
 
     return CLI_OK;
 }

@@ -67,6 +67,8 @@ int options_take_key_form(const option_t *option, const char *text,
     void *to);                                     /* uint32_t */
 int options_take_as_of(const option_t *option, const char *text,
     void *to);                                     /* uint64_t: ms */
+int options_take_source(const option_t *option, const char *text,
+    void *to);                                     /* bloom_source_t */
 
 
 /* Entries that several commands have.  `type` is the type of the command's
@@ -117,6 +119,10 @@ int options_take_as_of(const option_t *option, const char *text,
 
 #define OPTIONS_AS_OF(type, text)                                            \
     { 0, "as-of", "TIME", offsetof(type, as_of), options_take_as_of, text }
+
+#define OPTIONS_SOURCE(type, text)                                           \
+    { 0, "source", "NAME=POSITION", offsetof(type, source),                  \
+      options_take_source, text }
 
 #define OPTIONS_THREADS(type, text)                                          \
     { 'j', "threads", "N", offsetof(type, threads), options_take_number,     \

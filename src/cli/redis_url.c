@@ -11,6 +11,8 @@
 #include "cli.h"
 #include "redis_url.h"
 
+#define DB_MAX  1000000
+
 
 static int
 hex(char c)
@@ -78,10 +80,11 @@ parse_small(const char *p, const char *end, unsigned max, unsigned *value)
 }
 
 
-int
-redis_url_parse(redis_url_t *url, const char *text)
+/* Parses a URL up to the port.  Returns where it ends, or NULL. */
+static const char *
+parse_host(redis_url_t *url, const char *text)
 {
-    const char  *at, *host, *end, *colon, *slash;
+    const char  *at, *host, *end, *colon;
 
     memset(url, 0, sizeof(*url));
 
@@ -91,7 +94,7 @@ redis_url_parse(redis_url_t *url, const char *text)
     host = text + strlen(url->tls ? "rediss:" : "redis:");
 
     if (strncmp(host, "//", 2) != 0) {
-        return -1;
+        return NULL;
     }
 
     host += 2;
@@ -103,7 +106,7 @@ redis_url_parse(redis_url_t *url, const char *text)
      * lookup of its address would show it to name servers */
 
     if (strchr(end, '@') != NULL) {
-        return -1;
+        return NULL;
     }
 
     if (at != NULL) {
@@ -122,7 +125,7 @@ redis_url_parse(redis_url_t *url, const char *text)
         colon = memchr(host, ']', (size_t) (end - host));
 
         if (colon == NULL) {
-            return -1;
+            return NULL;
         }
 
         url->host = strndup(host + 1, (size_t) (colon - host - 1));
@@ -139,16 +142,30 @@ redis_url_parse(redis_url_t *url, const char *text)
     if (url->host == NULL || url->host[0] == '\0'
         || (colon != end
             && (*colon != ':'
-                || parse_small(colon + 1, end, 65535, &url->port) != 0))
-        || *end != '/')
+                || parse_small(colon + 1, end, 65535, &url->port) != 0)))
     {
+        return NULL;
+    }
+
+    return end;
+}
+
+
+int
+redis_url_parse(redis_url_t *url, const char *text)
+{
+    const char  *end, *slash;
+
+    end = parse_host(url, text);
+
+    if (end == NULL || *end != '/') {
         return -1;
     }
 
     slash = strchr(end + 1, '/');
 
     if (slash == NULL
-        || parse_small(end + 1, slash, 1000000, &url->db) != 0
+        || parse_small(end + 1, slash, DB_MAX, &url->db) != 0
         || slash[1] == '\0')
     {
         return -1;
@@ -157,6 +174,22 @@ redis_url_parse(redis_url_t *url, const char *text)
     url->key = unescape(slash + 1, strlen(slash + 1), &url->key_len);
 
     return 0;
+}
+
+
+int
+redis_url_parse_server(redis_url_t *url, const char *text)
+{
+    const char  *end;
+
+    end = parse_host(url, text);
+
+    if (end == NULL) {
+        return -1;
+    }
+
+    return *end == '\0' || end[1] == '\0' ? 0
+           : parse_small(end + 1, end + strlen(end), DB_MAX, &url->db);
 }
 
 

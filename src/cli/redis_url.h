@@ -36,6 +36,11 @@ int redis_url_is(const char *text);
  * invalid, with only url->shown set.  redis_url_free() frees it in both
  * cases. */
 int redis_url_parse(redis_url_t *url, const char *text);
+
+/* Parses a URL that names no key, and the database only if it is not 0, as
+ * redis_url_parse() does. */
+int redis_url_parse_server(redis_url_t *url, const char *text);
+
 void redis_url_free(redis_url_t *url);
 
 /* Returns a URL without all that is before its last @, where a password may

@@ -186,6 +186,7 @@ like($info, qr/"fpr": 0.01,/, 'info states the rate of the source');
        . ' excepted file fill_ratio fpr from funnel hash items items_claimed items_error'
        . ' items_estimated k key_form layers layout learned lines links max_items'
        . ' measured_fpr parts promised promised_fpr removed scheme seed size_bytes'
+       . ' source source_position'
        . ' version',
        'import --json has all of its members');
     cmp_ok(abs($json->{items} / @$in - 1), '<', 0.05,

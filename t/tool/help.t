@@ -13,8 +13,8 @@ use BloomTest::Tool qw(text_line tool tool_redirected tool_test);
 my $t = tool_test();
 my $dir = $t->testdir;
 
-my @commands = qw(build info test expand verify size add merge journal import
-                  export analyze);
+my @commands = qw(build info test expand verify size add merge journal follow
+                  import export analyze status);
 my $ids = $t->build_image('ids.bloom', ['key-1']);
 
 
@@ -39,8 +39,10 @@ for my $command (@commands) {
 
     tool(2, text_line("ngx-bloom $command: unknown option \"--nonsense\"; see"
                  . " \"ngx-bloom $command --help\""), $command, '--nonsense');
-    tool(2, qr/unknown option "-Z"/, $command, '--json', '-Z');
-    tool(2, qr/option --json takes no value/, $command, '--json=1');
+    my $flag = $command eq 'follow' ? '--once' : '--json';
+
+    tool(2, qr/unknown option "-Z"/, $command, $flag, '-Z');
+    tool(2, qr/option $flag takes no value/, $command, "$flag=1");
     tool(2, qr/unknown option "--hel"/, $command, '--hel');
 }
 

@@ -70,7 +70,8 @@ my ($journal, @at) = three_records();
 my $whole = $journal->segment;
 
 
-# ---- docs/journal-format.md, "An example" and "An example of version 2" ----
+# ---- docs/journal-format.md, "An example", "An example of version 2" and "An
+# example of changes" ----
 
 # Returns the text of an example, after a check that it shows these bytes.
 
@@ -129,6 +130,16 @@ sub shows_bytes {
     $second->append_restoration(time => 1700000000500);
 
     shows_bytes('An example of version 2', $second->{data});
+
+    my $third = $second->next_segment(
+        created => 1700000000600, size => 2 ** 24,
+        salt => pack('H*', '0123456789abcdef0123456789abcdef'));
+    $third->append_changes('ids', '1700000000000-2', '1700000000650', ['two'],
+                           ['four'], time => 1700000000700);
+    $third->append_changes('ids', '1700000000900-1', '1700000000900-1', [], [],
+                           time => 1700000000950);
+
+    shows_bytes('An example of changes', $third->{data});
 }
 
 
@@ -727,17 +738,99 @@ sub listed {
             $path);
 }
 
-for my $type (4, 5, 255) {
+for my $type (4, 6, 255) {
     my $newer = BloomTest::Journal->new;
     $newer->append(['before']);
     my $at = $newer->append(['k' x 17], type => $type, count => 70000);
     $newer->append(['after']);
     my $path = $t->write_file('newer-type', $newer->segment);
-    my $error = "newer-type: has a record of type $type at position $at, but"
-                . ' this program reads types up to 3; use a newer program';
+    my $error = "newer-type: has a record of type $type at position $at, which"
+                . ' this program does not know; use a newer program';
 
     journal(2, qr/\Q$error\E$/, @$_, $path)
         for [], ['--keys'], ['--removed'], ['--json'];
+}
+
+
+# ---- changes of a source ----
+
+{
+    my $first = BloomTest::Journal->new;
+    $first->append(['old', 'gone'], time => 1700000000100);
+    $first->append_changes('ids', 0, '1700000000000-5', ['gone', 'x'],
+                           ['new', 'back'], time => 1700000000200);
+    $first->append_changes('ids', '1700000000000-5', '1700000000001', [],
+                           ['more'], time => 1700000000300);
+    $first->append_changes('ids', '1700000000001', '1700000000007', ['back'],
+                           [], time => 1700000000400);
+
+    my $second = $first->next_segment;
+    $second->append_changes('ids', '1700000000007', '1700000000007-1', [], []);
+    $second->append_changes('ids', '9-9', '9-9', [], []);
+
+    my $path = "$dir/changes";
+    mkdir $path;
+    $t->write_file('changes/1', $first->segment);
+    $t->write_file('changes/2', $second->segment);
+
+    my @lines = split /\n/, journal(0, undef, $path);
+
+    like($lines[0],
+         qr/, \d+ of 262144 bytes used, 4 records, 8 keys \(5 added, 3 removed, source at 1700000000007\), sequence/,
+         'journal counts the keys of changes, and says where the source is');
+    like($lines[1], qr/, 2 records, 0 keys \(source at 9-9\), sequence/,
+         'journal says of a segment without keys where the source is');
+    like($lines[2], qr/8 keys \(5 added, 3 removed, source at 9-9\)/,
+         'the sum says where the source is at the end');
+
+    my @json = json_lines(journal(0, undef, '--json', $path));
+
+    is_deeply([map { [@$_{qw(keys added removed source_position)}] }
+                   @json[0, 1]],
+              [[8, 5, 3, '1700000000007'], [0, 0, 0, '9-9']],
+              'journal --json has the same numbers');
+    ok(!exists json(journal(0, undef, '--json', $file))->{source_position},
+       'without changes, there is no source_position');
+
+    is_deeply([split /\n/, journal(0, undef, '--keys', $path)],
+              [qw(old new more)],
+              'journal --keys shows the keys that changes add');
+    is_deeply([split /\n/, journal(0, undef, '--removed', $path)],
+              [qw(gone x back)],
+              'journal --removed shows the keys that changes remove');
+
+    my ($new) = grep { $_->{key} eq 'new' }
+                     json_lines(journal(0, undef, '--keys', '--json', $path));
+
+    is_deeply([@$new{qw(sequence position time)}],
+              [2, 176, '2023-11-14T22:13:20.200Z'],
+              'a key of changes has the place and the time of its record');
+
+    my $clear = BloomTest::Journal->new;
+    $clear->append(['restored']);
+    $clear->append_changes('ids', 0, 1, ['restored'], []);
+    $clear->append_restoration;
+    $path = $t->write_file('restored-changes', $clear->segment);
+    is(journal(0, undef, '--keys', $path), "restored\n",
+       'a restoration restores what changes have removed');
+    is(journal(0, undef, '--removed', $path), '',
+       'a restored key of changes is not removed any more');
+}
+
+for (['too many removals', 0, 1, ['a'], ['b'], removals => 3],
+     ['a position that goes back', '5-1', 5, [], []],
+     ['keys in a gap', 5, 5, ['a'], []])
+{
+    my ($what, $before, $after, @rest) = @$_;
+    my $bad = BloomTest::Journal->new;
+
+    $bad->append(['before']);
+    $bad->append_changes('ids', $before, $after, @rest);
+    $bad->append(['behind']);
+
+    my $path = $t->write_file('bad-changes', $bad->segment);
+    is(journal(1, qr/contain no valid record/, '--keys', $path),
+       "before\nbehind\n", "changes with $what are damage");
 }
 
 
@@ -760,10 +853,18 @@ for my $type (4, 5, 255) {
     $types->append(['added'], type => REMOVE);
     $types->append_restoration;
     my $newer = BloomTest::Journal->new;
-    $newer->append(['newer'], type => 5);
+    $newer->append(['newer'], type => 6);
     $newer->append(['behind']);
 
+    my $changes = BloomTest::Journal->new;
+    $changes->append_changes('ids', 0, '1-2', ['gone', 'away'], ['here']);
+    $changes->append_changes('ids', '1-2', 3, [], ['added']);
+    $changes->append_changes('ids', 3, 4, ['removed'], []);
+    $changes->append_changes('s' x 255, 4, 5, [], []);
+    $changes->append_changes('ids', 9, 9, [], []);
+
     my %seed = (
+        'changes' => $changes->{data},
         'types' => $types->{data},
         'newer-type' => $newer->{data},
         'three-records' => $journal->{data},

@@ -57,6 +57,7 @@ $t->write_file('bitmap', "\x55" x 100);
 
 my $segment = BloomTest::Journal->new;
 $segment->append(['one', "\xff"]);
+$segment->append_changes('ids', 0, 1, [], ['two']);
 mkdir "$dir/journal";
 $t->write_file('journal/1', $segment->segment);
 $t->write_file('broken', 'NGXBLOOM' . "\0" x 200);
@@ -121,7 +122,10 @@ for my $command ('build', sort grep { $_ ne 'build' } keys %runs) {
               "the man page documents the members of $command --json");
 }
 
-is_deeply([sort keys %documented], [sort keys %runs],
+# follow and status ask servers: follow.t and status.t read what they print
+
+is_deeply([sort grep { !/^(?:follow|status)$/ } keys %documented],
+          [sort keys %runs],
           'the man page documents the JSON of these commands');
 
 done_testing();

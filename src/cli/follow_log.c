@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * This file prints the log of `ngx-bloom follow`, and tells systemd.
+ */
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bloom_crc.h"
+#include "bloom_utf8.h"
+#include "follow_log.h"
+#include "units.h"
+#include "visible.h"
+
+#define MESSAGE_MAX  2048
+#define AGAIN        60                  /* seconds until a repeated event is
+                                            logged again */
+
+
+static pthread_mutex_t  lock = PTHREAD_MUTEX_INITIALIZER;
+static int              terminal;
+static int              silent;
+static int              drawn;           /* 1: the progress line is there */
+
+
+void
+follow_log_begin(int quiet)
+{
+    terminal = isatty(STDERR_FILENO);
+    silent = quiet;
+}
+
+
+double
+follow_now(void)
+{
+    struct timespec  now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+
+    return (double) now.tv_sec + (double) now.tv_nsec / 1e9;
+}
+
+
+/* Prints a text in quotes, as JSON in valid UTF-8. */
+static void
+print_text(const char *text)
+{
+    size_t          len, rest;
+    const uint8_t  *p;
+
+    putc('"', stderr);
+
+    for (p = (const uint8_t *) text, rest = strlen(text); rest != 0;
+         p += len, rest -= len)
+    {
+        len = bloom_utf8_len(p, rest);
+
+        if (len == 0) {
+            len = 1;
+            fputs("\\ufffd", stderr);
+
+        } else if (*p == '"' || *p == '\\') {
+            fprintf(stderr, "\\%c", *p);
+
+        } else if (len == 1 && (*p < 0x20 || *p == 0x7f)) {
+            fprintf(stderr, "\\u%04x", *p);
+
+        } else {
+            fwrite(p, 1, len, stderr);
+        }
+    }
+
+    putc('"', stderr);
+}
+
+
+static void
+print_json(const char *zone, follow_level_t level, const char *event,
+    const char *message, uint64_t left_out)
+{
+    char             text[UNITS_LEN];
+    struct timespec  now;
+
+    static const char  *levels[] = { "info", "warning", "error" };
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    format_time(text, (uint64_t) now.tv_sec * 1000
+                      + (uint64_t) now.tv_nsec / 1000000);
+
+    fprintf(stderr, "{\"time\":\"%s\",\"level\":\"%s\",\"event\":\"%s\"", text,
+            levels[level], event);
+
+    if (zone != NULL) {
+        fputs(",\"zone\":", stderr);
+        print_text(zone);
+    }
+
+    fputs(",\"message\":", stderr);
+    print_text(message);
+
+    if (left_out != 0) {
+        fprintf(stderr, ",\"repeated\":%llu", (unsigned long long) left_out);
+    }
+
+    fputs("}\n", stderr);
+}
+
+
+static void
+print_line(const char *zone, follow_level_t level, const char *message)
+{
+    if (drawn) {
+        fputs("\r\033[K", stderr);
+        drawn = 0;
+    }
+
+    fprintf(stderr, "ngx-bloom follow: %s",
+            level == FOLLOW_WARNING ? "warning: " : "");
+
+    if (zone != NULL) {
+        visible_print(stderr, zone, strlen(zone));
+        fputs(": ", stderr);
+    }
+
+    visible_print(stderr, message, strlen(message));
+    putc('\n', stderr);
+}
+
+
+/* Returns 1 if the event repeats the last one, else 0; *left_out gets how many
+ * have been left out so far. */
+static int
+repeats(follow_log_t *log, const char *event, const char *message,
+    uint64_t *left_out)
+{
+    double    now;
+    uint32_t  sum;
+
+    now = follow_now();
+    sum = bloom_crc32c(0, message, strlen(message));
+    *left_out = 0;
+
+    if (strcmp(log->event, event) == 0 && log->message == sum) {
+
+        if (now - log->time < AGAIN) {
+            log->left_out++;
+            return 1;
+        }
+
+        *left_out = log->left_out;
+    }
+
+    snprintf(log->event, sizeof(log->event), "%s", event);
+    log->message = sum;
+    log->time = now;
+    log->left_out = 0;
+
+    return 0;
+}
+
+
+void
+follow_log(follow_log_t *log, const char *zone, follow_level_t level,
+    const char *event, const char *fmt, ...)
+{
+    char      message[MESSAGE_MAX];
+    va_list   args;
+    uint64_t  left_out;
+
+    va_start(args, fmt);
+    vsnprintf(message, sizeof(message), fmt, args);
+    va_end(args);
+
+    left_out = 0;
+
+    if ((log != NULL && repeats(log, event, message, &left_out))
+        || (silent && level == FOLLOW_INFO))
+    {
+        return;
+    }
+
+    pthread_mutex_lock(&lock);
+    flockfile(stderr);
+
+    if (terminal) {
+        print_line(zone, level, message);
+
+    } else {
+        print_json(zone, level, event, message, left_out);
+    }
+
+    fflush(stderr);
+    funlockfile(stderr);
+    pthread_mutex_unlock(&lock);
+}
+
+
+void
+follow_log_progress(const char *fmt, ...)
+{
+    va_list  args;
+
+    if (!terminal || silent) {
+        return;
+    }
+
+    pthread_mutex_lock(&lock);
+
+    fputc('\r', stderr);
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fputs("\033[K", stderr);
+    fflush(stderr);
+
+    drawn = fmt[0] != '\0';
+
+    pthread_mutex_unlock(&lock);
+}
+
+
+void
+follow_log_notify(const char *state)
+{
+    int                  fd;
+    size_t               len;
+    const char          *path;
+    struct sockaddr_un   address;
+
+    path = getenv("NOTIFY_SOCKET");
+    len = path != NULL ? strlen(path) : 0;
+
+    if (len < 2 || len >= sizeof(address.sun_path)
+        || (path[0] != '/' && path[0] != '@'))
+    {
+        return;
+    }
+
+    memset(&address, 0, sizeof(address));
+    address.sun_family = AF_UNIX;
+    memcpy(address.sun_path, path, len);
+
+    if (path[0] == '@') {
+        address.sun_path[0] = '\0';      /* an abstract name */
+    }
+
+    fd = socket(AF_UNIX, SOCK_DGRAM|SOCK_CLOEXEC, 0);
+
+    if (fd != -1) {
+        (void) sendto(fd, state, strlen(state), MSG_NOSIGNAL|MSG_DONTWAIT,
+                      (struct sockaddr *) &address,
+                      (socklen_t) (offsetof(struct sockaddr_un, sun_path)
+                                   + len));
+        (void) close(fd);
+    }
+}

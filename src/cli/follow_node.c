@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * This file sends requests about a zone to an nginx.
+ */
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "follow_node.h"
+#include "json_read.h"
+#include "units.h"
+
+#define BODY_LEAST  64
+#define BODY_MOST   (16 * 1024 * 1024)
+#define TEXT_MAX    300
+
+
+void
+follow_node_open(follow_node_t *node, const char *url, const char *source,
+    const http_settings_t *settings)
+{
+    memset(node, 0, sizeof(*node));
+    node->http = http_client_create(settings);
+    node->url = http_url_join(url, "");
+    node->source = source;
+}
+
+
+void
+follow_node_close(follow_node_t *node)
+{
+    http_client_destroy(node->http);
+    free(node->url);
+}
+
+
+static follow_answer_t says(follow_node_t *node, follow_answer_t answer,
+    const char *event, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Keeps what an answer means.  Returns it. */
+static follow_answer_t
+says(follow_node_t *node, follow_answer_t answer, const char *event,
+    const char *fmt, ...)
+{
+    va_list  args;
+
+    va_start(args, fmt);
+    vsnprintf(node->error, sizeof(node->error), fmt, args);
+    va_end(args);
+
+    node->event = event;
+
+    return answer;
+}
+
+
+static follow_answer_t
+not_nginx(follow_node_t *node)
+{
+    return says(node, FOLLOW_NODE_FAILED, "bad_answer", "the answer is not one "
+                "of nginx's endpoint; check that the URL is that of a zone, "
+                "such as http://127.0.0.1:8080/bloom/zones/ids");
+}
+
+
+static int
+read_position(const json_doc_t *doc, const char *path,
+    bloom_position_t *position)
+{
+    char  text[BLOOM_POSITION_TEXT_MAX + 8];
+
+    return json_read_text(doc, json_read_member(doc, doc->tokens, path), text,
+                          sizeof(text))
+           == 0 ? bloom_position_parse(position, text, strlen(text)) : -1;
+}
+
+
+/* Says what a status other than 200 means. */
+static follow_answer_t
+refused(follow_node_t *node, const http_response_t *response,
+    const json_doc_t *doc)
+{
+    int   status;
+    char  code[64], message[TEXT_MAX];
+
+    status = response->status;
+    code[0] = '\0';
+    message[0] = '\0';
+
+    if (doc->n != 0) {
+        (void) json_read_text(doc, json_read_member(doc, doc->tokens,
+                                                    "error.code"),
+                              code, sizeof(code));
+        (void) json_read_text(doc, json_read_member(doc, doc->tokens,
+                                                    "error.message"),
+                              message, sizeof(message));
+    }
+
+    if (status == 413) {
+        return says(node, FOLLOW_NODE_LARGE, "too_large", "a request is too "
+                    "large");
+    }
+
+    if (status == 409 && strcmp(code, "wrong_position") == 0) {
+        return says(node, FOLLOW_NODE_ELSEWHERE, "wrong_position", "the zone "
+                    "is at another position");
+    }
+
+    if (status == 409 && strcmp(code, "wrong_source") == 0) {
+        return says(node, FOLLOW_NODE_REFUSED, "wrong_source", "the zone has "
+                    "another source than \"%s\"; correct --source, or the "
+                    "zone's source=", node->source);
+    }
+
+    if (status == 507) {
+        return says(node, FOLLOW_NODE_REFUSED, "no_room", "the zone has no "
+                    "room for more removed keys; load an image that was built "
+                    "with a newer --source %s=POSITION, or raise the zone's "
+                    "removals=", node->source);
+    }
+
+    if (status >= 500) {
+        return says(node, FOLLOW_NODE_FAILED, "nginx_failed", "nginx answered "
+                    "%d %s%s%s; look at its error log if this goes on", status,
+                    code, message[0] ? ": " : "", message);
+    }
+
+    if (status >= 300 && status < 400) {
+        return says(node, FOLLOW_NODE_REFUSED, "redirect", "nginx answered %d, "
+                    "a redirect, which is not followed; use the URL of the "
+                    "endpoint itself", status);
+    }
+
+    return says(node, FOLLOW_NODE_REFUSED, "refused", "nginx answered %d %s%s%s"
+                "; %s", status, code, message[0] ? ": " : "", message,
+                status == 401 ? "use --netrc, or user:password@ in the URL"
+                : status == 403 ? "the zone needs write=on, and this address "
+                                  "must be allowed"
+                : status == 404 ? "check the URL of the zone"
+                : status == 409 ? "the zone needs source= and an image that "
+                                  "serves"
+                : "check the versions of ngx-bloom and of the module");
+}
+
+
+/* Takes a response.  Returns FOLLOW_NODE_OK, with the document, if its status
+ * is 200. */
+static follow_answer_t
+take(follow_node_t *node, int rc, const http_response_t *response,
+    json_doc_t *doc)
+{
+    memset(doc, 0, sizeof(*doc));
+
+    if (rc != 0) {
+        return says(node, FOLLOW_NODE_FAILED, "unreachable", "%s",
+                    response->error);
+    }
+
+    rc = json_read(doc, response->body, response->len);
+
+    if (rc != 0) {
+        json_read_free(doc);
+    }
+
+    if (response->status != 200) {
+        return refused(node, response, doc);
+    }
+
+    return rc == 0 ? FOLLOW_NODE_OK : not_nginx(node);
+}
+
+
+static follow_answer_t
+read_state(follow_node_t *node, const json_doc_t *doc, follow_state_t *state)
+{
+    char                 text[BLOOM_SOURCE_NAME_MAX + 8];
+    uint64_t             max_body;
+    const json_token_t  *source;
+
+    source = json_read_member(doc, doc->tokens, "source");
+
+    if (source == NULL || source->kind == JSON_READ_NULL) {
+        return says(node, FOLLOW_NODE_REFUSED, "no_source", "the zone has no "
+                    "source; add source=%s to its bloom_zone, and check that "
+                    "the URL is that of a zone", node->source);
+    }
+
+    if (json_read_text(doc, json_read_member(doc, source, "name"), text,
+                       sizeof(text))
+        != 0)
+    {
+        return not_nginx(node);
+    }
+
+    if (strcmp(text, node->source) != 0) {
+        return says(node, FOLLOW_NODE_REFUSED, "wrong_source", "the source of "
+                    "the zone is \"%s\", not \"%s\"; correct --source, or the "
+                    "zone's source=", text, node->source);
+    }
+
+    if (read_position(doc, "source.position", &state->position) != 0
+        || json_read_count(doc, json_read_member(doc, source, "max_body"),
+                           &max_body)
+           != 0
+        || json_read_text(doc, json_read_member(doc, source, "state"), text,
+                          sizeof(text))
+           != 0)
+    {
+        return not_nginx(node);
+    }
+
+    state->gap = strcmp(text, "gap") == 0;
+    state->max_body = max_body < BODY_LEAST ? BODY_LEAST
+                      : max_body > BODY_MOST ? BODY_MOST : (size_t) max_body;
+    state->as_of = 0;
+
+    if (json_read_text(doc, json_read_member(doc, doc->tokens, "image.as_of"),
+                       text, sizeof(text))
+        == 0)
+    {
+        (void) parse_time(text, &state->as_of);
+    }
+
+    return FOLLOW_NODE_OK;
+}
+
+
+follow_answer_t
+follow_node_state(follow_node_t *node, follow_state_t *state)
+{
+    json_doc_t       doc;
+    follow_answer_t  answer;
+    http_response_t  response;
+
+    answer = take(node, http_get(node->http, node->url, &response), &response,
+                  &doc);
+
+    if (answer == FOLLOW_NODE_OK) {
+        answer = read_state(node, &doc, state);
+    }
+
+    json_read_free(&doc);
+    http_response_free(&response);
+
+    return answer;
+}
+
+
+follow_answer_t
+follow_node_changes(follow_node_t *node, bloom_position_t after,
+    bloom_position_t position, int json, const char *body, size_t len,
+    follow_result_t *result)
+{
+    int               applied;
+    char             *url, query[BLOOM_SOURCE_NAME_MAX + 128];
+    char              from[BLOOM_POSITION_TEXT_MAX];
+    char              to[BLOOM_POSITION_TEXT_MAX];
+    json_doc_t        doc;
+    follow_answer_t   answer;
+    http_response_t   response;
+
+    (void) bloom_position_write(after, from);
+    (void) bloom_position_write(position, to);
+    snprintf(query, sizeof(query), "/changes?source=%s&after=%s&position=%s",
+             node->source, from, to);
+
+    url = http_url_join(node->url, query);
+    answer = take(node, http_post(node->http, url,
+                                  json ? "application/json" : "text/plain",
+                                  body, len, &response),
+                  &response, &doc);
+    free(url);
+
+    result->invalid = 0;
+
+    if (answer == FOLLOW_NODE_OK) {
+
+        if (json_read_bool(&doc, json_read_member(&doc, doc.tokens, "applied"),
+                           &applied)
+            != 0
+            || read_position(&doc, "position", &result->position) != 0
+            || bloom_position_cmp(result->position, position) < 0
+            || (applied && bloom_position_cmp(result->position, position) != 0))
+        {
+            answer = not_nginx(node);
+
+        } else {
+            (void) json_read_count(&doc, json_read_member(&doc, doc.tokens,
+                                                          "invalid"),
+                                   &result->invalid);
+        }
+    }
+
+    json_read_free(&doc);
+    http_response_free(&response);
+
+    return answer;
+}
+
+
+follow_answer_t
+follow_node_gap(follow_node_t *node, bloom_position_t position)
+{
+    char             *url, query[BLOOM_SOURCE_NAME_MAX + 128];
+    char              text[BLOOM_POSITION_TEXT_MAX];
+    json_doc_t        doc;
+    follow_answer_t   answer;
+    http_response_t   response;
+    bloom_position_t  got;
+
+    (void) bloom_position_write(position, text);
+    snprintf(query, sizeof(query), "/gap?source=%s&position=%s", node->source,
+             text);
+
+    url = http_url_join(node->url, query);
+    answer = take(node, http_post(node->http, url, "text/plain", NULL, 0,
+                                  &response),
+                  &response, &doc);
+    free(url);
+
+    if (answer == FOLLOW_NODE_OK
+        && (read_position(&doc, "position", &got) != 0
+            || bloom_position_cmp(got, position) != 0))
+    {
+        answer = not_nginx(node);
+    }
+
+    json_read_free(&doc);
+    http_response_free(&response);
+
+    return answer;
+}

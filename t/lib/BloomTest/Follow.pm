@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
+package BloomTest::Follow;
+
+# Serves the tests of `ngx-bloom follow`: it runs redis-server and followers, and
+# reads their logs.
+
+use strict;
+use warnings;
+
+use Carp qw(croak);
+use Exporter qw(import);
+use JSON::PP ();
+use POSIX qw(:sys_wait_h);
+
+use BloomTest::Process qw(now run_command spawn time_limit wait_until);
+use BloomTest::Tool qw(tool_path);
+
+our @EXPORT_OK = qw(redis_server redis redis_stop follow log_of wait_for_event
+                    stop_follow ended);
+
+my $logs = 0;
+
+
+# Starts a redis-server at a port of the test, with lines of a configuration.
+# Returns it as a hash: port, pid, url.
+
+sub redis_server {
+    my ($t, $number, @lines) = @_;
+
+    my $port = $t->port($number);
+    my $dir = $t->testdir . "/redis-$number";
+    mkdir $dir;
+
+    $t->write_file("redis-$number.conf", join "\n", "port $port",
+                   'bind 127.0.0.1', "dir $dir", 'save ""', 'daemonize no',
+                   'repl-diskless-sync-delay 0', 'repl-timeout 5', @lines, '');
+
+    my $server = { port => $port, url => "redis://127.0.0.1:$port",
+                   pid => spawn(['redis-server', $t->testdir
+                                                 . "/redis-$number.conf"]) };
+
+    wait_until(sub {
+        (run_command(['redis-cli', '-p', $port, 'PING']))[1]
+            =~ /PONG|NOAUTH|WRONGPASS/;
+    }) or croak "redis-server does not start";
+
+    return $server;
+}
+
+sub redis_stop {
+    my ($server) = @_;
+
+    kill 'KILL', $server->{pid};
+    waitpid $server->{pid}, 0;
+}
+
+# Runs a command of Redis.  Returns its answer.
+
+sub redis {
+    my ($server, @command) = @_;
+
+    my (undef, $out, $err) = run_command(['redis-cli', '--raw', '-p',
+                                          $server->{port}, @command]);
+    chomp $out;
+
+    return $out;
+}
+
+
+# Starts a follower.  Returns it as a hash: pid, log (a path).
+
+sub follow {
+    my ($t, @arguments) = @_;
+
+    my %option = ref $arguments[-1] ? %{ pop @arguments } : ();
+    my $path = $t->testdir . '/follow-' . ++$logs . '.log';
+    open my $file, '>', $path or croak "$path: $!";
+
+    return { log => $path,
+             pid => spawn([tool_path(), 'follow', '--stream', 's', '--source',
+                           'ids', @arguments],
+                          stderr => $file,
+                          env => { %{ $t->{env} || {} }, %option }) };
+}
+
+# Returns the events of a follower's log.
+
+sub log_of {
+    my ($follower) = @_;
+
+    open my $file, '<', $follower->{log} or croak "$follower->{log}: $!";
+
+    return map { eval { JSON::PP->new->utf8->decode($_) }
+                 // { event => "no JSON: $_", message => '' } } <$file>;
+}
+
+# Waits for an event whose name and message match.  Returns it, or nothing.
+
+sub wait_for_event {
+    my ($follower, $event, $message) = @_;
+
+    return wait_until(sub {
+        my ($found) = grep { $_->{event} =~ /^(?:$event)$/
+                             && (!defined $message
+                                 || $_->{message} =~ $message) }
+                           log_of($follower);
+        return $found;
+    });
+}
+
+# Waits until a follower ends.  Returns its exit status, or nothing.
+
+sub ended {
+    my ($follower) = @_;
+
+    wait_until(sub { waitpid($follower->{pid}, WNOHANG) == $follower->{pid} })
+        or return;
+
+    return $? & 127 ? 128 + ($? & 127) : $? >> 8;
+}
+
+# Sends SIGTERM.  Returns (exit status, seconds until the end).
+
+sub stop_follow {
+    my ($follower) = @_;
+
+    my $begun = now();
+    kill 'TERM', $follower->{pid};
+
+    return (ended($follower), now() - $begun);
+}
+
+
+1;

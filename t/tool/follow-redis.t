@@ -1,0 +1,324 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
+
+# `ngx-bloom follow` notices everything that a Redis stream can lose, tells the
+# zone, and never takes a failure to read for a loss.  The servers are real ones,
+# except for hostile ones.
+
+use strict;
+use warnings;
+
+use IO::Socket::INET;
+
+use BloomTest;
+use BloomTest::Follow qw(ended follow log_of redis redis_server redis_stop
+                         stop_follow wait_for_event);
+use BloomTest::Ledger;
+use BloomTest::Process qw(now resume_process spawn stop_process wait_until);
+use BloomTest::Tool qw(tool_memory tool_test);
+
+my $t = tool_test();
+my $server = redis_server($t, 6379);
+my $zone = BloomTest::Ledger->new($t, 8081);
+
+sub entry_at { return redis($server, 'XADD', 's', @_) =~ s/-0$//r }
+sub entry { return entry_at('*', @_) }
+
+# Starts a follower with a zone at a position.
+
+sub begin {
+    my ($position, @options) = @_;
+
+    $zone->set(position => $position, changes => [], gaps => [], gap => 0,
+               signs => 0, as_of => undef);
+
+    return follow($t, @options, '--zone', $zone->url, $server->{url});
+}
+
+sub gaps_are {
+    my ($follower, $gaps, $event, $what) = @_;
+
+    ok($zone->wait_for(sub { "@{ $_->{gaps} }" eq "@$gaps" }),
+       "the zone is told of the gap: $what")
+        or diag explain [$zone->zone, log_of($follower)];
+    ok(wait_for_event($follower, $event, qr/load an image built with --source ids=P, where P is \Q$gaps->[-1]\E or later/),
+       "the gap is named: $what") or diag explain [log_of($follower)];
+}
+
+sub fresh {
+    my (@ids) = @_;
+
+    redis($server, 'DEL', 's');
+    entry_at($_, 'add', "at-$_") for @ids;
+}
+
+sub max { return '18446744073709551615' }
+
+
+# Trimmed while the follower was away
+
+fresh(map { "$_-0" } 1 .. 9);
+redis($server, 'XTRIM', 's', 'MAXLEN', 4);
+my $f = begin('3');
+gaps_are($f, ['5-' . max()], 'gap_trimmed', 'trimmed');
+ok($zone->wait_for(sub { $_->{position} eq '9' }), 'the follower goes on');
+is($zone->changes, '+at-6-0 +at-7-0 +at-8-0 +at-9-0', 'from what remains');
+ok($zone->wait_for(sub { $_->{signs} > 1 }), 'signs of life follow');
+
+# Trimmed after the follower had all of it
+
+redis($server, 'XTRIM', 's', 'MAXLEN', 0);
+entry_at('10-0', 'add', 'ten');
+ok($zone->wait_for(sub { $_->{position} eq '10' }), 'a new entry arrives');
+redis($server, 'XADD', 's', 'MAXLEN', 1, '11-0', 'add', 'eleven');
+ok($zone->wait_for(sub { $_->{position} eq '11' }), 'and another one');
+is(scalar @{ $zone->zone->{gaps} }, 1,
+   'a trim that lost nothing is no gap');
+stop_follow($f);
+
+# Emptied while the follower was away
+
+redis($server, 'XTRIM', 's', 'MAXLEN', 0);
+$f = begin('11');
+ok($zone->wait_for(sub { $_->{signs} > 1 }), 'nothing is lost of an empty stream');
+stop_follow($f);
+$f = begin('9');
+gaps_are($f, ['11'], 'gap_trimmed', 'everything is trimmed');
+stop_follow($f);
+
+
+# An entry that was deleted before the zone had it
+
+fresh(map { "$_-0" } 1 .. 9);
+redis($server, 'XDEL', 's', '6-0');
+$f = begin('3');
+gaps_are($f, ['6'], 'gap_entry_deleted', 'an entry is deleted');
+ok($zone->wait_for(sub { $_->{position} eq '9' }), 'the follower goes on');
+is($zone->changes, join(' ', map { "+at-$_-0" } 4, 5, 7, 8, 9),
+   'with all other entries');
+redis($server, 'XDEL', 's', '9-0', '8-0');
+entry_at('10-0', 'add', 'ten');
+ok($zone->wait_for(sub { $_->{position} eq '10' }), 'a new entry arrives');
+is(scalar @{ $zone->zone->{gaps} }, 1,
+   'an entry that is deleted after the zone had it is no gap');
+
+
+# Deleted, and recreated
+
+redis($server, 'DEL', 's');
+gaps_are($f, ['6', '0'], 'gap_deleted', 'deleted');
+entry_at('12-0', 'add', 'new');
+ok($zone->wait_for(sub { $_->{changes}[-1] eq '+new' }),
+   'the follower begins again');
+is(scalar @{ $zone->zone->{gaps} }, 2, 'and there is no further gap');
+stop_follow($f);
+
+fresh('20-0', '21-0');
+$f = begin('12');
+gaps_are($f, ['19-' . max()], 'gap_replaced', 'recreated with later entries');
+ok($zone->wait_for(sub { $_->{position} eq '21' }), 'the follower goes on');
+stop_follow($f);
+
+fresh('5-0', '6-0');
+$f = begin('12');
+gaps_are($f, ['6'], 'gap_lost_end', 'recreated with earlier entries');
+stop_follow($f);
+
+# Where a zone begins decides what can be missing
+
+fresh(map { "${_}000000-0" } 1 .. 9);
+redis($server, 'XTRIM', 's', 'MAXLEN', 4);
+$f = begin('0', '--from', 'beginning');
+ok($zone->wait_for(sub { $_->{position} eq '9000000' }),
+   'a zone can begin with what remains');
+is_deeply($zone->zone->{gaps}, [], 'which is no gap');
+stop_follow($f);
+
+$zone->set(as_of => '1970-01-01T01:41:00Z');    # 6,060 s
+$f = follow($t, '--zone', $zone->url, $server->{url});
+$zone->set(position => '0', changes => []);
+ok($zone->wait_for(sub { $_->{position} eq '9000000' }),
+   'a zone begins an hour before its image');
+is_deeply($zone->zone->{gaps}, [], 'what the image has need not remain');
+stop_follow($f);
+
+$f = begin('0');
+$zone->set(as_of => '1970-01-01T01:20:00Z');    # 4,800 s
+gaps_are($f, ['5999999-' . max()], 'gap_trimmed', 'trimmed after the image');
+stop_follow($f);
+
+
+# Redis dies and returns; the password changes and changes back; an ACL lacks
+# permissions: all of these are named, and none is a gap.
+
+redis_stop($server);
+$server = redis_server($t, 6379, 'appendonly yes', 'appendfsync always');
+entry_at('1-0', 'add', 'one');
+$f = begin('0', '--from', 'beginning');
+ok($zone->wait_for(sub { $_->{position} eq '1' }), 'the zone is at the end');
+redis_stop($server);
+ok(wait_for_event($f, 'redis_failed', qr/closed the connection|cannot connect/),
+   'a dead Redis is named');
+$server = redis_server($t, 6379, 'appendonly yes', 'appendfsync always');
+entry_at('2-0', 'add', 'two');
+ok($zone->wait_for(sub { $_->{position} eq '2' }), 'the follower goes on');
+ok(wait_for_event($f, 'recovered'), 'and says so');
+
+redis($server, 'CONFIG', 'SET', 'requirepass', 'new');
+redis($server, '-a', 'new', '--no-auth-warning', 'CLIENT', 'KILL', 'TYPE',
+      'normal');
+ok(wait_for_event($f, 'redis_failed', qr/NOAUTH/), 'a new password is named');
+redis($server, '-a', 'new', '--no-auth-warning', 'CONFIG', 'SET',
+      'requirepass', '');
+entry_at('3-0', 'add', 'three');
+ok($zone->wait_for(sub { $_->{position} eq '3' }),
+   'the follower goes on with the old password');
+is_deeply($zone->zone->{gaps}, [], 'there is no gap');
+stop_follow($f);
+
+redis($server, 'ACL', 'SETUSER', 'bob', 'on', '>secret', '~s', '+multi',
+      '+exec', '+xread', '+xrange', '+info');
+$f = follow($t, '--zone', $zone->url, "redis://bob:secret\@127.0.0.1:"
+                                      . $server->{port});
+ok(wait_for_event($f, 'redis_failed', qr/NOPERM.*xinfo/i),
+   'a permission that is missing is named');
+redis($server, 'ACL', 'SETUSER', 'bob', '+xinfo');
+my $signs = $zone->zone->{signs};
+ok($zone->wait_for(sub { $_->{signs} > $signs }), 'it is enough to grant it');
+stop_follow($f);
+
+$f = follow($t, '--zone', $zone->url, $server->{url},
+            { REDISCLI_AUTH => 'wrong secret' });
+ok(wait_for_event($f, 'redis_failed', qr/WRONGPASS|without any password/),
+   'a wrong password is named');
+ok(!(grep { $_->{message} =~ /wrong secret/ } log_of($f)), 'but not shown');
+stop_follow($f);
+
+redis($server, 'SET', 's2', 'x');
+$f = follow($t, '--stream', 's2', '--zone', $zone->url, $server->{url});
+ok(wait_for_event($f, 'redis_failed', qr/WRONGTYPE/), 'another type is named');
+stop_follow($f);
+is_deeply($zone->zone->{gaps}, [], 'there is no gap');
+
+
+# A Redis that hangs gives no sign of life.
+
+$f = follow($t, '--answer-timeout', 2, '--zone', $zone->url, $server->{url});
+ok($zone->wait_for(sub { $_->{signs} > $signs + 1 }), 'signs of life');
+stop_process($server->{pid});
+ok(wait_for_event($f, 'redis_failed', qr/did not answer .* within 2 s; .*--answer-timeout/),
+   'a Redis that hangs is named');
+$signs = $zone->zone->{signs};
+resume_process($server->{pid});
+ok($zone->wait_for(sub { $_->{signs} > $signs }), 'it goes on');
+stop_follow($f);
+
+
+# A replica: it may follow, but not say that it is up to date while its link is
+# down; a failover to one that lacks the end.
+
+my $replica = redis_server($t, 6380, "replicaof 127.0.0.1 $server->{port}");
+wait_until(sub { redis($replica, 'INFO', 'replication')
+                 =~ /master_link_status:up/ });
+$f = follow($t, '--zone', $zone->url, $replica->{url});
+$signs = $zone->zone->{signs};
+ok($zone->wait_for(sub { $_->{signs} > $signs + 1 }),
+   'a replica gives signs of life');
+entry_at('4-0', 'add', 'four');
+ok($zone->wait_for(sub { $_->{position} eq '4' }), 'and changes');
+redis_stop($server);
+wait_until(sub { redis($replica, 'INFO', 'replication')
+                 =~ /master_link_status:down/ });
+sleep 1;
+$signs = $zone->zone->{signs};
+sleep 2;
+is($zone->zone->{signs}, $signs,
+   'no signs of life from a replica whose link is down');
+
+stop_follow($f);
+$zone->set(position => '7');
+$f = follow($t, '--zone', $zone->url, $replica->{url});
+ok(wait_for_event($f, 'replica_behind'), 'a replica that lacks the end is named');
+is_deeply($zone->zone->{gaps}, [], 'but that is no gap');
+redis($replica, 'REPLICAOF', 'NO', 'ONE');
+gaps_are($f, ['4'], 'gap_lost_end', 'the replica becomes the primary');
+
+# New entries came before the follower looked.
+
+stop_follow($f);
+redis($replica, 'XADD', 's', '9-0', 'add', 'nine');
+$zone->set(position => '7', gap => 0, gaps => []);
+$f = follow($t, '--zone', $zone->url, $replica->{url});
+gaps_are($f, ['7'], 'gap_replaced', 'a failover, and new entries');
+ok($zone->wait_for(sub { $_->{position} eq '9' }), 'the follower goes on');
+is(scalar @{ $zone->zone->{gaps} }, 1, 'there is one gap');
+stop_follow($f);
+redis_stop($replica);
+
+
+# Hostile servers: each answer is refused in bounded memory.
+
+sub hostile {
+    my ($what, @answers) = @_;
+
+    my $listen = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5)
+        or die "cannot listen: $!";
+    my $pid = spawn(sub {
+        local $SIG{PIPE} = 'IGNORE';
+
+        while (my $client = $listen->accept) {
+            sysread $client, my $command, 65536;
+
+            for my $answer (@answers) {
+                ref $answer ? $answer->($client) : syswrite $client, $answer;
+            }
+
+            close $client;
+        }
+    });
+
+    $zone->set(position => '9', gaps => []);
+    my ($exit, undef, $err, $peak) = tool_memory(
+        {}, 'follow', '--once', '--timeout', 4, '--answer-timeout', 1,
+        '--stream', 's', '--source', 'ids', '--zone', $zone->url,
+        'redis://127.0.0.1:' . $listen->sockport);
+
+    kill 'KILL', $pid;
+
+    is($exit, 1, "$what: the zone is not brought up to date");
+    like($err, qr/"redis_failed"/, "$what is named") or diag $err;
+    cmp_ok($peak, '<', ($ENV{TEST_NGINX_SANITIZED} ? 900 : 300) << 20,
+           "$what is refused in bounded memory");
+    is_deeply($zone->zone->{gaps}, [], "$what is no gap");
+}
+
+my $queued = "+OK\r\n" . "+QUEUED\r\n" x 4;
+my $about = "*6\r\n\$6\r\nlength\r\n:1\r\n\$17\r\nlast-generated-id\r\n"
+            . "\$3\r\n2-0\r\n\$11\r\nfirst-entry\r\n*-1\r\n";
+my $info = "\$11\r\nrole:master\r\n";
+
+sub flood {
+    my ($again) = @_;
+
+    return sub { 1 while syswrite $_[0], $again x 10000 };
+}
+
+hostile('no answer', sub { sleep 3600 });
+hostile('a closed connection');
+hostile('garbage', "HTTP/1.1 400 Bad Request\r\n\r\n");
+hostile('another answer', $queued, "+OK\r\n");
+hostile('an error in the transaction', $queued,
+        "*4\r\n*0\r\n-WRONGTYPE no\r\n$info*0\r\n");
+hostile('no facts', $queued, "*4\r\n*0\r\n*0\r\n$info*0\r\n");
+hostile('odd fields', $queued, "*4\r\n*0\r\n$about$info"
+                               . "*1\r\n*2\r\n\$4\r\n10-0\r\n*1\r\n\$1\r\na\r\n");
+hostile('an ID that is none', $queued, "*4\r\n*0\r\n$about$info"
+                                       . "*1\r\n*2\r\n\$2\r\nxx\r\n*0\r\n");
+hostile('an ID that is not after the position', $queued,
+        "*4\r\n*0\r\n$about$info*1\r\n*2\r\n\$3\r\n1-0\r\n*0\r\n");
+hostile('many values', $queued, "*1000000\r\n", flood("\$0\r\n\r\n"));
+hostile('a large string', $queued, "*4\r\n\$2000000000\r\n", flood('x' x 100));
+hostile('arrays in arrays', $queued, flood("*2\r\n"));
+
+$zone->kill;
+done_testing;
