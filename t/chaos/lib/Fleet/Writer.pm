@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-2-Clause
+
+package Fleet::Writer;
+
+# Adds entries to a stream at a rate, with random additions and removals of a
+# set of keys.  It chooses the IDs, and is the only writer: if a connection
+# breaks, it sends the entries that are not acknowledged again, and the error
+# that an ID is not greater than the last one says that Redis has the entry.
+
+use strict;
+use warnings;
+
+use IO::Socket::INET;
+use Time::HiRes qw(sleep time);
+
+use BloomTest::Process qw(now time_limit);
+use Fleet::Ledger;
+
+use constant PIPELINE => 100;    # entries
+
+
+# Options: port, stream, ledger (a path), acks (a path: "TIME ID" of entries
+# that are acknowledged), keys, rate (changes a second), lie (notes a key that
+# it does not send), stop (a function).
+
+sub new {
+    my ($class, %option) = @_;
+
+    open my $acks, '>>:raw', $option{acks} or die "$option{acks}: $!";
+
+    return bless { %option, ledger => Fleet::Ledger->new($option{ledger}),
+                   acks => $acks, id => [0, 0] }, $class;
+}
+
+
+sub run {
+    my ($self) = @_;
+
+    my $due = now();
+
+    local $SIG{PIPE} = 'IGNORE';
+
+    until ($self->{stop}->()) {
+        my $burst = 1 + int rand PIPELINE;
+        my @entries = map { $self->entry } 1 .. $burst;
+        my $changes = 0;
+        $changes += @$_ - 1 for @entries;
+
+        $self->send_all(@entries);
+
+        # after a pause the rate is not made up for
+
+        $due += $changes / $self->{rate};
+        $due = now() if $due < now() - 1;
+        sleep $due - now() if $due > now();
+    }
+}
+
+
+# Draws an entry of random changes.
+
+sub entry {
+    my ($self, @changes) = @_;
+
+    @changes = map { (rand() < 0.5 ? '+' : '-') . 'k' . int rand $self->{keys} }
+               1 .. 1 + int rand 20
+        unless @changes;
+
+    my $ms = int(time() * 1000);
+    my $id = $self->{id};
+    $self->{id} = $ms > $id->[0] ? [$ms, 0] : [$id->[0], $id->[1] + 1];
+
+    return [join('-', @{ $self->{id} }), @changes];
+}
+
+
+# Notes entries and sends them until Redis has acknowledged all.
+
+sub send_all {
+    my ($self, @entries) = @_;
+
+    my $end = now() + time_limit(120);
+
+    $self->{ledger}->note(@entries);
+
+    if ($self->{lie}) {
+        for (@entries) {
+            my ($id, @changes) = @$_;
+            @changes = grep { !/^.k\d*7$/ } @changes;
+            $_ = [$id, @changes ? @changes : '+other'];
+        }
+    }
+
+    my $last = $entries[-1][0];
+
+    while (@entries) {
+        die "Redis acknowledges nothing\n" if now() > $end;
+        eval { $self->send_some(\@entries); 1 } and last;
+        delete $self->{socket};
+        sleep 0.05;
+    }
+
+    syswrite $self->{acks}, time() . " $last\n";
+}
+
+
+sub send_some {
+    my ($self, $entries) = @_;
+
+    $self->{socket} //= IO::Socket::INET->new(
+        PeerAddr => "127.0.0.1:$self->{port}", Timeout => 5)
+        or die "no connection\n";
+    my $socket = $self->{socket};
+
+    my $text = join '', map {
+        my ($id, @changes) = @$_;
+        my @words = ('XADD', $self->{stream}, $id,
+                     map { (/^\+/ ? 'add' : 'remove', substr $_, 1) }
+                         @changes);
+        join '', '*' . @words . "\r\n",
+                 map { '$' . length($_) . "\r\n$_\r\n" } @words;
+    } @$entries;
+
+    print $socket $text or die "the connection breaks\n";
+    $socket->flush or die "the connection breaks\n";
+
+    # An answer is "$LENGTH" and the ID, or an error.
+
+    while (@$entries) {
+        my $line = <$socket> // die "the connection breaks\n";
+
+        if ($line =~ /^\$/) {
+            $line = <$socket> // die "the connection breaks\n";
+        } elsif ($line !~ /^-ERR The ID .* equal or smaller/) {
+            die $line;
+        }
+
+        shift @$entries if $line =~ /\r\n\z/;
+    }
+}
+
+
+1;
