@@ -731,7 +731,12 @@ ngx_bloom_replay_set(ngx_bloom_replay_t *replay, const bloom_record_t *record)
         ngx_bloom_ring_reach(&replay->bits, ngx_min(time, now));
     }
 
+    /* A worker that has stood still since this bank served may set bits, too.
+     * Losing them does no harm: the journal has its keys. */
+
+    replay->bits.alone = 1;
     ngx_bloom_set_keys(&replay->bits, record->keys, record->end, &tally);
+    replay->bits.alone = 0;
 
     replay->records++;
     replay->keys += tally.keys;

@@ -111,6 +111,7 @@ ngx_bloom_zone_bits_ring(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
     bits->slice_capacity = zone->slice_capacity;
     bits->clock = zone->clock;
     bits->time = 0;
+    bits->alone = 0;
 }
 
 

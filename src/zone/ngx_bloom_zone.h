@@ -512,6 +512,8 @@ typedef struct {
     const ngx_bloom_clock_t *clock;      /* of the zone */
     uint64_t                 time;       /* when the keys were added that are
                                             put; 0: now */
+    ngx_uint_t               alone;      /* 1: no other process changes the bits
+                                            that matters */
     uint64_t                *bits_set;   /* atomic; of each part */
     bloom_exceptions_t       exceptions;
     ngx_bloom_recent_t      *recent;     /* remembers added keys; NULL: the bank
