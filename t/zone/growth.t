@@ -137,13 +137,13 @@ subtest 'behind an image, additions past its capacity go to layers' => sub {
     is(zone_state($t, 'img')->{filter}{layers}, 0, 'the zone begins without layers');
 
     # all layers together have the rate of the image, each a share in proportion
-    # to its room: 2, 4, 8 and 16 times the capacity
+    # to its room; at 7 and 15 times the capacity all of them are full
 
     my @new = @added;
     my $n = @image;
     my $state;
 
-    for my $times (1, 2, 4, 8, 16) {
+    for my $times (1, 2, 4, 7, 8, 15, 16) {
         for ( ; $n < $times * $capacity; $n += 1000) {
             add($t, 'img', [splice @new, 0, 1000]);
         }
@@ -151,9 +151,13 @@ subtest 'behind an image, additions past its capacity go to layers' => sub {
         $state = zone_state($t, 'img')->{filter};
 
         my $rate = measured('img');
-        my $promised = $fpr * (1 + (2 ** ($state->{layers} + 1) - 2) / 30);
+        my $room = 1;
 
-        cmp_ok($rate, '<', $promised + 3 * sqrt($promised / 50_000),
+        $room = 2 * $room + 1 while $room < $times;
+
+        my $promised = $fpr * (1 + ($room - 1) / 30);
+
+        cmp_ok($rate, '<', $promised + 4 * sqrt($promised / 50_000),
                "the rate is as promised at $times times the capacity of the"
                . " image: $rate");
         cmp_ok(abs($state->{estimated_fpr} - $rate), '<',
