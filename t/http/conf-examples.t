@@ -118,6 +118,8 @@ sub checkout {
     mkdir "$dir/top/build" or die "mkdir: $!";
     symlink '..', "$dir/top/conf-examples" or die "symlink: $!";
     symlink abs_path($tool), "$dir/top/build/ngx-bloom" or die "symlink: $!";
+    symlink "$examples/../src/cli/ngx-bloom-pull",
+            "$dir/top/build/ngx-bloom-pull" or die "symlink: $!";
 }
 
 
