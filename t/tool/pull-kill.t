@@ -34,8 +34,8 @@ my @pull = ("$origin/ids.bloom", 'ids.bloom', '--public-key', $key, '--reload',
 # can change something, or whose result decides, are steps: the others are
 # filters of text.
 
-my @programs = qw(awk chgrp chmod chown cmp curl flock minisign mkdir mv
-                  ngx-bloom numfmt rm sha256sum stat sync tr);
+my @programs = qw(chmod chown cmp curl flock minisign mkdir mv ngx-bloom rm
+                  sha256sum stat sync);
 
 mkdir "$dir/steps" or die "mkdir: $!";
 $t->write_file('steps/step', <<"SH");
