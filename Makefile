@@ -62,7 +62,11 @@ all: module tool  ## build the module and the tool (default)
 
 # Building
 
-tool: build/ngx-bloom  ## build the command-line tool, build/ngx-bloom
+tool: build/ngx-bloom build/ngx-bloom-pull  ## build the command-line tool, build/ngx-bloom, and its script
+
+build/ngx-bloom-pull: src/cli/ngx-bloom-pull
+	@mkdir -p $(@D)
+	@install -m 755 $< $@.new && mv $@.new $@
 
 module:  ## build the module for the installed nginx, build/*.so
 	scripts/build-nginx.sh installed dynamic
