@@ -163,6 +163,7 @@ ngx_bloom_zone_refresh(ngx_bloom_zone_t *zone, uint64_t generation)
 
     zone->raw = (zone->form == BLOOM_FORM_RAW && zone->ring == NULL
                  && zone->source.len == 0);
+    zone->plain = (zone->raw && zone->room == 0);
 
     if (zone->ring != NULL) {
         zone->stale = 0;

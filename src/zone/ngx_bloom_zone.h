@@ -377,8 +377,10 @@ typedef struct ngx_bloom_zone_s {
     /* what a lookup needs of the generation last seen */
     uint64_t                generation;
     uint32_t                form;        /* BLOOM_FORM_... */
-    uint32_t                raw;         /* 1: keys are raw and do not expire,
+    uint16_t                raw;         /* 1: keys are raw and do not expire,
                                             and the zone has no source */
+    uint16_t                plain;       /* 1: so it is, and the filter does
+                                            not grow */
     bloom_geometry_t        geometry;    /* with the layers in use */
     uint32_t                room;        /* layers that it can have, or
                                             slices */
