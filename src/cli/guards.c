@@ -76,8 +76,8 @@ const option_t  guards_options[] = {
 const option_t  guards_key_options[] = {
     { 0, "must-have", "FILE", offsetof(guards_t, must_have), options_take_text,
       "refuse an image that lacks a key of FILE, which has one key on each "
-      "line; lines that begin with # or ! are comments, and so is the rest of "
-      "a line after \" #\"" },
+      "line and at most 16 MiB; lines that begin with # or ! are comments, and "
+      "so is the rest of a line after \" #\"" },
     { 0, "must-not-have", "FILE", offsetof(guards_t, must_not_have),
       options_take_text,
       "refuse an image in which a lookup of a key of FILE finds the key" },
@@ -284,6 +284,16 @@ check_file(samples_t *samples)
     rc = CLI_OK;
 
     while ((more = keystream_next(&stream, &block, 0)) == 1) {
+
+        if (stream.size > BLOOM_GUARD_FILE_MAX
+            || stream.offset > BLOOM_GUARD_FILE_MAX)
+        {
+            refuse(samples->guards, samples->name, "%s: %s %s has more than 16 "
+                   "MiB, which nginx does not accept; keep only samples in it",
+                   not(samples->guards), samples->option, samples->path);
+            rc = CLI_ERROR;
+            break;
+        }
 
         pos = block.data;
 

@@ -86,16 +86,16 @@ ngx_bloom_lookup_begin(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
         return NGX_AGAIN;
     }
 
-    /* read these before the bits: they may lack what is applied later */
+    /* read this before the bits: they may lack what is applied later */
 
     *behind = ngx_bloom_zone_behind(zone);
-    ngx_bloom_zone_follow_serving(zone);
 
     return NGX_OK;
 }
 
 
-/* Does so for any zone: one that is not zone->raw may have a source. */
+/* Does so for any zone: one that is not zone->plain may have layers, slices or a
+ * source. */
 static ngx_inline ngx_int_t
 ngx_bloom_lookup_begin_any(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
 {
@@ -103,11 +103,17 @@ ngx_bloom_lookup_begin_any(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
 
     rc = ngx_bloom_lookup_begin(zone, behind);
 
-    if (rc == NGX_OK && zone->source.len != 0) {
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    ngx_bloom_zone_follow_serving(zone);
+
+    if (zone->source.len != 0) {
         *behind |= ngx_bloom_zone_late(zone);
     }
 
-    return rc;
+    return NGX_OK;
 }
 
 
@@ -187,7 +193,6 @@ static ngx_inline ngx_uint_t __attribute__((always_inline))
 ngx_bloom_lookup_key(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
     ngx_pool_t *pool)
 {
-    int           present;
     ngx_int_t     rc;
     ngx_uint_t    i, behind;
     bloom_hash_t  hash;
@@ -204,30 +209,47 @@ ngx_bloom_lookup_key(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
             break;
         }
 
-        if (!zone->raw) {
-            rc = ngx_bloom_lookup_form(zone, key, exact, behind, pool);
+        if (!zone->plain) {
+            ngx_bloom_zone_follow_serving(zone);
 
-            if (rc >= 0) {
-                return rc;
-            }
-
-        } else {
-            hash = bloom_hash(&zone->hasher, key->data, key->len);
-            present = bloom_layout_test(&zone->geometry, zone->words, hash);
-
-            rc = ngx_bloom_zone_end_image(zone);
-
-            if (rc == NGX_OK) {
-
-                if (!present) {
-                    return ngx_bloom_lookup_answer(present, behind);
-                }
-
-                rc = ngx_bloom_lookup_except(zone, key, behind);
+            if (!zone->raw) {
+                rc = ngx_bloom_lookup_form(zone, key, exact, behind, pool);
 
                 if (rc >= 0) {
                     return rc;
                 }
+
+                if (rc == NGX_DECLINED) {
+                    break;
+                }
+
+                continue;
+            }
+        }
+
+        hash = bloom_hash(&zone->hasher, key->data, key->len);
+
+        /* three ends, since each answer costs the other two no instruction */
+
+        if (!bloom_layout_test(&zone->geometry, zone->words, hash)) {
+            rc = ngx_bloom_zone_end_image(zone);
+
+            if (rc == NGX_OK) {
+                return ngx_bloom_lookup_answer(0, behind);
+            }
+
+        } else if (bloom_exceptions_count(&zone->exceptions) == 0) {
+            rc = ngx_bloom_zone_end_image(zone);
+
+            if (rc == NGX_OK) {
+                return NGX_BLOOM_PRESENT;
+            }
+
+        } else {
+            rc = ngx_bloom_lookup_except(zone, key, behind);
+
+            if (rc >= 0) {
+                return rc;
             }
         }
 

@@ -164,6 +164,7 @@ ngx_bloom_zone_refresh(ngx_bloom_zone_t *zone, uint64_t generation)
 
     zone->raw = (zone->form == BLOOM_FORM_RAW && zone->ring == NULL
                  && zone->source.len == 0);
+    zone->plain = (zone->raw && zone->room == 0);
 
     if (zone->ring != NULL) {
         zone->stale = 0;
@@ -491,7 +492,8 @@ ngx_bloom_zone_drop(ngx_bloom_zone_bits_t *bits, bloom_record_t *record,
 
 ngx_int_t
 ngx_bloom_zone_restore(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
-    unsigned kinds, uint64_t position, uint64_t *cursor, uint64_t *keys)
+    unsigned kinds, uint64_t from, uint64_t before, uint64_t *cursor,
+    uint64_t *keys)
 {
     int                rc;
     uint64_t           end;
@@ -510,14 +512,18 @@ ngx_bloom_zone_restore(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
                                           NGX_BLOOM_ZONE_RESTORE, &exception,
                                           buf);
 
-        if (rc == 1 && (exception.kinds & kinds) != 0) {
+        if (rc == 1 && (exception.kinds & kinds) != 0
+            && exception.position >= from)
+        {
             *keys += bloom_exceptions_drop(&bits->exceptions,
                                            exception.key.data,
-                                           exception.key.len, kinds, position);
+                                           exception.key.len, kinds, before);
         }
     } while (rc == 1 && *cursor < end);
 
     ngx_bloom_unlock(&zone->sh->exceptions);
+
+    ngx_bloom_fault("restored");
 
     return rc == 0 ? NGX_OK : NGX_AGAIN;
 }

@@ -377,8 +377,10 @@ typedef struct ngx_bloom_zone_s {
     /* what a lookup needs of the generation last seen */
     uint64_t                generation;
     uint32_t                form;        /* BLOOM_FORM_... */
-    uint32_t                raw;         /* 1: keys are raw and do not expire,
+    uint16_t                raw;         /* 1: keys are raw and do not expire,
                                             and the zone has no source */
+    uint16_t                plain;       /* 1: so it is, and the filter does
+                                            not grow */
     bloom_geometry_t        geometry;    /* with the layers in use */
     uint32_t                room;        /* layers that it can have, or
                                             slices */
@@ -406,6 +408,13 @@ typedef struct ngx_bloom_zone_s {
 
     ngx_msec_t              stalled;     /* until then bloom_add does not wait
                                             for the journal's lock */
+
+    /* the restoration that the helper applies: see ngx_bloom_catch_up.c */
+    struct {
+        uint64_t                position;          /* after its record */
+        uint64_t                cursor;
+        uint64_t                keys;              /* restored so far */
+    } restoring;
 } ngx_bloom_zone_t;
 
 
@@ -568,15 +577,15 @@ ngx_int_t ngx_bloom_zone_lift_before(ngx_bloom_zone_t *zone,
     uint64_t position);
 
 /*
- * Takes kinds from all exceptions whose position is less than `position`, in
- * the next lines of the set, which take about a millisecond.  *cursor is 0 at
- * first; adds to *keys how many keys are exceptions no longer.  Returns NGX_OK
- * after the last line; NGX_AGAIN if there is more to do, or if another process
- * holds the lock sh->exceptions.
+ * Takes kinds from all exceptions whose position is not less than `from`, and
+ * less than `before`, in the next lines of the set, which take about a
+ * millisecond.  *cursor is 0 at first; adds to *keys how many keys are
+ * exceptions no longer.  Returns NGX_OK after the last line; NGX_AGAIN if there
+ * is more to do, or if another process holds the lock sh->exceptions.
  */
 ngx_int_t ngx_bloom_zone_restore(ngx_bloom_zone_t *zone,
-    ngx_bloom_zone_bits_t *bits, unsigned kinds, uint64_t position,
-    uint64_t *cursor, uint64_t *keys);
+    ngx_bloom_zone_bits_t *bits, unsigned kinds, uint64_t from,
+    uint64_t before, uint64_t *cursor, uint64_t *keys);
 
 /*
  * Makes the keys of a record exceptions of the generation that serves, whose
