@@ -330,9 +330,10 @@ ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
     state = zone->state;
     sh = zone->sh;
 
-    /* the generation does not change while the lock `append` is held */
+    /* the generation does not change while the lock `append` is held.  The
+     * batch is tried again, so the worker never sleeps here */
 
-    if (ngx_bloom_lock(&sh->exceptions, NGX_BLOOM_REMOVE_WAIT) != NGX_OK) {
+    if (ngx_bloom_lock(&sh->exceptions, 0) != NGX_OK) {
         ngx_bloom_unlock(&state->control->append);
         return ngx_bloom_add_wait(batch, "another process has locked the "
                                   "removed keys for ten seconds; check the "
