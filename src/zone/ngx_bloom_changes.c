@@ -23,6 +23,7 @@
 static uint32_t *ngx_bloom_changes_find(ngx_bloom_changes_t *changes,
     const bloom_key_t *key, uint32_t hash);
 static ngx_int_t ngx_bloom_changes_grow(ngx_bloom_changes_t *changes);
+static ngx_int_t ngx_bloom_changes_alive(ngx_bloom_changes_t *changes);
 static void ngx_bloom_changes_compose(ngx_bloom_changes_t *changes,
     bloom_record_t *removals, bloom_record_t *additions);
 static ngx_int_t ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
@@ -251,19 +252,7 @@ ngx_bloom_changes_apply(ngx_bloom_changes_t *changes)
     control = zone->state->control;
 
     if (bloom_position_cmp(changes->before, changes->after) == 0) {
-
-        /* a sign of life needs no lock */
-
-        ngx_bloom_source_read(control, zone->source_id, &place);
-
-        rc = bloom_position_cmp(place.position, changes->after);
-        changes->reached = place.position;
-
-        if (rc == 0) {
-            ngx_bloom_zone_seen(zone, changes->after);
-        }
-
-        return rc >= 0 ? NGX_DONE : NGX_DECLINED;
+        return ngx_bloom_changes_alive(changes);
     }
 
     /* a key that is pending from before the zone had a source would lift a
@@ -306,6 +295,52 @@ ngx_bloom_changes_apply(ngx_bloom_changes_t *changes)
     }
 
     return ngx_bloom_changes_locked(changes, &place);
+}
+
+
+/* Takes a sign of life, which needs no lock if nothing is due. */
+static ngx_int_t
+ngx_bloom_changes_alive(ngx_bloom_changes_t *changes)
+{
+    ngx_int_t             rc;
+    ngx_bloom_zone_t     *zone;
+    ngx_bloom_place_t     place;
+    ngx_bloom_control_t  *control;
+
+    zone = changes->zone;
+    control = zone->state->control;
+
+    ngx_bloom_source_read(control, zone->source_id, &place);
+    rc = bloom_position_cmp(place.position, changes->after);
+
+    if (rc == 0 && ngx_bloom_source_due(&place)) {
+
+        if (ngx_bloom_add_lock(&changes->batch) != NGX_OK) {
+            return ngx_bloom_add_wait(&changes->batch, "another process has "
+                                      "locked the journal for ten seconds; "
+                                      "check the processes that use "
+                                      "bloom_state_path");
+        }
+
+        ngx_bloom_source_read(control, zone->source_id, &place);
+        rc = bloom_position_cmp(place.position, changes->after);
+
+        if (rc == 0) {
+            ngx_memzero(&place.due, sizeof(bloom_position_t));
+            ngx_bloom_source_store(control, &place);
+        }
+
+        ngx_bloom_unlock(&control->append);
+    }
+
+    changes->reached = place.position;
+
+    if (rc == 0) {
+        ngx_bloom_source_sign(control, zone->source_id, changes->after,
+                              ngx_current_msec);
+    }
+
+    return rc >= 0 ? NGX_DONE : NGX_DECLINED;
 }
 
 

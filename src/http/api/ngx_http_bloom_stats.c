@@ -257,7 +257,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
 
     { "source.name", STRING(source), ALWAYS, MEMBER },
     { "source.position", STRING(position), ALWAYS, MEMBER },
-    { NULL, NUMBER(info.position.high), IF(SOURCE),
+    { NULL, NUMBER(info.place.position.high), IF(SOURCE),
       "source_position", NULL,
       "Position of the zone in its source (source); of HIGH-LOW, the number "
       "HIGH, which is a time in ms if the source is a Redis stream." },
@@ -497,7 +497,7 @@ ngx_http_bloom_stats_source(ngx_http_bloom_stats_t *stats,
     stats->max_body = NGX_BLOOM_CHANGES_MAX;
 
     stats->position.data = (u_char *) stats->position_buf;
-    stats->position.len = bloom_position_write(info->position,
+    stats->position.len = bloom_position_write(info->place.position,
                                                stats->position_buf);
 
     stats->has[NGX_HTTP_BLOOM_STATS_SOURCE] = 1;
