@@ -25,6 +25,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
+#include "bloom_digest.h"
 #include "bloom_image.h"
 #include "ngx_bloom_clock.h"
 #include "ngx_bloom_lock.h"
@@ -115,6 +116,7 @@ typedef struct {
     uint64_t             lost;           /* 1: the source has lost changes
                                             before the gap; 0: only instances
                                             with an older image lack them */
+    bloom_digest_t       digest;         /* of the changes, at `position` */
     bloom_position_t     due;            /* a clear has taken the zone back from
                                             here; it lacks changes until it is
                                             here again, or the source says that

@@ -69,6 +69,7 @@ ngx_bloom_source_gap(ngx_bloom_place_t *place, bloom_position_t seen,
     place->position = position;
     place->due.high = 0;
     place->due.low = 0;
+    bloom_digest_restart(&place->digest, position);
 }
 
 

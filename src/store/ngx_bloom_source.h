@@ -14,6 +14,9 @@
  *                 that the journal had until then: an image before that may
  *                 have been built from what was lost
  *
+ *     digest      of the changes as the source sent them, from digest.since to
+ *                 the position.  It begins again where changes are skipped: at
+ *                 an image that is later than the zone, a gap, a clear
  *     due         after a clear: the position before it
  *
  * After a crash the next start computes the place again from the image and the
@@ -44,8 +47,8 @@ void ngx_bloom_source_read(ngx_bloom_control_t *control, uint64_t source,
     ngx_bloom_place_t *place);
 
 /*
- * Moves a place to a position up to which changes are missing, where nothing
- * else is due.  `seen` is the last position of the
+ * Moves a place to a position up to which changes are missing, where its digest
+ * begins again, and nothing else is due.  `seen` is the last position of the
  * source that was applied before.
  */
 void ngx_bloom_source_gap(ngx_bloom_place_t *place, bloom_position_t seen,

@@ -25,7 +25,8 @@ static uint32_t *ngx_bloom_changes_find(ngx_bloom_changes_t *changes,
 static ngx_int_t ngx_bloom_changes_grow(ngx_bloom_changes_t *changes);
 static ngx_int_t ngx_bloom_changes_alive(ngx_bloom_changes_t *changes);
 static void ngx_bloom_changes_compose(ngx_bloom_changes_t *changes,
-    bloom_record_t *removals, bloom_record_t *additions);
+    bloom_digest_t digest, bloom_record_t *removals,
+    bloom_record_t *additions);
 static ngx_int_t ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
     ngx_bloom_place_t *place);
 static ngx_int_t ngx_bloom_changes_append(ngx_bloom_changes_t *changes,
@@ -47,6 +48,7 @@ ngx_bloom_changes_init(ngx_bloom_changes_t *changes, ngx_bloom_zone_t *zone,
     changes->after = after;
 
     changes->size = BLOOM_RECORD_CHANGES_MIN;
+    bloom_digest_begin(&changes->digest);
 
     if (zone->source.len == 0) {
         changes->batch.error = "the zone takes changes from anywhere, by POST "
@@ -96,6 +98,8 @@ ngx_bloom_changes_put(ngx_bloom_changes_t *changes, ngx_str_t *key,
 
     k.data = key->data;
     k.len = key->len;
+
+    bloom_digest_put(&changes->digest, &k, removed != 0);
 
     if (ngx_bloom_zone_serving(changes->zone, &bits) != 0) {
 
@@ -350,6 +354,7 @@ ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
     ngx_bloom_place_t *place)
 {
     ngx_int_t               rc;
+    bloom_digest_t          digest;
     ngx_bloom_end_t         end;
     const uint8_t          *last;
     bloom_record_t          removals, additions;
@@ -375,7 +380,10 @@ ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
                                   "processes of nginx");
     }
 
-    ngx_bloom_changes_compose(changes, &removals, &additions);
+    digest = place->digest;
+    bloom_digest_extend(&digest, &changes->digest);
+
+    ngx_bloom_changes_compose(changes, digest, &removals, &additions);
 
     if (ngx_bloom_zone_serving(zone, &bits) == 0) {
         rc = NGX_ABORT;
@@ -413,6 +421,7 @@ ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
         ngx_bloom_fault("changes_removed");
 
         place->position = changes->after;
+        place->digest = digest;
         ngx_bloom_source_store(state->control, place);
 
         changes->reached = place->position;
@@ -432,7 +441,8 @@ ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
  * of its two parts. */
 static void
 ngx_bloom_changes_compose(ngx_bloom_changes_t *changes,
-    bloom_record_t *removals, bloom_record_t *additions)
+    bloom_digest_t digest, bloom_record_t *removals,
+    bloom_record_t *additions)
 {
     uint32_t                i, removed;
     bloom_key_t             key;
@@ -446,7 +456,7 @@ ngx_bloom_changes_compose(ngx_bloom_changes_t *changes,
     key.len = changes->zone->source.len;
 
     bloom_record_begin_changes(maker, changes->batch.buf, BLOOM_RECORD_MAX,
-                               &key, changes->before, changes->after);
+                               &key, changes->before, changes->after, digest);
 
     ngx_memzero(removals, sizeof(bloom_record_t));
     ngx_memzero(additions, sizeof(bloom_record_t));
@@ -490,6 +500,7 @@ ngx_int_t
 ngx_bloom_changes_gap(ngx_bloom_changes_t *changes)
 {
     ngx_int_t              rc;
+    bloom_digest_t         digest;
     bloom_position_t       before;
     ngx_bloom_zone_t      *zone;
     ngx_bloom_place_t      place;
@@ -511,8 +522,10 @@ ngx_bloom_changes_gap(ngx_bloom_changes_t *changes)
     /* answer "unknown" first, even if the disk is full */
 
     before = place.position;
+    digest = place.digest;
     ngx_bloom_source_gap(&place, before, changes->after);
     place.position = before;
+    place.digest = digest;
     ngx_bloom_source_store(control, &place);
 
     changes->batch.buf = buf;
@@ -533,6 +546,7 @@ ngx_bloom_changes_append(ngx_bloom_changes_t *changes,
 {
     ngx_int_t               rc;
     bloom_key_t             name;
+    bloom_digest_t          digest;
     ngx_bloom_end_t         end;
     ngx_bloom_state_t      *state;
     ngx_bloom_add_batch_t  *batch;
@@ -543,9 +557,10 @@ ngx_bloom_changes_append(ngx_bloom_changes_t *changes,
     name.data = changes->zone->source.data;
     name.len = changes->zone->source.len;
 
+    bloom_digest_restart(&digest, changes->after);
     bloom_record_begin_changes(&batch->maker, batch->buf,
                                BLOOM_RECORD_CHANGES_MIN, &name, changes->after,
-                               changes->after);
+                               changes->after, digest);
 
     rc = ngx_bloom_journal_append(state, &batch->maker, &end);
 
@@ -555,6 +570,7 @@ ngx_bloom_changes_append(ngx_bloom_changes_t *changes,
         ngx_bloom_fault("gap");
 
         place->position = changes->after;
+        place->digest = digest;
         ngx_bloom_source_store(state->control, place);
 
         changes->reached = place->position;

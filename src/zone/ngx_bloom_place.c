@@ -94,6 +94,7 @@ ngx_bloom_place_start(ngx_bloom_zone_t *zone, ngx_bloom_place_t *place,
 
     if (bloom_position_cmp(start, before.position) > 0) {
         before.position = start;
+        bloom_digest_restart(&before.digest, start);
 
         if (bloom_position_cmp(start, before.gap) > 0) {
             before.gap = start;
@@ -127,6 +128,7 @@ ngx_bloom_place_clear(ngx_bloom_zone_t *zone, bloom_position_t start)
     place.source = zone->source_id;
     place.position = start;
     place.due = ngx_bloom_source_due(&before) ? before.due : before.position;
+    bloom_digest_restart(&place.digest, start);
 
     ngx_bloom_source_store(control, &place);
     ngx_bloom_source_unsign(control);
