@@ -80,7 +80,7 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
     info->source = ngx_bloom_zone_source(zone,
                                          ngx_bloom_zone_position(zone,
                                                                  &info->image),
-                                         &info->position, &info->lag);
+                                         &info->place, &info->lag);
     info->removed = ngx_bloom_removed_count(zone, &info->removals);
     info->learned = ngx_bloom_adapt_count(zone, &info->learns);
     info->load_done = __atomic_load_n(&sh->load_done, __ATOMIC_RELAXED);

@@ -63,7 +63,7 @@ typedef struct {
     const char          *journal_error;  /* what failed; NULL: nothing did */
 
     ngx_bloom_source_e   source;         /* if the zone has a source */
-    bloom_position_t     position;       /* there */
+    ngx_bloom_place_t    place;          /* there */
     uint64_t             lag;            /* since its last sign of life, ms;
                                             UINT64_MAX: there was none */
 

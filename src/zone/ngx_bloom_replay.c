@@ -220,6 +220,12 @@ ngx_bloom_replay_open(ngx_bloom_replay_t *replay)
     ngx_bloom_source_read(state->control, replay->zone->source_id,
                           &replay->place);
 
+    /* an image that moves the zone begins another digest */
+
+    if (bloom_position_cmp(replay->place.position, replay->start) != 0) {
+        bloom_digest_restart(&replay->place.digest, replay->start);
+    }
+
     replay->place.position = replay->start;
     replay->seen.high = 0;
     replay->seen.low = 0;
@@ -343,6 +349,7 @@ ngx_bloom_replay_reach(ngx_bloom_replay_t *replay,
 
         if (bloom_position_cmp(replay->start, gap.gap) < 0) {
             place->position = gap.position;
+            place->digest = gap.digest;
         }
 
         return 0;
@@ -350,6 +357,10 @@ ngx_bloom_replay_reach(ngx_bloom_replay_t *replay,
 
     if (bloom_position_cmp(record->after, replay->seen) > 0) {
         replay->seen = record->after;
+    }
+
+    if (bloom_position_cmp(record->after, place->position) == 0) {
+        place->digest = record->digest;
     }
 
     if (bloom_position_cmp(record->after, place->position) <= 0
@@ -368,6 +379,7 @@ ngx_bloom_replay_reach(ngx_bloom_replay_t *replay,
     }
 
     place->position = record->after;
+    place->digest = record->digest;
 
     return 1;
 }

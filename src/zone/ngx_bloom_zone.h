@@ -170,12 +170,6 @@ typedef struct {
     uint64_t              applied;       /* atomic; position in the journal:
                                             the filter has what other
                                             instances appended before it */
-    ngx_msec_t            seen;          /* atomic, ngx_current_msec: when the
-                                            zone last had all changes of its
-                                            source; 0: never */
-    uint64_t              seen_source;   /* atomic; which source that was, */
-    bloom_position_t      seen_at;       /* and where the zone was: if it goes
-                                            back, it waits again */
     uint64_t              complete;      /* atomic, ms since 1970: the filter
                                             that serves has the keys that were
                                             lost before then; see below */
@@ -726,22 +720,19 @@ bloom_position_t ngx_bloom_zone_position(ngx_bloom_zone_t *zone,
 /* How well a zone knows its source. */
 typedef enum {
     NGX_BLOOM_SOURCE_CURRENT = 0,
-    NGX_BLOOM_SOURCE_WAITING,            /* no sign of life since the start */
+    NGX_BLOOM_SOURCE_WAITING,            /* no sign of life since the start or
+                                            the last clear */
     NGX_BLOOM_SOURCE_LATE,               /* the last one is older than max_lag */
     NGX_BLOOM_SOURCE_GAP                 /* changes are missing */
 } ngx_bloom_source_e;
 
 /*
  * Returns how well the zone, with an image at the position `based`, knows its
- * source.  Stores its position there in *position, and the time since the last
- * sign of life in *lag, in ms; UINT64_MAX: there was none.
+ * source.  Stores its place there in *place, and the time since the last sign of
+ * life in *lag, in ms; UINT64_MAX: there was none.
  */
 ngx_bloom_source_e ngx_bloom_zone_source(ngx_bloom_zone_t *zone,
-    bloom_position_t based, bloom_position_t *position, uint64_t *lag);
-
-/* Records a sign of life: the zone has all changes of its source, and is at a
- * position there. */
-void ngx_bloom_zone_seen(ngx_bloom_zone_t *zone, bloom_position_t position);
+    bloom_position_t based, ngx_bloom_place_t *place, uint64_t *lag);
 
 /* Returns 1 if the generation that serves, of which the process has a copy, may
  * lack changes of the zone's source. */

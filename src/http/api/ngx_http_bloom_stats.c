@@ -257,10 +257,12 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
 
     { "source.name", STRING(source), ALWAYS, MEMBER },
     { "source.position", STRING(position), ALWAYS, MEMBER },
-    { NULL, NUMBER(info.position.high), IF(SOURCE),
+    { NULL, NUMBER(info.place.position.high), IF(SOURCE),
       "source_position", NULL,
       "Position of the zone in its source (source); of HIGH-LOW, the number "
       "HIGH, which is a time in ms if the source is a Redis stream." },
+    { "source.digest", STRING(digest), ALWAYS, MEMBER },
+    { "source.digest_since", STRING(since), ALWAYS, MEMBER },
     { "source.state", STRING(source_state), ALWAYS, MEMBER },
     { NULL, BOOL(in_source_state[NGX_BLOOM_SOURCE_CURRENT]), IF(SOURCE),
       "source_state", "state=\"current\"",
@@ -497,8 +499,15 @@ ngx_http_bloom_stats_source(ngx_http_bloom_stats_t *stats,
     stats->max_body = NGX_BLOOM_CHANGES_MAX;
 
     stats->position.data = (u_char *) stats->position_buf;
-    stats->position.len = bloom_position_write(info->position,
+    stats->position.len = bloom_position_write(info->place.position,
                                                stats->position_buf);
+    stats->digest.data = (u_char *) stats->digest_buf;
+    stats->digest.len = ngx_sprintf(stats->digest.data, "%016xL",
+                                    info->place.digest.value)
+                        - stats->digest.data;
+    stats->since.data = (u_char *) stats->since_buf;
+    stats->since.len = bloom_position_write(info->place.digest.since,
+                                            stats->since_buf);
 
     stats->has[NGX_HTTP_BLOOM_STATS_SOURCE] = 1;
     stats->has[NGX_HTTP_BLOOM_STATS_SEEN] = (info->lag != UINT64_MAX);

@@ -125,6 +125,10 @@ typedef struct {
     double                       measured_fpr;         /* NaN: none */
 
     char                         position_buf[BLOOM_POSITION_TEXT_MAX];
+    ngx_str_t                    digest;
+    char                         digest_buf[sizeof("0123456789abcdef")];
+    ngx_str_t                    since;
+    char                         since_buf[BLOOM_POSITION_TEXT_MAX];
     u_char                       build_buf[2 * BLOOM_IMAGE_BUILD_ID_LEN];
     u_char                       labels_buf[256];
     u_char                       error_buf[512];
