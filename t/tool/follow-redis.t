@@ -320,5 +320,15 @@ hostile('many values', $queued, "*1000000\r\n", flood("\$0\r\n\r\n"));
 hostile('a large string', $queued, "*4\r\n\$2000000000\r\n", flood('x' x 100));
 hostile('arrays in arrays', $queued, flood("*2\r\n"));
 
+# Types of RESP3, which hiredis knows from 1.0 on, in arrays that are within the
+# limits
+
+hostile('booleans', $queued, "*1000000\r\n",
+        flood("*100\r\n" . "#t\r\n" x 100));
+hostile('doubles', $queued, "*1000000\r\n",
+        flood("*100\r\n" . ",1.5\r\n" x 100));
+hostile('maps in maps', $queued, flood("%1\r\n#t\r\n"));
+hostile('a large map', $queued, "%2000000000\r\n", flood("#t\r\n"));
+
 $zone->kill;
 done_testing;
