@@ -77,6 +77,7 @@ struct follow_zone_s {
     unsigned             failures;       /* one after the other */
     unsigned             again;          /* steps without progress */
     int                  failing;        /* 1: a failure was logged */
+    int                  connected;      /* 1: logged, no failure since */
     int                  warned;         /* 1: of other fields */
     int                  waiting;        /* 1: logged that it is a replica */
 };
@@ -158,6 +159,7 @@ answered(follow_zone_t *zone, follow_answer_t answer)
     }
 
     zone->failing = 1;
+    zone->connected = 0;
     follow_log(&zone->log, zone->shown, FOLLOW_ERROR, zone->node.event, "%s",
                zone->node.error);
 
@@ -249,7 +251,8 @@ learn(follow_zone_t *zone)
         zone->cursor.position = zone->state.position;
     }
 
-    if (step == STEP_OK) {
+    if (step == STEP_OK && !zone->connected) {
+        zone->connected = 1;
         bloom_position_write(zone->state.position, text);
         follow_log(NULL, zone->shown, FOLLOW_INFO, "connected",
                    "the zone is at %s", text);

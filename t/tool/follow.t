@@ -91,6 +91,19 @@ ok($one->wait_for(sub { $_->{position} eq $last }),
 is($one->changes, $two->changes, 'it has each change once')
     if $two->wait_for(sub { $_->{position} eq $last });
 
+# Another follower that wins each race is no reason to log anything.
+
+my $connected = () = grep { $_->{event} eq 'connected' } log_of($f);
+
+for (1 .. 3) {
+    $one->set(position => '1-2', changes => \@kept);
+    $last = entry('add', "race-$_");
+    ok($one->wait_for(sub { $_->{position} eq $last }), 'a race is lost');
+}
+
+is(scalar(grep { $_->{event} eq 'connected' } log_of($f)), $connected,
+   'which is not logged');
+
 my ($exit, $seconds) = stop_follow($f);
 is($exit, 0, 'SIGTERM ends it with 0');
 cmp_ok($seconds, '<', 5 * ($ENV{TEST_PATIENCE} // 1), 'SIGTERM ends it soon');
