@@ -29,6 +29,7 @@
 #define PAUSE_MAX     30.0
 #define PAUSE_SLOW    10.0               /* if an operator has to act */
 #define AGAIN_MAX     3                  /* steps without progress */
+#define RECOVERY      64                 /* bodies grow by a part of this */
 #define COUNT_FIRST   500
 #define ANSWER_BYTES  (8 * 1024 * 1024)  /* that an answer should have */
 
@@ -55,7 +56,7 @@ struct follow_zone_s {
 
     int                  known;          /* 1: the state was asked for */
     follow_state_t       state;
-    size_t               max_body;       /* less than the state's after a 413 */
+    size_t               max_body;       /* less than the state's after 413 */
 
     stream_cursor_t      cursor;
     int                  starting;       /* 1: the cursor is still to be put at
@@ -239,7 +240,10 @@ learn(follow_zone_t *zone)
     zone->idle = 0;
     zone->asked_at = 0;
     zone->starting = 0;
-    zone->max_body = zone->state.max_body;
+
+    if (zone->max_body == 0 || zone->max_body > zone->state.max_body) {
+        zone->max_body = zone->state.max_body;
+    }
 
     if (is_zero(zone->state.position) && !zone->state.gap) {
         step = choose_origin(zone);
@@ -442,21 +446,21 @@ static step_t
 send_entries(follow_zone_t *zone, redisReply **entries, size_t n)
 {
     step_t           step;
-    size_t           i, some;
+    size_t           i;
     const char      *why;
     change_batch_t  *batch;
 
     batch = &zone->batch;
-    some = n;
 
     for (i = 0; i < n; i += batch->entries) {
 
-        if (some > n - i) {
-            some = n - i;
-        }
+        /* an entry that is larger than bodies are at present goes alone */
 
-        if (change_batch_fill(batch, entries + i, some, zone->max_body, &why)
-            != 0)
+        if (change_batch_fill(batch, entries + i, n - i, zone->max_body, &why)
+            != 0
+            && change_batch_fill(batch, entries + i, 1, zone->state.max_body,
+                                 &why)
+               != 0)
         {
             return blocked(zone, redis_stream_id(entries[i]), why);
         }
@@ -473,7 +477,7 @@ send_entries(follow_zone_t *zone, redisReply **entries, size_t n)
                                "is larger than a request may be");
             }
 
-            some = batch->entries / 2;
+            zone->max_body = batch->len / 2;
             batch->entries = 0;
             continue;
         }
@@ -482,7 +486,11 @@ send_entries(follow_zone_t *zone, redisReply **entries, size_t n)
             return step;
         }
 
-        some = n;
+        zone->max_body += zone->max_body / RECOVERY + 1;
+
+        if (zone->max_body > zone->state.max_body) {
+            zone->max_body = zone->state.max_body;
+        }
 
         zone->cursor.position = batch->position;
         zone->cursor.seen += batch->entries;

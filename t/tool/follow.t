@@ -137,6 +137,17 @@ entry_at("6-$_", 'add', "more-$_") for 1 .. 20;
 ok($one->wait_for(sub { $_->{position} eq '6-20' }),
    'smaller bodies are sent after 413');
 
+# Once nginx has refused a body, the next ones are smaller from the start.
+
+$one->set(refused => 0, position => '5', changes => [], really => 40);
+ok($one->wait_for(sub { $_->{position} eq '6-20' }),
+   'the zone gets all again, in smaller bodies');
+cmp_ok($one->zone->{refused}, '<', 6, 'and few of them are refused');
+
+entry_at('6-21', 'add', 'y' x 30);
+ok($one->wait_for(sub { $_->{position} eq '6-21' }),
+   'an entry that is larger than bodies are then is sent alone');
+
 $one->set(really => 100);
 entry_at('7-0', 'add', "two\nlines", 'remove', "cr\r", 'add', "q\"\\\x01");
 ok($one->wait_for(sub { $_->{position} eq '7' }),
