@@ -306,9 +306,11 @@ static step_t
 post_gap(follow_zone_t *zone, stream_verdict_t verdict,
     bloom_position_t position)
 {
-    step_t       step;
-    char         from[BLOOM_POSITION_TEXT_MAX], to[BLOOM_POSITION_TEXT_MAX];
-    const char  *event, *what;
+    step_t           step;
+    char             from[BLOOM_POSITION_TEXT_MAX];
+    char             to[BLOOM_POSITION_TEXT_MAX];
+    const char      *event, *what;
+    follow_state_t   state;
 
     bloom_position_write(zone->cursor.position, from);
 
@@ -362,6 +364,18 @@ post_gap(follow_zone_t *zone, stream_verdict_t verdict,
     }
 
     bloom_position_write(position, to);
+
+    /* an image whose own position is the gap's closes the gap at once */
+
+    if (follow_node_state(&zone->node, &state) == FOLLOW_NODE_OK && !state.gap)
+    {
+        follow_log(NULL, zone->shown, FOLLOW_ERROR, event, "%s; the zone was "
+                   "at %s and goes on from %s; the image that serves is from "
+                   "there, so the zone does not wait for a newer one; load one "
+                   "all the same, built with --source %s=P, where P is later "
+                   "than %s", what, from, to, zone->settings->source, to);
+        return STEP_OK;
+    }
 
     follow_log(NULL, zone->shown, FOLLOW_ERROR, event, "%s; the zone was at "
                "%s, goes on from %s, and answers unknown until you load an "

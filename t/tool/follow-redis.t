@@ -253,6 +253,19 @@ gaps_are($f, ['7'], 'gap_replaced', 'a failover, and new entries');
 ok($zone->wait_for(sub { $_->{position} eq '9' }), 'the follower goes on');
 is(scalar @{ $zone->zone->{gaps} }, 1, 'there is one gap');
 stop_follow($f);
+
+# The image that serves is from the very position at which the stream has no
+# entry, so it closes the gap at once.
+
+$zone->set(position => '8', gap => 0, gaps => [], image => '8');
+$f = follow($t, '--zone', $zone->url, $replica->{url});
+ok(wait_for_event($f, 'gap_replaced',
+                  qr/does not wait for a newer one.*P is later than 8/),
+   'a gap that an image closes at once is named as such');
+ok(!wait_until(sub { grep { $_->{message} =~ /answers unknown/ } log_of($f) },
+               1), 'and the log does not say that the zone answers unknown');
+$zone->set(image => undef);
+stop_follow($f);
 redis_stop($replica);
 
 

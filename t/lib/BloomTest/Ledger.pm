@@ -185,7 +185,7 @@ sub _answer {
     if ($path =~ m{/gap$}) {
         push @{ $zone->{gaps} }, $query->{position};
         $zone->{position} = $query->{position};
-        $zone->{gap} = 1;
+        $zone->{gap} = $query->{position} ne ($zone->{image} // '');
         return (200, { position => $query->{position} });
     }
 
