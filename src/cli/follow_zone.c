@@ -566,21 +566,27 @@ give_sign(follow_zone_t *zone, const stream_facts_t *facts, double sent)
 
 
 /* Says once that a replica cannot tell whether anything is missing. */
-static step_t
-wait_for_replica(follow_zone_t *zone, const stream_facts_t *facts)
+static void
+name_replica(follow_zone_t *zone, const stream_facts_t *facts)
 {
-    zone->asked_at = 0;
-    show(zone, FOLLOW_BEHIND);
-
     if (!zone->waiting) {
         zone->waiting = 1;
         follow_log(&zone->log, zone->shown, FOLLOW_WARNING, "replica_behind",
                    "%s: the server is a replica %s; waiting for it, or follow "
                    "the primary", zone->redis.url.shown,
                    facts->current ? "that lacks what this zone has already"
-                                  : "whose link to its primary is down");
+                                  : "whose link to its primary is down or "
+                                    "silent");
     }
+}
 
+
+static step_t
+wait_for_replica(follow_zone_t *zone, const stream_facts_t *facts)
+{
+    zone->asked_at = 0;
+    show(zone, FOLLOW_BEHIND);
+    name_replica(zone, facts);
     pause_for(zone, WAIT / 1000.0);
 
     return STEP_OK;
@@ -702,7 +708,12 @@ one_step(follow_zone_t *zone)
         return wait_for_replica(zone, &moment.facts);
     }
 
-    zone->waiting = 0;
+    if (moment.facts.current) {
+        zone->waiting = 0;
+
+    } else {
+        name_replica(zone, &moment.facts);
+    }
 
     if (verdict != STREAM_GOOD) {
         return post_gap(zone, verdict, missing);

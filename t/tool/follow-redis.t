@@ -269,6 +269,57 @@ stop_follow($f);
 redis_stop($replica);
 
 
+# A primary that is silent, though its link is up: no signs of life
+
+sub silent_replica {
+    my ($role) = @_;
+
+    my $listen = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5)
+        or die "cannot listen: $!";
+    my $pid = spawn(sub {
+        while (my $client = $listen->accept) {
+            while (sysread $client, my $command, 65536) {
+                syswrite $client, ($command =~ /XREAD/ ? "*-1\r\n" : '')
+                    . "+OK\r\n" . "+QUEUED\r\n" x 4 . "*4\r\n*0\r\n"
+                    . "*6\r\n\$6\r\nlength\r\n:0\r\n"
+                    . "\$17\r\nlast-generated-id\r\n\$3\r\n9-0\r\n"
+                    . "\$11\r\nfirst-entry\r\n*-1\r\n"
+                    . '$' . length($role) . "\r\n$role\r\n*0\r\n";
+                select undef, undef, undef, 0.05;
+            }
+        }
+    });
+
+    return ($pid, 'redis://127.0.0.1:' . $listen->sockport);
+}
+
+for (['silent for 16 seconds', "link_status:up\r\nmaster_last_io_seconds_ago:16"],
+     ['down', "link_status:down\r\nmaster_last_io_seconds_ago:1"],
+     ['never heard of', "link_status:up\r\nmaster_last_io_seconds_ago:-1"],
+     ['up, and alive', "link_status:up\r\nmaster_last_io_seconds_ago:15"])
+{
+    my ($what, $lines) = @$_;
+    my ($pid, $at) = silent_replica("role:slave\r\nmaster_$lines\r\n");
+
+    $zone->set(position => '9', gap => 0, gaps => [], signs => 0);
+    $f = follow($t, '--zone', $zone->url, $at);
+
+    if ($what =~ /alive/) {
+        ok($zone->wait_for(sub { $_->{signs} > 0 }),
+           "a replica gives signs of life if its primary is $what");
+    } else {
+        ok(wait_for_event($f, 'replica_behind', qr/down or silent/),
+           "a replica is named if its primary is $what");
+        sleep 2;
+        is($zone->zone->{signs}, 0,
+           "a replica gives no sign of life if its primary is $what");
+    }
+
+    stop_follow($f);
+    kill 'KILL', $pid;
+}
+
+
 # Hostile servers: each answer is refused in bounded memory.
 
 sub hostile {
