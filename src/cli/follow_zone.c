@@ -270,8 +270,8 @@ learn(follow_zone_t *zone)
 static void
 start(follow_zone_t *zone, const stream_facts_t *facts)
 {
+    char                first[BLOOM_POSITION_TEXT_MAX];
     stream_cursor_t    *cursor;
-    bloom_position_t    first;
     follow_settings_t  *settings;
 
     settings = zone->settings;
@@ -284,13 +284,16 @@ start(follow_zone_t *zone, const stream_facts_t *facts)
         cursor->position = facts->last;
     }
 
-    if (settings->from == FOLLOW_FROM_BEGINNING) {
-        cursor->complete = facts->deleted;
-        first = facts->length != 0 ? stream_before(facts->first) : facts->last;
-
-        if (bloom_position_cmp(first, cursor->complete) > 0) {
-            cursor->complete = first;
-        }
+    if (settings->from == FOLLOW_FROM_BEGINNING && facts->exists
+        && !facts->counts)
+    {
+        bloom_position_write(facts->first, first);
+        follow_log(NULL, zone->shown, FOLLOW_WARNING, "beginning_unknown",
+                   "the server does not count the entries that were added, "
+                   "which takes Redis 7 or Valkey, so the first entry that "
+                   "remains, %s, is taken for the beginning: if the stream was "
+                   "trimmed before, load an image built with --source %s=P",
+                   facts->length != 0 ? first : "none yet", settings->source);
     }
 
     cursor->anchor = cursor->position;

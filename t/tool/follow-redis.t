@@ -129,11 +129,69 @@ stop_follow($f);
 fresh(map { "${_}000000-0" } 1 .. 9);
 redis($server, 'XTRIM', 's', 'MAXLEN', 4);
 $f = begin('0', '--from', 'beginning');
+gaps_are($f, ['5999999-' . max()], 'gap_trimmed',
+         'trimmed, and a zone is to have all from the beginning');
 ok($zone->wait_for(sub { $_->{position} eq '9000000' }),
-   'a zone can begin with what remains');
+   'the follower goes on with what remains');
+is($zone->changes, join(' ', map { "+at-${_}000000-0" } 6 .. 9),
+   'which the zone gets');
+stop_follow($f);
+
+$f = begin('0', '--from', '5999999-' . max());
+ok($zone->wait_for(sub { $_->{position} eq '9000000' }),
+   'a zone can begin with what remains, by an ID');
+is($zone->changes, join(' ', map { "+at-${_}000000-0" } 6 .. 9),
+   'and gets all of it');
 is_deeply($zone->zone->{gaps}, [], 'which is no gap');
 stop_follow($f);
 
+redis($server, 'XTRIM', 's', 'MAXLEN', 0);
+$f = begin('0', '--from', 'beginning');
+gaps_are($f, ['9000000'], 'gap_trimmed', 'everything is trimmed');
+stop_follow($f);
+
+# A server that does not count what was added, as before Redis 7
+
+sub before_redis_7 {
+    my ($id, $last) = @_;
+
+    my $listen = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5)
+        or die "cannot listen: $!";
+    my $entry = "*2\r\n\$3\r\n$id\r\n*2\r\n\$3\r\nadd\r\n\$1\r\na\r\n";
+    my $pid = spawn(sub {
+        while (my $client = $listen->accept) {
+            while (sysread $client, my $command, 65536) {
+                my $next = $command =~ /\r\n0-1\r\n/ ? "*1\r\n$entry" : "*0\r\n";
+
+                syswrite $client, ($command =~ /XREAD/ ? "*-1\r\n" : '')
+                    . "+OK\r\n" . "+QUEUED\r\n" x 4 . "*4\r\n*0\r\n"
+                    . "*6\r\n\$6\r\nlength\r\n:1\r\n"
+                    . "\$17\r\nlast-generated-id\r\n\$3\r\n$last\r\n"
+                    . "\$11\r\nfirst-entry\r\n$entry"
+                    . "\$11\r\nrole:master\r\n$next";
+            }
+        }
+    });
+
+    return ($pid, 'redis://127.0.0.1:' . $listen->sockport);
+}
+
+my ($old, $url) = before_redis_7('9-0', '9-0');
+$zone->set(position => '0', changes => [], gaps => [], gap => 0);
+$f = follow($t, '--from', 'beginning', '--zone', $zone->url, $url);
+ok(wait_for_event($f, 'beginning_unknown',
+                  qr/first entry that remains, 9, is taken for the beginning/),
+   'a server that does not count is named, and what it means');
+ok($zone->wait_for(sub { $_->{position} eq '9' }), 'the zone gets the entry');
+is_deeply($zone->zone->{gaps}, [], 'there is no gap');
+stop_follow($f);
+kill 'KILL', $old;
+
+# From an image
+
+fresh(map { "${_}000000-0" } 1 .. 9);
+redis($server, 'XTRIM', 's', 'MAXLEN', 4);
+$zone->set(position => '0', changes => [], gaps => [], gap => 0);
 $zone->set(as_of => '1970-01-01T01:41:00Z');    # 6,060 s
 $f = follow($t, '--zone', $zone->url, $server->{url});
 $zone->set(position => '0', changes => []);
