@@ -168,6 +168,21 @@ answered(follow_zone_t *zone, follow_answer_t answer)
 }
 
 
+/* Goes on with the zone's state: another follower has moved it, or it has loaded
+ * another image. */
+static step_t
+elsewhere(follow_zone_t *zone)
+{
+    zone->known = 0;
+
+    if (zone->again++ >= AGAIN_MAX) {
+        pause_for(zone, PAUSE_FIRST);
+    }
+
+    return STEP_AGAIN;
+}
+
+
 static step_t
 redis_failed(follow_zone_t *zone)
 {
@@ -304,7 +319,8 @@ start(follow_zone_t *zone, const stream_facts_t *facts)
 
 
 /* Tells the zone that changes are missing up to a position, and goes on from
- * there. */
+ * there; unless another follower has moved it meanwhile, since it would go back
+ * and need an image again. */
 static step_t
 post_gap(follow_zone_t *zone, stream_verdict_t verdict,
     bloom_position_t position)
@@ -316,6 +332,16 @@ post_gap(follow_zone_t *zone, stream_verdict_t verdict,
     follow_state_t   state;
 
     bloom_position_write(zone->cursor.position, from);
+
+    step = answered(zone, follow_node_state(&zone->node, &state));
+
+    if (step != STEP_OK) {
+        return step;
+    }
+
+    if (bloom_position_cmp(state.position, zone->state.position) != 0) {
+        return elsewhere(zone);
+    }
 
     step = answered(zone, follow_node_gap(&zone->node, position));
 
@@ -412,16 +438,7 @@ move(follow_zone_t *zone, bloom_position_t position, int json,
     }
 
     if (bloom_position_cmp(result.position, position) != 0) {
-
-        /* another follower moved it, or it has loaded another image */
-
-        zone->known = 0;
-
-        if (zone->again++ >= AGAIN_MAX) {
-            pause_for(zone, PAUSE_FIRST);
-        }
-
-        return STEP_AGAIN;
+        return elsewhere(zone);
     }
 
     zone->state.position = position;

@@ -76,6 +76,23 @@ is(scalar @{ $zone->zone->{gaps} }, 1,
    'a trim that lost nothing is no gap');
 stop_follow($f);
 
+# Trimmed, but another follower has brought the zone past that meanwhile
+
+fresh(map { "$_-0" } 1 .. 5);
+$f = begin('5');
+ok($zone->wait_for(sub { $_->{signs} > 0 }), 'the zone is at the end');
+stop_process($f->{pid});
+entry_at("$_-0", 'add', "at-$_-0") for 6 .. 9;
+redis($server, 'XTRIM', 's', 'MAXLEN', 2);
+$zone->set(position => '8');
+resume_process($f->{pid});
+ok($zone->wait_for(sub { $_->{position} eq '9' }), 'the follower goes on there');
+is_deeply($zone->zone->{gaps}, [], 'and does not move the zone back by a gap');
+stop_follow($f);
+
+fresh(map { "$_-0" } 1 .. 11);
+redis($server, 'XTRIM', 's', 'MAXLEN', 1);
+
 # Emptied while the follower was away
 
 redis($server, 'XTRIM', 's', 'MAXLEN', 0);
