@@ -20,6 +20,7 @@ use constant {
     PIPELINE => 100,     # entries
     BATCHES  => 20,      # a second, if the rate needs more entries
     KEYS     => 20,      # in an entry
+    LATE     => 10,      # seconds that are made up for
 };
 
 
@@ -57,7 +58,8 @@ sub run {
             next;
         }
 
-        my $burst = 1 + int rand $most;
+        my $burst = now() > $due + 0.5 ? 2 * $most : 1 + int rand $most;
+        my $down = $self->{down};
         my @entries = map { $self->entry } 1 .. $burst;
         my $changes = 0;
         $changes += @$_ - 1 for @entries;
@@ -65,10 +67,11 @@ sub run {
         $self->send_all(@entries);
         $self->{changes} += $changes;
 
-        # after a pause the rate is not made up for
+        # what was missed is made up for, but not what was missed while Redis was
+        # down
 
-        $due += $changes / $self->{rate};
-        $due = now() if $due < now() - 1;
+        $due += $changes / $self->{rate} + $self->{down} - $down;
+        $due = now() - LATE if $due < now() - LATE;
         my $early = $due - now();
         sleep $early if $early > 0;
     }
