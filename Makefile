@@ -335,8 +335,8 @@ checker = perl -It/lib t/chaos/chaos.pl --time $(TIME) $(CHAOS)
 # only "make chaos" draws them.  The sanitizers would report the workers that die
 # when an attacker damages files or shared memory.
 
-test-chaos: all build/sanitize/ngx-bloom nginx-1.26.3-sanitize  ## run the model checker for TIME (20s), and check that it can fail
-	$(installed) prove -It/lib t/chaos/self.t
+test-chaos: all build/sanitize/ngx-bloom nginx-1.26.3-sanitize  ## run the model checkers for TIME (20s), and check that they can fail
+	$(installed) prove -It/lib t/chaos/self.t t/chaos/fleet.t
 	$(installed) $(checker) --skip clock,memory
 	$(sanitized) $(checker) --skip clock,memory,tamper,forge
 

@@ -25,7 +25,7 @@ sections=("$@")
 [ $# -gt 0 ] || sections=(instructions costs lookups lookups-zone requests
                            rules build pages additions removals latency
                            reload replay incident adaptive import growth
-                           expiry ring lua)
+                           expiry ring lua fleet)
 
 for section in "${sections[@]}"; do
     if [ ! -e "bench/$section.pl" ]; then
