@@ -33,6 +33,11 @@ my @lookups = (
     ['url', 'http://a.b.c.d.evil.example/1/2/3/4.html?x=1', 6209],
 );
 
+# A key that the bits lack takes not one instruction more: what is noted of
+# exceptions, such as that a key was learned, is noted of other keys only.
+
+my @absent = (['raw', '7f1c9a528b1e4f0f', 194]);
+
 `cc -dumpversion` =~ /^12\b/ && `uname -m` =~ /x86_64/
     or plan(skip_all => 'the counts are for gcc 12 on x86-64');
 
@@ -98,8 +103,8 @@ sub counted {
     return ($count // 0) =~ tr/,//dr;
 }
 
-for (@lookups) {
-    my ($zone, $key, $before) = @$_;
+for ((map { [@$_, 5] } @lookups), (map { [@$_, 0] } @absent)) {
+    my ($zone, $key, $before, $more) = @$_;
 
     request($zone, $key) for 1 .. 10;
     counted();
@@ -108,9 +113,9 @@ for (@lookups) {
     my $count = counted() / REQUESTS;
 
     cmp_ok($count, '>', 0.8 * $before, "$zone: the lookups are counted");
-    cmp_ok($count, '<=', $before + 5,
-           "a lookup in the form $zone takes at most five instructions more"
-           . ' than before');
+    cmp_ok($count, '<=', $before + $more,
+           "a lookup of $key in the form $zone takes at most $more instructions"
+           . ' more than before');
     note("$zone: $count instructions");
 }
 
