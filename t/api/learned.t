@@ -382,6 +382,11 @@ subtest 'lists and explanations tell learned keys from removed ones' => sub {
 
     ok(expression('excepted', 'chosen')->{excepted},
        'an exception of the builder is one');
+    is(zone_state($t, 'excepted')->{image}{excepted}, 2,
+       'the state has the number of exceptions of the builder');
+    is({ metrics('excepted') }->{'image_excepted '}, 2, 'so have the metrics');
+    is(zone_state($t, 'ids')->{image}{excepted}, 0,
+       'removed and learned keys are none');
     is(said('excepted', 'chosen'),
        'does not find it: chosen is an exception that the builder of the image'
        . ' chose', 'GET keys says so');
@@ -488,6 +493,8 @@ subtest 'what is learned after the clear stays' => sub {
        'an image is saved and uploaded');
     is(listed('ids', 'kind=learned'), 'ready3 ready4',
        'it brings what was learned after the clear');
+    is(zone_state($t, 'ids')->{image}{excepted}, 0,
+       'learned keys of an image are no exceptions of its builder');
     reload_file('ids');
     is(learned('ids'), 0, 'another image forgets learned keys');
 };

@@ -217,6 +217,10 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "image_items", NULL,
       "Number of keys that the image that serves was built with." },
     { "image.items_estimated", BOOL(items_estimated), ALWAYS, MEMBER },
+    { "image.excepted", NUMBER(info.excepted), IF(SERVING),
+      "image_excepted", NULL,
+      "Number of exceptions that the builder of the image that serves chose "
+      "(--except)." },
 
     { "filter.bits_set", NUMBER(info.bits_set), ALWAYS, MEMBER },
     { "filter.fill_ratio", RATE(fill_ratio), IF(SERVING),
