@@ -159,6 +159,17 @@ async function inZone(page, zone) {
 const text = async (node) => (await node.innerText()).replace(/\s+/g, ' ');
 
 
+// Returns a value of the tables about the chosen zone.
+
+async function fact(page, name) {
+    const row = page.locator('#detail .facts div').filter({
+        has: page.locator('dt', { hasText: new RegExp(`^${name}$`) }),
+    });
+
+    return text(row.locator('dd').first());
+}
+
+
 // Returns the result of a change as soon as there is one.
 
 async function outcome(page) {
@@ -590,6 +601,24 @@ async function keys(page) {
     like(await text(verdict.first()),
          /^Rejected with 404 because zone \S+ does not find it$/,
          'the page says why an absent key is rejected');
+
+    // a key of --except
+
+    await lookUp(page, 'chosen');
+    like(await text(await inZone(page, 'items')),
+         /^items absent .*chosen absent, chosen by the builder of the image/,
+         'the page says that a key is an exception that the builder chose');
+    is(await text(verdict.filter({ hasText: 'zone items' }).first()),
+       'Rejected with 404 because zone items does not find it: chosen is an '
+       + 'exception that the builder of the image chose',
+       'the page says why such a key is rejected');
+    await choose(page, 'items');
+    is(await fact(page, 'Exceptions'), '1, chosen by the builder',
+       'the details have the number of exceptions of the image');
+    await choose(page, 'bad-urls');
+    is(await fact(page, 'Exceptions'), 'none',
+       'the details say that an image has no exceptions');
+    await lookUp(page, 'nobody');
 
     await result.evaluate((node) => node.replaceChildren());
     await page.getByLabel('Key', { exact: true }).press('Enter');
@@ -1212,6 +1241,13 @@ async function forgets(page) {
     await choose(page, 'items');
     await shown(1).waitFor();
     check('the details have the number of learned keys', true);
+
+    await fetch(`${address}/learn?id=gone`);
+    await page.locator('#detail .facts div')
+        .filter({ hasText: /^Measured\s*\d[\d.]* % now, \d[\d.]* % without learned keys$/ })
+        .waitFor();
+    check('the details have the measured rate with and without learned keys',
+          true);
 
     await lookUp(page, 'gone');
     like(await text(await inZone(page, 'items')),

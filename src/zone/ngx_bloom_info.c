@@ -38,6 +38,7 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
         bank = info->generation & 1;
 
         info->planned = sh->bank[bank].image;
+        info->excepted = sh->bank[bank].excepted;
         ngx_bloom_layers_image(zone, bank, &info->image);
         info->bits_set = ngx_bloom_layers_bits_set(zone, bank,
                                                    info->part_bits_set);

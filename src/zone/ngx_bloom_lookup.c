@@ -34,7 +34,7 @@ static ngx_inline int ngx_bloom_lookup_one(ngx_bloom_zone_t *zone,
 static int ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
     ngx_str_t *key, ngx_uint_t exact, u_char *buf);
 static uint64_t ngx_bloom_lookup_kept(ngx_bloom_zone_t *zone,
-    const bloom_form_t *keys, uint64_t present);
+    const bloom_form_t *keys, uint64_t present, ngx_uint_t *learned);
 static const char *ngx_bloom_lookup_expand(ngx_bloom_zone_t *zone,
     bloom_form_t *keys, bloom_hash_t *hash, const ngx_str_t *key,
     ngx_uint_t exact, u_char *buf);
@@ -63,6 +63,9 @@ static bloom_hash_t  ngx_bloom_lookup_hashes[BLOOM_FORM_EXPRESSIONS];
 /* What the last lookup has found.  Lookups in the forms raw and lower need not
  * set `expression`; only lookups of lists set `key`. */
 static ngx_bloom_match_t  ngx_bloom_lookup_found;
+
+
+ngx_bloom_zone_t  *ngx_bloom_lookup_learned;
 
 
 /*
@@ -134,15 +137,26 @@ static ngx_int_t __attribute__((noinline))
 ngx_bloom_lookup_except(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t behind)
 {
-    int        present;
+    unsigned   kinds;
     ngx_int_t  rc;
 
-    present = !bloom_exceptions_has(&zone->exceptions, key->data, key->len);
+    kinds = bloom_exceptions_has(&zone->exceptions, key->data, key->len);
 
     rc = ngx_bloom_zone_end(zone);
 
-    return rc == NGX_OK ? (ngx_int_t) ngx_bloom_lookup_answer(present, behind)
-                        : rc;
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (kinds == 0) {
+        return NGX_BLOOM_PRESENT;
+    }
+
+    if (kinds == BLOOM_EXCEPTION_LEARNED) {
+        ngx_bloom_lookup_learned = zone;
+    }
+
+    return (ngx_int_t) ngx_bloom_lookup_answer(0, behind);
 }
 
 
@@ -150,16 +164,19 @@ ngx_bloom_lookup_except(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 static ngx_int_t __attribute__((noinline))
 ngx_bloom_lookup_any_except(ngx_bloom_zone_t *zone, ngx_uint_t behind)
 {
-    uint64_t   present;
-    ngx_int_t  rc;
+    uint64_t    present;
+    ngx_int_t   rc;
+    ngx_uint_t  learned;
 
     present = 1;
+    learned = 0;
 
     if (bloom_exceptions_count(&zone->exceptions) != 0) {
         present = bloom_layout_test_batch(&zone->geometry, zone->words,
                                           ngx_bloom_lookup_hashes,
                                           ngx_bloom_lookup_keys.n);
-        present = ngx_bloom_lookup_kept(zone, &ngx_bloom_lookup_keys, present);
+        present = ngx_bloom_lookup_kept(zone, &ngx_bloom_lookup_keys, present,
+                                        &learned);
 
         if (present != 0) {
             ngx_bloom_lookup_found.expression = __builtin_ctzll(present);
@@ -168,8 +185,15 @@ ngx_bloom_lookup_any_except(ngx_bloom_zone_t *zone, ngx_uint_t behind)
 
     rc = ngx_bloom_zone_end(zone);
 
-    return rc == NGX_OK
-           ? (ngx_int_t) ngx_bloom_lookup_answer(present != 0, behind) : rc;
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (present == 0 && learned) {
+        ngx_bloom_lookup_learned = zone;
+    }
+
+    return (ngx_int_t) ngx_bloom_lookup_answer(present != 0, behind);
 }
 
 
@@ -372,21 +396,28 @@ ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
 
 
 /* Returns which of the expressions that the bits have are no exceptions.  Bit i
- * belongs to expression i. */
+ * belongs to expression i.  Sets *learned to 1 if one is left out only because
+ * it is a learned key. */
 static uint64_t
 ngx_bloom_lookup_kept(ngx_bloom_zone_t *zone, const bloom_form_t *keys,
-    uint64_t present)
+    uint64_t present, ngx_uint_t *learned)
 {
-    unsigned  i;
+    unsigned  i, kinds;
     uint64_t  rest;
 
     for (rest = present; rest != 0; rest &= rest - 1) {
         i = __builtin_ctzll(rest);
 
-        if (bloom_exceptions_has(&zone->exceptions, keys->expression[i].data,
-                                 keys->expression[i].len))
-        {
+        kinds = bloom_exceptions_has(&zone->exceptions,
+                                     keys->expression[i].data,
+                                     keys->expression[i].len);
+
+        if (kinds != 0) {
             present &= ~((uint64_t) 1 << i);
+        }
+
+        if (kinds == BLOOM_EXCEPTION_LEARNED) {
+            *learned = 1;
         }
     }
 
@@ -708,7 +739,7 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t n, ngx_uint_t exact, u_char *answer, u_char *buf)
 {
     uint64_t      present, found, asked[BLOOM_BATCH];
-    ngx_uint_t    i, j, most, lines;
+    ngx_uint_t    i, j, most, lines, learned;
     bloom_key_t   k;
     bloom_form_t  keys;
     bloom_hash_t  hash[BLOOM_BATCH];
@@ -767,7 +798,7 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 
             /* make them again: the buffer has those of the last key */
             (void) bloom_form_expand(zone->form, &keys, &k, buf);
-            found = ngx_bloom_lookup_kept(zone, &keys, found);
+            found = ngx_bloom_lookup_kept(zone, &keys, found, &learned);
         }
 
         answer[j] = found ? NGX_BLOOM_PRESENT : NGX_BLOOM_ABSENT;

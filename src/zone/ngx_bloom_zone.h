@@ -190,6 +190,9 @@ typedef struct {
         uint64_t             removals;   /* removed keys that its exceptions
                                             have room for, beyond those of the
                                             image */
+        uint64_t             excepted;   /* exceptions of the image that its
+                                            builder chose, when it was
+                                            loaded */
         u_char               header[BLOOM_IMAGE_PAGE]; /* imported image: its
                                                           origin */
     } bank[2];

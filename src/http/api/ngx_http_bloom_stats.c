@@ -91,7 +91,13 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "answered present and the backend said that the key does not exist." },
     { "feedback.false_positives", COUNTER(NGX_BLOOM_COUNTER_FALSE_POSITIVE),
       ALWAYS, "feedback_requests_total", "result=\"false_positive\"", NULL },
+    { "feedback.learned_rejected", COUNTER(NGX_BLOOM_COUNTER_LEARNED_REJECTED),
+      ALWAYS, "feedback_learned_rejected_total", NULL,
+      "Number of requests under bloom_feedback whose key was absent only "
+      "because it is a learned key; the result absent counts them, too." },
     { "feedback.measured_fpr", RATE(measured_fpr), ALWAYS, MEMBER },
+    { "feedback.measured_fpr_without_learning",
+      RATE(measured_fpr_without_learning), ALWAYS, MEMBER },
     { "feedback.learned", COUNTER(NGX_BLOOM_COUNTER_FEEDBACK_LEARNED), ALWAYS,
       "feedback_learned_keys_total", NULL,
       "Number of false positives that bloom_feedback made learned keys." },
@@ -211,6 +217,10 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "image_items", NULL,
       "Number of keys that the image that serves was built with." },
     { "image.items_estimated", BOOL(items_estimated), ALWAYS, MEMBER },
+    { "image.excepted", NUMBER(info.excepted), IF(SERVING),
+      "image_excepted", NULL,
+      "Number of exceptions that the builder of the image that serves chose "
+      "(--except)." },
 
     { "filter.bits_set", NUMBER(info.bits_set), ALWAYS, MEMBER },
     { "filter.fill_ratio", RATE(fill_ratio), IF(SERVING),
@@ -407,7 +417,7 @@ void
 ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
     ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
 {
-    uint64_t  *counter, wrong, right;
+    uint64_t  *counter, wrong, right, learned;
 
     ngx_memzero(stats, sizeof(ngx_http_bloom_stats_t));
 
@@ -461,12 +471,15 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
 
     wrong = counter[NGX_BLOOM_COUNTER_FALSE_POSITIVE];
     right = counter[NGX_BLOOM_COUNTER_FEEDBACK_ABSENT];
+    learned = counter[NGX_BLOOM_COUNTER_LEARNED_REJECTED];
 
     stats->not_learned = counter[NGX_BLOOM_COUNTER_FEEDBACK_DOUBT]
                          + counter[NGX_BLOOM_COUNTER_FEEDBACK_FULL]
                          + counter[NGX_BLOOM_COUNTER_FEEDBACK_FAST];
 
     stats->measured_fpr = (double) wrong / (double) (wrong + right);
+    stats->measured_fpr_without_learning = (double) (wrong + learned)
+                                           / (double) (wrong + right);
 }
 
 

@@ -123,6 +123,7 @@ typedef struct {
     uint64_t                     checks;
     uint64_t                     not_learned;          /* for any reason */
     double                       measured_fpr;         /* NaN: none */
+    double                       measured_fpr_without_learning;  /* NaN: none */
 
     char                         position_buf[BLOOM_POSITION_TEXT_MAX];
     ngx_str_t                    digest;

@@ -27,7 +27,8 @@ my $page = abs_path(dirname(__FILE__) . '/../../../dashboard');
 # second_node().
 #
 # GET /item?id=ID rejects keys that zone "items" lacks, and so does GET
-# /learn?id=ID, which learns false positives, such as the key "gone" of the image.
+# /learn?id=ID, which learns false positives, such as the key "gone" of the image,
+# of which the key "chosen" is an exception.
 # GET /go?url=URL rejects keys that zone "bad-urls" has, and GET /seen?k=KEY asks
 # zone "seen".  On a bad day GET
 # /token?id=ID and GET /customer?id=ID reject keys that zones "tokens" and
@@ -37,8 +38,12 @@ my $page = abs_path(dirname(__FILE__) . '/../../../dashboard');
 sub scene {
     my ($t, @more) = @_;
 
-    $t->build_image('items.bloom', ['gone', map { "id$_" } 1 .. 61_999],
+    my $good = $t->write_file('good.txt', "chosen\n");
+
+    $t->build_image('items.bloom',
+                    ['gone', 'chosen', map { "id$_" } 1 .. 61_999],
                     '-n', '100k', '-p', '0.001',
+                    '--except-wins', '--except', $good,
                     '--as-of', time_of(time - 2 * 3600));
     $t->build_image('urls.bloom',
                     ['http://evil.example/', 'http://phish.example/login',
@@ -162,8 +167,7 @@ sub make_alike {
     rename $other->testdir . '/urls.new', $other->testdir . '/urls.bloom'
         or die "rename: $!";
 
-    my $loaded = api($other, POST => 'zones/bad-urls/reload',
-                     port => $t->port(8082));
+    my $loaded = $t->request(POST => '/node2/zones/bad-urls/reload');
     $loaded->status == 200 or die "the image is not loaded:\n$loaded";
 }
 
