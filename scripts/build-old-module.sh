@@ -61,7 +61,7 @@ fi
 
 key=$( (echo "$commit"; cat /usr/share/nginx/src/conf_flags
         dpkg-query -W -f '${Version}\n' nginx-dev
-        ${CC:-gcc} -v 2>&1) | sha256sum | cut -c 1-12)
+        ${CC:-gcc} --version) | sha256sum | cut -c 1-12)
 kept=$cache/old-module-$key
 
 exec 8>"$kept.lock"
