@@ -47,7 +47,7 @@ bench := $(patsubst bench/%.c,build/bench/%, \
            $(filter-out bench/http.c,$(wildcard bench/*.c)))
 
 .PHONY: all tool module man deps deps-run deps-bench run unit fuzzers nginxes \
-        check test test-layers test-unit test-nginx test-nginx-1.22 \
+        old-module check test test-layers test-unit test-nginx test-nginx-1.22 \
         test-nginx-1.26 test-nginxes test-nginxes-short \
         test-sanitize test-sanitize-unit \
         test-sanitize-nginx test-chaos test-fuzz test-docs test-cross cross \
@@ -243,6 +243,9 @@ nginxes: nginx-1.22.1-static nginx-1.26.3-dynamic nginx-1.26.3-sanitize  ## buil
 nginx-%:
 	scripts/build-nginx.sh $(subst -, ,$*)
 
+old-module:  ## build an earlier module from the git history, to test upgrades
+	@scripts/build-old-module.sh
+
 
 # Running
 
@@ -283,7 +286,8 @@ serving_tests = $(filter-out t/tool/% t/import/% t/api/page-browser.t, \
                   $(tests)) $(filter t/import/serve.t,$(tests))
 serving = $(with) prove -It/lib -j $(TEST_JOBS) $(or $(4),$(serving_tests))
 
-test-nginx: all build/bench/lookups build/reference/expressions build/reference/h3client $(packages)  ## run TESTS (files or folders in t/; all) with the installed nginx
+test-nginx: all build/bench/lookups build/reference/expressions build/reference/h3client old-module $(packages)  ## run TESTS (files or folders in t/; all) with the installed nginx
+	TEST_NGINX_OLD_MODULE="$(CURDIR)/build/old-module/ngx_http_bloom_module.so" \
 	$(call suite,$(NGINX),$(CURDIR)/build/ngx_http_bloom_module.so)
 
 # A few tests of what depends on nginx: directives, phases, bodies of requests,

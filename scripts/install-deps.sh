@@ -46,6 +46,7 @@ if [ "$1" = test ]; then
     header_of pcre2.h libpcre2-dev
     header_of murmurhash.h libmurmurhash-dev
     command_of dpkg-source dpkg-dev
+    command_of git git
 
     # clients of HTTP/2 and HTTP/3
     perl -MProtocol::HTTP2 -e 1 2> /dev/null \

@@ -102,6 +102,7 @@ stage layers $make test-layers
 
 set -m          # makes the lane a process group, which can be killed as a whole
 (
+    $make old-module
     $make nginxes
     for name in $others; do CC=gcc scripts/build-nginx.sh "$name" dynamic; done
     $make test-fuzz

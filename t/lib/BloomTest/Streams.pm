@@ -51,9 +51,10 @@ sub trailers {
 
 
 # Sends a request and returns its stream.  Options: headers; body; piece (the
-# size of a frame of the body, default 16384); padding (for HTTP/2, bytes for
-# each frame); unsized => 1 leaves out Content-Length; empty_end => 1 ends the
-# body with an empty frame; trailers (pairs).
+# size of a frame of the body, default 16384) or pieces (a list of the sizes of
+# all frames); padding (for HTTP/2, bytes for each frame); unsized => 1 leaves
+# out Content-Length; empty_end => 1 ends the body with an empty frame; trailers
+# (pairs).
 
 sub request {
     my ($self, $method, $path, %option) = @_;
@@ -68,12 +69,17 @@ sub request {
 
     my $stream = $self->open($method, $path, headers => \@headers);
     my $piece = $option{piece} // 16384;
-    my $later = $option{empty_end} || $option{trailers} || $body eq '';
+    my @pieces = $option{pieces} ? @{ $option{pieces} }
+                 : (($piece) x int(length($body) / $piece),
+                    length($body) % $piece || ());
+    my $later = $option{empty_end} || $option{trailers} || !@pieces;
 
-    for (my $i = 0; $i < length $body; $i += $piece) {
-        $self->data($stream, substr($body, $i, $piece),
-                    padding => $option{padding},
-                    end => !$later && $i + $piece >= length $body);
+    for (my $i = 0; @pieces; ) {
+        my $n = shift @pieces;
+
+        $self->data($stream, substr($body, $i, $n),
+                    padding => $option{padding}, end => !$later && !@pieces);
+        $i += $n;
     }
 
     $option{trailers} ? $self->trailers($stream, @{ $option{trailers} })
