@@ -12,9 +12,10 @@
  *
  * What a batch does to the digest is "times a factor, plus a sum", whatever the
  * digest was.  So a batch can be counted before its place is known, and it does
- * not matter where batches begin and end.  One change that is missing, altered
- * or in another place leaves the digest as it was with a probability of about
- * 2^-64.
+ * not matter where batches begin and end.  One change that is missing or altered
+ * leaves the digest as it was with a probability of about 2^-64; two changes that
+ * are swapped, d changes apart, with 2^-62 times the greatest power of two that
+ * divides d.
  *
  * The secret is public: the digest finds mistakes, and no forgeries.
  */

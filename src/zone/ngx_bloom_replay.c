@@ -347,7 +347,11 @@ ngx_bloom_replay_reach(ngx_bloom_replay_t *replay,
             place->lost = 1;
         }
 
-        if (bloom_position_cmp(replay->start, gap.gap) < 0) {
+        /* a checkpoint has what the source sent after going back before it */
+
+        if (bloom_position_cmp(replay->start, gap.gap) < 0
+            && replay->reader.position > replay->position)
+        {
             place->position = gap.position;
             place->digest = gap.digest;
         }
