@@ -613,26 +613,6 @@ wait_for_replica(follow_zone_t *zone, const stream_facts_t *facts)
 }
 
 
-/* Returns how many entries are before a position (0: all). */
-static size_t
-entries_before(const redis_moment_t *moment, bloom_position_t position)
-{
-    size_t  n;
-
-    n = moment->n;
-
-    while (!is_zero(position) && n != 0
-           && bloom_position_cmp(redis_stream_id(moment->entries[n - 1]),
-                                 position)
-              > 0)
-    {
-        n--;
-    }
-
-    return n;
-}
-
-
 /* Reads a moment of the stream.  An answer that is too long is read again in
  * smaller parts. */
 static step_t
@@ -739,7 +719,7 @@ one_step(follow_zone_t *zone)
         return post_gap(zone, verdict, missing);
     }
 
-    n = entries_before(&moment, missing);
+    n = redis_stream_before(&moment, missing);
 
     if (!is_zero(missing) && n == 0) {
         return moment.facts.current ? post_gap(zone, STREAM_XDEL, missing)

@@ -277,3 +277,22 @@ redis_stream_read(redis_connection_t *conn, const char *key,
     return redis_answer(conn, "EXEC", 0) != 0 ? -1
            : read_moment(conn, position, moment);
 }
+
+
+size_t
+redis_stream_before(const redis_moment_t *moment, bloom_position_t position)
+{
+    size_t  n;
+
+    n = moment->n;
+
+    while ((position.high != 0 || position.low != 0) && n != 0
+           && bloom_position_cmp(redis_stream_id(moment->entries[n - 1]),
+                                 position)
+              > 0)
+    {
+        n--;
+    }
+
+    return n;
+}

@@ -36,6 +36,10 @@ int redis_stream_read(redis_connection_t *conn, const char *key,
     bloom_position_t position, unsigned count, unsigned wait,
     redis_moment_t *moment);
 
+/* Returns how many of the entries are before a position; all if it is 0-0. */
+size_t redis_stream_before(const redis_moment_t *moment,
+    bloom_position_t position);
+
 /* Returns the ID of an entry. */
 bloom_position_t redis_stream_id(const redisReply *entry);
 

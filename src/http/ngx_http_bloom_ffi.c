@@ -8,6 +8,7 @@
 #include "ngx_http_bloom_ffi.h"
 #include "ngx_http_bloom_ffi_zone.h"
 #include "ngx_bloom_add.h"
+#include "ngx_bloom_explain.h"
 #include "ngx_bloom_info.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_remove.h"
@@ -387,7 +388,7 @@ static int
 ngx_http_bloom_ffi_no_answer(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_uint_t answer, ngx_pool_t *pool)
 {
-    ngx_bloom_lookup_t  lookup;
+    ngx_bloom_explain_t  lookup;
 
     if (answer == NGX_BLOOM_UNKNOWN) {
         return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_UNKNOWN,
@@ -395,7 +396,7 @@ ngx_http_bloom_ffi_no_answer(ngx_bloom_zone_t *zone, ngx_str_t *key,
                                            ngx_bloom_info_condition(zone)]);
     }
 
-    (void) ngx_bloom_lookup_explain(zone, key, &lookup, pool);
+    (void) ngx_bloom_explain(zone, key, &lookup, pool);
 
     return ngx_http_bloom_ffi_not_valid(lookup.why != NULL ? lookup.why
                                                            : "is invalid");

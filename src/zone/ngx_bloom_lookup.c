@@ -12,15 +12,6 @@
 #include "bloom_bits.h"
 
 
-/* Attempts of a lookup.  It gives up only if as many loads end within its few
- * nanoseconds, and a load takes much longer than that. */
-#define NGX_BLOOM_LOOKUP_ATTEMPTS    8
-
-
-static ngx_inline ngx_int_t ngx_bloom_lookup_begin(ngx_bloom_zone_t *zone,
-    ngx_uint_t *behind);
-static ngx_inline ngx_uint_t ngx_bloom_lookup_answer(int present,
-    ngx_uint_t behind);
 static ngx_int_t ngx_bloom_lookup_except(ngx_bloom_zone_t *zone,
     const ngx_str_t *key, ngx_uint_t behind);
 static ngx_int_t ngx_bloom_lookup_any_except(ngx_bloom_zone_t *zone,
@@ -66,68 +57,6 @@ static ngx_bloom_match_t  ngx_bloom_lookup_found;
 
 
 ngx_bloom_zone_t  *ngx_bloom_lookup_learned;
-
-
-/*
- * Begins a lookup.  Returns NGX_OK, NGX_AGAIN to start again, or NGX_DECLINED
- * if nothing serves.
- */
-static ngx_inline ngx_int_t
-ngx_bloom_lookup_begin(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
-{
-    uint64_t  generation;
-
-    generation = __atomic_load_n(&zone->sh->generation, __ATOMIC_ACQUIRE);
-
-    if (generation == 0) {
-        return NGX_DECLINED;
-    }
-
-    if (generation != zone->generation
-        && ngx_bloom_zone_refresh(zone, generation) != NGX_OK)
-    {
-        return NGX_AGAIN;
-    }
-
-    /* read this before the bits: they may lack what is applied later */
-
-    *behind = ngx_bloom_zone_behind(zone);
-
-    return NGX_OK;
-}
-
-
-/* Does so for any zone: one that is not zone->plain may have layers, slices or a
- * source. */
-static ngx_inline ngx_int_t
-ngx_bloom_lookup_begin_any(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
-{
-    ngx_int_t  rc;
-
-    rc = ngx_bloom_lookup_begin(zone, behind);
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    ngx_bloom_zone_follow_serving(zone);
-
-    if (zone->source.len != 0) {
-        *behind |= ngx_bloom_zone_late(zone);
-    }
-
-    return NGX_OK;
-}
-
-
-/* Returns the answer for a tested key.  If the zone is behind, it may not have
- * applied a key that it does not find. */
-static ngx_inline ngx_uint_t
-ngx_bloom_lookup_answer(int present, ngx_uint_t behind)
-{
-    return present ? NGX_BLOOM_PRESENT
-           : behind ? NGX_BLOOM_UNKNOWN : NGX_BLOOM_ABSENT;
-}
 
 
 /* These two return the answer for a key that the bits have, or what
@@ -288,9 +217,9 @@ ngx_bloom_lookup_key(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
 
 /*
  * Looks up a key in a form other than raw, one that expires, or one of a source,
- * and ends the lookup.  Returns the answer; NGX_AGAIN to start again; NGX_DECLINED if the
- * image is too old or memory is short.  Not inline, as raw keys would pay for
- * its registers.
+ * and ends the lookup.  Returns the answer; NGX_AGAIN to start again;
+ * NGX_DECLINED if the image is too old or memory is short.  Not inline, as raw
+ * keys would pay for its registers.
  */
 static ngx_int_t __attribute__((noinline))
 ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
@@ -864,90 +793,4 @@ ngx_bloom_lookup_expression(const ngx_bloom_match_t *match,
     }
 
     return NGX_OK;
-}
-
-
-ngx_uint_t
-ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
-    ngx_bloom_lookup_t *lookup, ngx_pool_t *pool)
-{
-    u_char        *buf;
-    ngx_int_t      rc;
-    ngx_uint_t     i, j, behind;
-    bloom_key_t   *k;
-    bloom_hash_t   hash[BLOOM_FORM_EXPRESSIONS];
-
-    for (i = 0; i < NGX_BLOOM_LOOKUP_ATTEMPTS; i++) {
-        ngx_memzero(lookup, sizeof(ngx_bloom_lookup_t));
-
-        rc = ngx_bloom_lookup_begin_any(zone, &behind);
-
-        if (rc == NGX_AGAIN) {
-            continue;
-        }
-
-        if (rc == NGX_DECLINED) {
-            return NGX_BLOOM_UNKNOWN;
-        }
-
-        /* lookup->keys point into it; + 1, because raw needs no room */
-
-        buf = ngx_pnalloc(pool, bloom_form_room(zone->form, key->len) + 1);
-
-        if (buf == NULL) {
-            return NGX_BLOOM_UNKNOWN;
-        }
-
-        lookup->form = zone->form;
-        lookup->why = ngx_bloom_lookup_expand(zone, &lookup->keys, hash, key,
-                                              0, buf);
-
-        if (lookup->why != NULL) {
-            lookup->keys.n = 0;
-
-        } else {
-            ngx_bloom_ring_follow(zone);
-            lookup->k = bloom_layout_bits(&zone->geometry, hash[0],
-                                          lookup->bits);
-
-            for (j = 0; j < lookup->k; j++) {
-                lookup->set[j] = bloom_bit_load(zone->words, lookup->bits[j])
-                                 & 1;
-            }
-
-            for (j = 0; j < lookup->keys.n; j++) {
-                if (!bloom_layout_test(&zone->geometry, zone->words, hash[j])) {
-                    continue;
-                }
-
-                k = &lookup->keys.expression[j];
-                lookup->kinds[j] = bloom_exceptions_has(&zone->exceptions,
-                                                        k->data, k->len);
-                lookup->matches |= (uint32_t) (lookup->kinds[j] == 0) << j;
-            }
-        }
-
-        rc = ngx_bloom_zone_end(zone);
-
-        if (rc == NGX_AGAIN) {
-            continue;
-        }
-
-        lookup->generation = zone->generation;
-        lookup->behind = behind;
-
-        if (lookup->why != NULL) {
-            return NGX_BLOOM_INVALID;
-        }
-
-        if (rc == NGX_DECLINED) {
-            return NGX_BLOOM_UNKNOWN;
-        }
-
-        return ngx_bloom_lookup_answer(lookup->matches != 0, behind);
-    }
-
-    ngx_memzero(lookup, sizeof(ngx_bloom_lookup_t));
-
-    return NGX_BLOOM_UNKNOWN;
 }

@@ -17,17 +17,10 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
+#include "ngx_bloom_answer.h"
 #include "ngx_bloom_zone.h"
 
 #pragma GCC visibility push(hidden)
-
-
-/* The answers of a zone.  Each has a counter. */
-#define NGX_BLOOM_ABSENT      0
-#define NGX_BLOOM_PRESENT     1          /* maybe */
-#define NGX_BLOOM_UNKNOWN     2          /* see ngx_bloom_condition_e */
-#define NGX_BLOOM_INVALID     3          /* invalid in the zone's key form */
-#define NGX_BLOOM_ANSWERS     4
 
 
 /*
@@ -124,40 +117,6 @@ void ngx_bloom_lookup_match(ngx_bloom_zone_t *zone, const ngx_str_t *key,
  * nothing was found.  Returns NGX_OK, or NGX_ERROR if memory is short. */
 ngx_int_t ngx_bloom_lookup_expression(const ngx_bloom_match_t *match,
     ngx_str_t *expression, ngx_pool_t *pool);
-
-
-/* How a lookup came to its answer. */
-typedef struct {
-    uint64_t            generation;      /* 0: nothing serves, and no member
-                                            below is set */
-    uint32_t            form;            /* BLOOM_FORM_... */
-    const char         *why;             /* why the key is invalid, a phrase
-                                            that follows the key; NULL: it is
-                                            valid */
-    bloom_form_t        keys;            /* the expressions that were looked
-                                            up; set if `why` is NULL */
-    ngx_uint_t          behind;          /* 1: the zone may not have applied a
-                                            key that it does not find */
-    uint32_t            matches;         /* bit i: keys.expression[i] is maybe
-                                            present */
-    u_char              kinds[BLOOM_FORM_EXPRESSIONS];   /* not 0: all bits of
-                                            keys.expression[i] are set, but it
-                                            is an exception of these kinds,
-                                            BLOOM_EXCEPTION_..., and thus
-                                            absent */
-    uint32_t            k;               /* number of bits per key */
-    uint64_t            bits[BLOOM_K_MAX];   /* places of the bits of the
-                                                canonical key,
-                                                keys.expression[0]; if keys
-                                                expire, those in the slice
-                                                that is open */
-    u_char              set[BLOOM_K_MAX];    /* 1: that bit is set */
-} ngx_bloom_lookup_t;
-
-/* Looks up a key as ngx_bloom_lookup() does, and stores how the answer came
- * about.  Does not change *key. */
-ngx_uint_t ngx_bloom_lookup_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
-    ngx_bloom_lookup_t *lookup, ngx_pool_t *pool);
 
 
 #pragma GCC visibility pop

@@ -25,9 +25,9 @@ static void ngx_http_bloom_effect_in(ngx_http_bloom_text_t *text,
 static void ngx_http_bloom_effect_reason(ngx_http_bloom_text_t *text,
     ngx_http_bloom_effect_zone_t *zones, ngx_http_bloom_rule_t *rule);
 static void ngx_http_bloom_effect_exception(ngx_http_bloom_text_t *text,
-    ngx_bloom_lookup_t *lookup, ngx_http_bloom_rule_t *rule);
+    ngx_bloom_explain_t *lookup, ngx_http_bloom_rule_t *rule);
 static void ngx_http_bloom_effect_expression(ngx_http_bloom_text_t *text,
-    ngx_bloom_lookup_t *lookup, unsigned which);
+    ngx_bloom_explain_t *lookup, unsigned which);
 static ngx_uint_t ngx_http_bloom_effect_is_named(ngx_http_bloom_rule_t *rule);
 
 
@@ -240,7 +240,7 @@ ngx_http_bloom_effect_reason(ngx_http_bloom_text_t *text,
     ngx_http_bloom_effect_zone_t *zones, ngx_http_bloom_rule_t *rule)
 {
     ngx_bloom_zone_t        *zone;
-    ngx_bloom_lookup_t      *lookup;
+    ngx_bloom_explain_t     *lookup;
     ngx_http_bloom_stats_t   stats;
 
     zone = rule->key.zone;
@@ -282,7 +282,7 @@ ngx_http_bloom_effect_reason(ngx_http_bloom_text_t *text,
 /* Appends which expression is an exception, the first one, and why. */
 static void
 ngx_http_bloom_effect_exception(ngx_http_bloom_text_t *text,
-    ngx_bloom_lookup_t *lookup, ngx_http_bloom_rule_t *rule)
+    ngx_bloom_explain_t *lookup, ngx_http_bloom_rule_t *rule)
 {
     unsigned  i, n;
 
@@ -311,7 +311,7 @@ ngx_http_bloom_effect_exception(ngx_http_bloom_text_t *text,
 /* Appends an expression, given its number. */
 static void
 ngx_http_bloom_effect_expression(ngx_http_bloom_text_t *text,
-    ngx_bloom_lookup_t *lookup, unsigned which)
+    ngx_bloom_explain_t *lookup, unsigned which)
 {
     ngx_str_t     shown;
     bloom_key_t  *key;

@@ -15,6 +15,7 @@
 #include "ngx_http_bloom.h"
 #include "ngx_http_bloom_stats.h"
 #include "ngx_http_bloom_text.h"
+#include "ngx_bloom_explain.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -22,7 +23,7 @@
 /* What a zone says about the key.  The functions below take an array of these,
  * by the numbers of the zones. */
 typedef struct {
-    ngx_bloom_lookup_t          lookup;
+    ngx_bloom_explain_t         lookup;
     ngx_uint_t                  answer;  /* NGX_BLOOM_ABSENT ... */
 } ngx_http_bloom_effect_zone_t;
 

@@ -203,9 +203,8 @@ ngx_http_bloom_explain_look_up(ngx_http_bloom_turns_t *turns,
     zone = explain->bmcf->zones.elts;
     looked = &explain->zone[explain->i];
 
-    looked->answer = ngx_bloom_lookup_explain(zone[explain->i], &explain->key,
-                                              &looked->lookup,
-                                              turns->text.pool);
+    looked->answer = ngx_bloom_explain(zone[explain->i], &explain->key,
+                                       &looked->lookup, turns->text.pool);
     explain->i++;
 
     turns->left -= explain->key.len / NGX_HTTP_BLOOM_EXPLAIN_LOOKED;

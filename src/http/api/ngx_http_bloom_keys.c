@@ -726,10 +726,10 @@ ngx_http_bloom_keys_put_present(ngx_http_bloom_text_t *text,
     unsigned             i;
     const char          *before;
     bloom_key_t         *key;
-    ngx_bloom_lookup_t   lookup;
+    ngx_bloom_explain_t  lookup;
 
-    (void) ngx_bloom_lookup_explain(keys->batch.zone, &keys->first, &lookup,
-                                    keys->request->pool);
+    (void) ngx_bloom_explain(keys->batch.zone, &keys->first, &lookup,
+                             keys->request->pool);
 
     ngx_http_bloom_text_printf(text, "\"still_present\":[");
 

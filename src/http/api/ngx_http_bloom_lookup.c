@@ -12,7 +12,6 @@
 #include "ngx_http_bloom_json.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_resume.h"
-#include "ngx_bloom_lookup.h"
 #include "ngx_bloom_ring.h"
 #include "bloom_json.h"
 #include "bloom_key.h"
@@ -42,9 +41,9 @@ typedef struct {
 
 
 static void ngx_http_bloom_lookup_put_life(ngx_http_bloom_text_t *text,
-    ngx_bloom_zone_t *zone, ngx_bloom_lookup_t *lookup);
+    ngx_bloom_zone_t *zone, ngx_bloom_explain_t *lookup);
 static void ngx_http_bloom_lookup_put_bits(ngx_http_bloom_text_t *text,
-    ngx_bloom_lookup_t *lookup);
+    ngx_bloom_explain_t *lookup);
 static void ngx_http_bloom_lookup_cleanup(void *data);
 static void ngx_http_bloom_lookup_run(ngx_http_request_t *r);
 static ngx_int_t ngx_http_bloom_lookup_fail(ngx_http_request_t *r,
@@ -72,7 +71,7 @@ ngx_http_bloom_lookup_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     ngx_str_t                   key;
     ngx_uint_t                  answer;
     ngx_bloom_info_t            info;
-    ngx_bloom_lookup_t          lookup;
+    ngx_bloom_explain_t         lookup;
     ngx_http_bloom_text_t       text;
     ngx_http_bloom_error_t      error;
     ngx_http_bloom_loc_conf_t  *blcf;
@@ -85,7 +84,7 @@ ngx_http_bloom_lookup_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
                : NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    answer = ngx_bloom_lookup_explain(zone, &key, &lookup, r->pool);
+    answer = ngx_bloom_explain(zone, &key, &lookup, r->pool);
 
     blcf = ngx_http_get_module_loc_conf(r, ngx_http_bloom_module);
 
@@ -152,7 +151,7 @@ ngx_http_bloom_lookup_key(ngx_http_request_t *r, ngx_str_t *key,
 
 void
 ngx_http_bloom_lookup_put(ngx_http_bloom_text_t *text, ngx_bloom_zone_t *zone,
-    ngx_uint_t answer, ngx_bloom_lookup_t *lookup)
+    ngx_uint_t answer, ngx_bloom_explain_t *lookup)
 {
     u_char       *data;
     unsigned      i;
@@ -209,7 +208,7 @@ ngx_http_bloom_lookup_put(ngx_http_bloom_text_t *text, ngx_bloom_zone_t *zone,
 /* Appends when a key expires: the latest times of its expressions. */
 static void
 ngx_http_bloom_lookup_put_life(ngx_http_bloom_text_t *text,
-    ngx_bloom_zone_t *zone, ngx_bloom_lookup_t *lookup)
+    ngx_bloom_zone_t *zone, ngx_bloom_explain_t *lookup)
 {
     int64_t                shift;
     uint64_t               from, until;
@@ -249,7 +248,7 @@ ngx_http_bloom_lookup_put_life(ngx_http_bloom_text_t *text,
 /* Appends the bits of a key, and which of them are set. */
 static void
 ngx_http_bloom_lookup_put_bits(ngx_http_bloom_text_t *text,
-    ngx_bloom_lookup_t *lookup)
+    ngx_bloom_explain_t *lookup)
 {
     unsigned  i;
 

@@ -13,7 +13,7 @@
 #include <ngx_http.h>
 
 #include "ngx_http_bloom_error.h"
-#include "ngx_bloom_lookup.h"
+#include "ngx_bloom_explain.h"
 #include "ngx_bloom_zone.h"
 
 #pragma GCC visibility push(hidden)
@@ -32,7 +32,7 @@ ngx_int_t ngx_http_bloom_lookup_key(ngx_http_request_t *r, ngx_str_t *key,
 /* Appends the members about an answer of a zone (NGX_BLOOM_ABSENT ...), from
  * "answer" to "expressions"; and "expires", as of now, if its keys expire. */
 void ngx_http_bloom_lookup_put(ngx_http_bloom_text_t *text,
-    ngx_bloom_zone_t *zone, ngx_uint_t answer, ngx_bloom_lookup_t *lookup);
+    ngx_bloom_zone_t *zone, ngx_uint_t answer, ngx_bloom_explain_t *lookup);
 
 
 #pragma GCC visibility pop
