@@ -250,7 +250,7 @@ ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, uint64_t *tail,
 /*
  * Applies one record, which ends at `position`.  Removals up to the time
  * `truth` are older than the image that serves, and have been judged when it
- * was loaded.  Returns NGX_OK; NGX_AGAIN if there is more to do; or NGX_ERROR if
+ * was loaded.  Returns NGX_OK; NGX_AGAIN if there is more to do; NGX_ERROR if
  * another process holds the lock of the exceptions.
  */
 static ngx_int_t
