@@ -247,6 +247,9 @@ sub half {
 subtest 'the file of a worker that dies is removed' => sub {
     my $c = half();
 
+    # the helper may look for such files at any time
+
+    kill 'STOP', $t->helpers;
     $t->kill_worker;
     is(scalar(my @b = files("$state/body.*")), 1,
        'a killed worker leaves its file');
