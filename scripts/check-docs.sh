@@ -581,6 +581,7 @@ control_page() {
         echo '#include <stddef.h>'
         echo '#include <stdint.h>'
         echo '#include <pthread.h>'
+        echo '#include "bloom_digest.h"'
         echo '#include "bloom_image.h"'
         echo 'typedef unsigned char u_char;'
         sed -n '/^typedef struct/,/^} ngx_bloom_clock_t;/p' \
