@@ -175,7 +175,8 @@ grow(const plan_t *plan, double fpr, bloom_image_t *image)
 
     if (bloom_geometry_size(&image->geometry, layout, plan->items, fpr) == 0
         && bloom_growth_extend(&image->geometry, plan->items,
-                               bloom_growth_layers(plan->items,
+                               bloom_growth_layers(&image->geometry,
+                                                   plan->items,
                                                    plan->max_keys))
            == 0)
     {
@@ -284,8 +285,11 @@ run_grown(const plan_t *plan)
                           "with room for) and -p (rate)");
     }
 
+    memset(&empty, 0, sizeof(empty));
+
     if (plan->max_keys <= plan->items
-        || bloom_growth_layers(plan->items, plan->max_keys) > BLOOM_LAYERS_MAX)
+        || bloom_growth_layers(&empty.geometry, plan->items, plan->max_keys)
+           > BLOOM_LAYERS_MAX)
     {
         return cli_misuse("--max-keys \"%" PRIu64 "\": must be more than -n, "
                           "%" PRIu64 ", and at most %d times as much",
