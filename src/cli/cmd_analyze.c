@@ -79,7 +79,8 @@ static const option_t  options[] = {
       "the false-positive rate at capacity, from 1e-9 to 0.5, or in % "
       "(default: 0.001)"),
     OPTIONS_LAYOUT(analysis_t,
-      "the layout, blocked or classic (default: blocked)"),
+      "the layout, blocked or classic (default: blocked); a filter in layout "
+      "fuse does not fill, and has one rate"),
     OPTIONS_HASH(analysis_t),
     { 0, "seed", "N", offsetof(analysis_t, seed), options_take_count,
       "a number below 2^32 that determines the seeds and keys of all runs "
@@ -447,6 +448,12 @@ run(char **operands, int n, void *values)
     if (a->capacity < a->steps) {
         return cli_misuse("-n %" PRIu64 " is less than --steps %u; use more "
                           "keys or fewer steps", a->capacity, a->steps);
+    }
+
+    if (a->layout == BLOOM_LAYOUT_FUSE) {
+        return cli_misuse("--layout fuse: such a filter does not fill, and its "
+                          "rate does not depend on the number of its keys; "
+                          "build an image and see \"ngx-bloom verify\"");
     }
 
     if (bloom_geometry_size(&a->geometry, a->layout, a->capacity, a->fpr)

@@ -12,30 +12,36 @@
 #include "bloom_fuse_build.h"
 
 
-/* A filter with more keys than this has shards, each of which has half as many
- * at least. */
-#define SHARD_KEYS  ((uint64_t) 1 << 22)
-
 /* Additions that the first layer has room for. */
 #define ROOM_SHARE  8
 #define ROOM_MIN    1000
 
 
-/* How many slots and windows a number of keys in a shard needs if the equations
- * are peeled; between two lines, the logarithm of the keys is interpolated. */
+/*
+ * How many windows and slots a number of keys in a shard needs if the equations
+ * are peeled; between two lines, the logarithm of the keys is interpolated.
+ *
+ * With more windows, less is lost at both ends, but two keys of a shard are more
+ * likely to have the same three slots, windows^2 / (2.8 keys), and then this
+ * attempt fails.
+ */
 static const struct {
     double  keys;
     double  windows;
     double  slots;                       /* for each key */
 } peeling[] = {
-    { 1000,     8,   1.42  },
-    { 5000,     20,  1.30  },
-    { 20000,    40,  1.22  },
-    { 100000,   70,  1.185 },
-    { 500000,   120, 1.14  },
-    { 1000000,  160, 1.128 },
-    { 2000000,  200, 1.120 },
-    { 4194304,  255, 1.115 },
+    { 1000,     8,   1.42   },
+    { 5000,     20,  1.30   },
+    { 20000,    40,  1.215  },
+    { 50000,    60,  1.187  },
+    { 100000,   80,  1.168  },
+    { 300000,   120, 1.147  },
+    { 500000,   120, 1.138  },
+    { 1000000,  150, 1.1245 },
+    { 2000000,  150, 1.1235 },
+    { 4194304,  130, 1.122  },
+    { 8388608,  140, 1.1165 },
+    { 16777216, 140, 1.1145 },
 };
 
 #define LINES  (sizeof(peeling) / sizeof(peeling[0]))
@@ -46,6 +52,19 @@ static const struct {
 
 /* A filter with fewer keys than this gets another slot in each segment. */
 #define SMALL  1000
+
+
+/*
+ * Returns how many keys a shard has at most.  Shards of 2 to 4 million keys are
+ * built fastest, since what a window touches is in the processor's caches.  With
+ * many shards, larger ones are less likely to fail.
+ */
+static uint64_t
+shard_keys(uint64_t keys)
+{
+    return (uint64_t) 1 << (keys <= (uint64_t) 1 << 25 ? 22
+                            : keys <= (uint64_t) 1 << 29 ? 23 : 24);
+}
 
 
 /* Sets the segments of a shard for `keys` keys that are peeled. */
@@ -131,7 +150,7 @@ bloom_fuse_size(bloom_geometry_t *g, uint64_t keys, double fpr,
                                                     : ROOM_MIN;
     peeled.fuse.salt = attempt;
 
-    while (keys >> peeled.fuse.shard_bits > SHARD_KEYS) {
+    while (keys >> peeled.fuse.shard_bits > shard_keys(keys)) {
         peeled.fuse.shard_bits++;
     }
 
@@ -143,7 +162,8 @@ bloom_fuse_size(bloom_geometry_t *g, uint64_t keys, double fpr,
                                    + (peeled.fuse.shard_bits != 0));
 
     *g = peeled;
-    peeled_shard(&peeled, fullest, 1 + 0.005 * attempt);
+    peeled_shard(&peeled, fullest,
+                 1 + 0.0025 * (attempt > 1 ? attempt - 1 : 0));
     choose_widths(&peeled, fpr);
 
     if (keys <= BLOOM_FUSE_ELIMINATED) {

@@ -52,7 +52,7 @@
  *     r      = x * z mod 2^64
  *     begin  = shard * segments * length + window * length
  *     slot 0 = begin + scale(r, length)
- *     slot 1 = begin + length + scale(rotate(x, 23), length)
+ *     slot 1 = begin + length + scale(rotate(x, 25), length)
  *     slot 2 = begin + 2 * length + scale(rotate(x, 43), length)
  *     print  = ((x ^ x / 2^32) * PHI mod 2^64) / 2^32
  *     w      = width + 1 if begin + 3 * length <= wide, else width
@@ -61,8 +61,8 @@
  *
  * Slot t begins at bit t * width + min(t, wide), and its lowest bit comes
  * first.  After the last slot there are at least 64 bits.  rotate() rotates to
- * the left; PHI and mix64 are those of bloom_layout.h.  A shard has at most 2^23
- * slots and a segment at most 2^20, so the three slots come from different bits
+ * the left; PHI and mix64 are those of bloom_layout.h.  A shard has at most 2^25
+ * slots and a segment at most 2^18, so the three slots come from different bits
  * of x.
  *
  * A base without keys is absent for every key, whatever its slots are.
@@ -85,8 +85,8 @@
 #define BLOOM_FUSE_K           3         /* slots of a key */
 #define BLOOM_FUSE_WIDTH_MAX   31        /* so that a wide slot has 32 bits */
 #define BLOOM_FUSE_SHARD_BITS  22        /* at most */
-#define BLOOM_FUSE_SLOTS_MAX   (1u << 23)               /* of a shard */
-#define BLOOM_FUSE_LENGTH_MAX  (1u << 20)               /* of a segment */
+#define BLOOM_FUSE_SLOTS_MAX   (1u << 25)               /* of a shard */
+#define BLOOM_FUSE_LENGTH_MAX  (1u << 18)               /* of a segment */
 #define BLOOM_FUSE_PADDING     64        /* bits, at least, after the last slot,
                                             so that any slot can be read as
                                             part of eight bytes */
@@ -173,7 +173,7 @@ bloom_fuse_window(uint32_t windows, uint32_t length, uint64_t x,
 
     slot[0] = begin + (uint32_t) bloom_line_scale((uint64_t) product, length);
     slot[1] = begin + length
-              + (uint32_t) bloom_line_scale(x << 23 | x >> 41, length);
+              + (uint32_t) bloom_line_scale(x << 25 | x >> 39, length);
     slot[2] = begin + 2 * length
               + (uint32_t) bloom_line_scale(x << 43 | x >> 21, length);
 

@@ -10,9 +10,8 @@
 #include "bloom_growth.h"
 
 
-/* Returns how many keys a part has room for. */
-static uint64_t
-room(const bloom_geometry_t *g, uint64_t capacity, uint32_t part)
+uint64_t
+bloom_growth_room(const bloom_geometry_t *g, uint64_t capacity, uint32_t part)
 {
     if (g->layout == BLOOM_LAYOUT_FUSE) {
         return part == 0 ? g->fuse.keys : g->fuse.room << (part - 1);
@@ -28,8 +27,11 @@ static uint64_t
 share(const bloom_geometry_t *g, uint64_t capacity, uint32_t part,
     uint64_t rest)
 {
-    return part < g->layers && room(g, capacity, part) < rest
-           ? room(g, capacity, part) : rest;
+    uint64_t  room;
+
+    room = bloom_growth_room(g, capacity, part);
+
+    return part < g->layers && room < rest ? room : rest;
 }
 
 
@@ -91,7 +93,7 @@ bloom_growth_extend(bloom_geometry_t *g, uint64_t capacity, uint32_t layers)
     for (i = g->layers + 1; i <= layers; i++) {
 
         if (bloom_geometry_size(&one, BLOOM_LAYOUT_BLOCKED,
-                                room(g, capacity, i),
+                                bloom_growth_room(g, capacity, i),
                                 fmin(fmax(ldexp(fpr, (int) i)
                                           / (ldexp(2, (int) layers) - 2),
                                           BLOOM_FPR_MIN),
@@ -232,5 +234,5 @@ bloom_growth_is_full(const bloom_geometry_t *g, uint64_t capacity,
     last = bloom_geometry_part(g, g->layers);
 
     return bloom_geometry_items(&last, bits_set)
-           >= room(g, capacity, g->layers);
+           >= bloom_growth_room(g, capacity, g->layers);
 }

@@ -40,6 +40,11 @@
 #define BLOOM_GROWTH_MAX  131071
 
 
+/* Returns how many keys a part has room for; part 0, a fuse base: how many it
+ * has. */
+uint64_t bloom_growth_room(const bloom_geometry_t *g, uint64_t capacity,
+    uint32_t part);
+
 /* Returns how many keys a filter with that base and that many layers has room
  * for; UINT64_MAX if capacity or layers is out of range. */
 uint64_t bloom_growth_capacity(const bloom_geometry_t *g, uint64_t capacity,
