@@ -229,7 +229,7 @@ bloom_fuse_valid(const bloom_geometry_t *g)
 
     slots = bloom_fuse_slots(g) << fuse->shard_bits;
 
-    return fuse->wide <= slots && fuse->wide % fuse->length == 0
+    return fuse->keys <= slots && fuse->wide <= slots && fuse->wide % fuse->length == 0
            && (fuse->shard_bits == 0 || fuse->length % 64 == 0)
            && g->bits <= BLOOM_BITS_MAX
            && g->bits == bloom_geometry_whole_lines(bloom_fuse_bit(g, slots)

@@ -85,8 +85,19 @@ for my $file (glob 't/golden/*.txt') {
         for @{ $v->{keys} };
     $shown{'no key'}++ if !@{ $v->{keys} };
     $shown{'version ' . unpack('x8 L<', $image)}++;
-    $shown{'layers of a ' . ($v->{layout} eq 'classic' ? 'classic' : 'blocked')
-           . ' base'}++ if @{ $v->{layers} };
+    $shown{"layers of a $v->{layout} base"}++ if @{ $v->{layers} };
+
+    if ($v->{layout} eq 'fuse') {
+        my $slots = $v->{segments} * $v->{segment_length} << $v->{shard_bits};
+
+        $shown{'fuse of ' . ($v->{shard_bits} ? 'shards' : 'one shard')}++;
+        $shown{'fuse of ' . ($v->{segments} > 3 ? 'windows' : 'one window')}++;
+        $shown{'fuse with ' . ($v->{salt} ? 'a' : 'no') . ' salt'}++;
+        $shown{'fuse without keys'}++ if !$v->{base_keys};
+        $shown{'fuse with wide slots'}++
+            if $v->{wide_slots} && $v->{wide_slots} < $slots;
+    }
+
     $shown{"lines $_->{lines} in a layer"}++ for @{ $v->{layers} };
     $shown{'layers ' . (@{ $v->{exceptions} } ? 'with' : 'without')
            . ' exceptions'}++ if @{ $v->{layers} };
@@ -146,6 +157,10 @@ for my $what ('blocked murmur3', 'blocked siphash', 'classic murmur3',
               'key with 8 bits', 'version 1', 'version 2',
               'imported image of version 2',
               'layers of a classic base', 'layers of a blocked base',
+              'layers of a fuse base', 'fuse murmur3', 'fuse siphash',
+              'fuse of shards', 'fuse of one shard', 'fuse of windows',
+              'fuse of one window', 'fuse with a salt', 'fuse with no salt',
+              'fuse with wide slots', 'fuse without keys',
               'layers with exceptions', 'layers without exceptions',
               (map { "lines $_ in a layer" } 1, 2, 3),
               (map { "key in part $_" } 0 .. 3),
