@@ -69,9 +69,9 @@ static const option_t  options[] = {
       "lookup takes one memory access for each line\n"
       "classic: anywhere in the filter, as in textbooks; the filter is 3 to "
       "9 % smaller, and a lookup takes one memory access for each bit\n"
-      "fuse: in three places that are read at once; the filter is the smallest, "
-      "by a quarter to a half, and takes no more keys: a zone puts those that "
-      "are added into a layer behind it, and images cannot be merged"),
+      "fuse: in three places that are read at once; the filter is a quarter "
+      "to a half smaller than the others, and takes no more keys: a zone puts "
+      "those that are added into a layer, and images cannot be merged"),
     OPTIONS_HASH(build_t),
     OPTIONS_KEY_FORM(build_t,
       "the key form, which depends on what requests ask, not on what the list "

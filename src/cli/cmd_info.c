@@ -191,8 +191,8 @@ print_text(const char *path, const bloom_image_t *image,
            image->capacity, format_rate(text, image->fpr));
 
     if (g->layout == BLOOM_LAYOUT_FUSE) {
-        printf("room            %" PRIu64 " keys that are added to a zone go to "
-               "its first layer\n", g->fuse.room);
+        printf("room            %" PRIu64 " keys, added to a zone, are in its "
+               "first layer\n", g->fuse.room);
     }
 
     print_layers(image);
@@ -464,8 +464,8 @@ static const command_member_t  members[] = {
     { "bits",
       "the number of bits in the filter; if it has layers, in its base" },
     { "k",
-      "the number of bits that a key sets, in the base; layout fuse: the number "
-      "of slots that a key has" },
+      "the number of bits that a key sets, in the base; layout fuse: the "
+      "number of slots that a key has" },
     { "lines",
       "layout blocked: the number of cache lines that a key's bits are in; 0 "
       "in other layouts" },

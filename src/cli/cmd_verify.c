@@ -257,12 +257,12 @@ static const command_member_t  members[] = {
     { NULL, "also, if the result is ok:" },
     { "items", "the number of distinct keys that the header states" },
     { "estimated_items",
-      "the number of distinct keys estimated from the bits; in layout fuse, the "
-      "number that the header states for the base" },
+      "the number of distinct keys estimated from the bits; in layout fuse, "
+      "the number that the header states for the base" },
     { "estimated_items_error", "the standard error of that estimate" },
     { "fill_ratio",
-      "the part of the bits that is set, from 0 to 1; null in layout fuse, where "
-      "it means nothing" },
+      "the part of the bits that is set, from 0 to 1; null in layout fuse, "
+      "where it means nothing" },
     { "estimated_fpr", "the false-positive rate of these bits" },
     { "promised_fpr",
       "the false-positive rate at capacity, with the layers of the image" },
