@@ -79,8 +79,7 @@ static const option_t  options[] = {
       "the false-positive rate at capacity, from 1e-9 to 0.5, or in % "
       "(default: 0.001)"),
     OPTIONS_LAYOUT(analysis_t,
-      "the layout, blocked or classic (default: blocked); a filter in layout "
-      "fuse does not fill, and has one rate"),
+      "the layout, blocked or classic (default: blocked)"),
     OPTIONS_HASH(analysis_t),
     { 0, "seed", "N", offsetof(analysis_t, seed), options_take_count,
       "a number below 2^32 that determines the seeds and keys of all runs "
