@@ -70,8 +70,8 @@ static const option_t  options[] = {
       "classic: anywhere in the filter, as in textbooks; the filter is 3 to "
       "9 % smaller, and a lookup takes one memory access for each bit\n"
       "fuse: in three places that are read at once; the filter is a quarter "
-      "to a half smaller than the others, and takes no more keys: a zone puts "
-      "those that are added into a layer, and images cannot be merged"),
+      "smaller than blocked ones, and takes no more keys: a zone puts those that "
+      "are added into a layer, and images cannot be merged"),
     OPTIONS_HASH(build_t),
     OPTIONS_KEY_FORM(build_t,
       "the key form, which depends on what requests ask, not on what the list "
@@ -231,6 +231,10 @@ prepare(build_t *build)
 
     if (build->layout == 0) {
         build->layout = BLOOM_LAYOUT_BLOCKED;
+    }
+
+    if (build->layout == BLOOM_LAYOUT_FUSE) {
+        build->from.memory /= 2;         /* the other half is for fuse_build() */
     }
 
     image->fpr = build->fpr != 0 ? build->fpr : DEFAULT_FPR;
@@ -539,8 +543,9 @@ const command_t  cmd_build = {
         "The number of keys need not be known in advance. The build needs the "
         "memory of the filter, and 16 bytes for each distinct key, or up to "
         "four times that if there are many duplicates. Keys that exceed "
-        "--memory go to a temporary file. In layout fuse, building takes up to "
-        "300 MB more for each thread.\n\n"
+        "--memory go to a temporary file. In layout fuse, half of --memory is "
+        "for keys, and half for solving the filter's equations; a build with "
+        "too little for all threads uses fewer.\n\n"
         "Do not pipe a query into this command: if the query fails halfway, "
         "the image lacks the keys that the query did not print. Write the "
         "keys to a file, and build the image if that succeeded.\n\n"
