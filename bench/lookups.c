@@ -26,6 +26,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "bloom_fuse.h"
 #include "bloom_layout.h"
 #include "bloom_layout_foreign.h"
 #include "bloom_murmur3.h"
@@ -35,6 +36,9 @@
 #include "units.h"
 
 #define PATTERN      ((uint64_t) 1 << 20)         /* bytes of random bits */
+
+/* How many times the keys of a fuse filter are planted. */
+#define PLANTED     10
 #define KEY_MAX      4096
 #define ROUNDS_MAX   1000
 #define WORK_MAX     100000              /* ns */
@@ -91,7 +95,8 @@ usage(void)
 "  -m, --memory SIZE    size of the filter, 4k to 1024g (1g)\n"
 "  -p, --fpr RATE       false-positive rate, which determines the number of\n"
 "                       bits and lines per key (0.001)\n"
-"      --layout L       blocked, classic, double, double63 or double31 (blocked)\n"
+"      --layout L       blocked, classic, fuse, double, double63 or double31\n"
+"                       (blocked)\n"
 "      --hits SHARE     share of keys that are found, 0 to 1 (0)\n"
 "      --way W          alone: the next lookup begins when the last has ended\n"
 "                       loop: one after the other; the processor may overlap\n"
@@ -220,16 +225,18 @@ parse_options(int argc, char **argv, bench_t *bench)
 
         case LAYOUT:
 
-            for (i = BLOOM_LAYOUT_BLOCKED; i <= BLOOM_LAYOUT_DOUBLE31; i++) {
+            for (i = BLOOM_LAYOUT_BLOCKED; i <= BLOOM_LAYOUT_FUSE; i++) {
                 name = bloom_geometry_layout_name(i);
 
-                if (name != NULL && strcmp(name, optarg) == 0) {
+                if (name != NULL && strcmp(name, optarg) == 0
+                    && (i <= BLOOM_LAYOUT_DOUBLE31 || i == BLOOM_LAYOUT_FUSE))
+                {
                     break;
                 }
             }
 
-            if (i > BLOOM_LAYOUT_DOUBLE31) {
-                refuse("--layout \"%s\": must be blocked, classic,"
+            if (i > BLOOM_LAYOUT_FUSE) {
+                refuse("--layout \"%s\": must be blocked, classic, fuse,"
                        " double, double63 or double31", optarg);
             }
 
@@ -507,6 +514,35 @@ map_words(bench_t *bench)
 }
 
 
+/*
+ * Changes a slot of each key so that the key is found.  A few of the keys are
+ * lost again when a later one shares a slot with them, so it is done several
+ * times, with other slots.
+ */
+static void
+plant(bench_t *bench, const bloom_hash_t *hash, uint64_t n, uint64_t time)
+{
+    uint32_t            wrong, bit;
+    uint64_t            i, to;
+    bloom_fuse_place_t  at;
+
+    for (i = 0; i < n; i++) {
+        at = bloom_fuse_place(&bench->geometry, hash[i]);
+
+        wrong = (bloom_fuse_load(bench->words, at.bit[0])
+                 ^ bloom_fuse_load(bench->words, at.bit[1])
+                 ^ bloom_fuse_load(bench->words, at.bit[2]) ^ at.print)
+                & at.mask;
+
+        for ( /* void */ ; wrong != 0; wrong &= wrong - 1) {
+            bit = (uint32_t) __builtin_ctz(wrong);
+            to = at.bit[bloom_murmur3_mix(at.print + time) % BLOOM_FUSE_K] + bit;
+            ((uint8_t *) bench->words)[to / 8] ^= (uint8_t) (1 << to % 8);
+        }
+    }
+}
+
+
 /* Sets each bit with the probability that it has in a full filter, and then the
  * bits of the keys that are to be found. */
 static void
@@ -515,10 +551,17 @@ fill(bench_t *bench)
     double         share;
     uint8_t        key[KEY_MAX];
     uint64_t       i, n, done, state;
+    unsigned       times;
     bloom_hash_t   hash[BLOOM_BATCH];
 
+    times = 1;
     share = 1 - exp(-(double) bench->geometry.k * (double) bench->capacity
                     / (double) bench->geometry.bits);
+
+    if (bench->layout == BLOOM_LAYOUT_FUSE) {
+        share = 0.5;
+        times = PLANTED;
+    }
 
     n = bench->size < PATTERN ? bench->size : PATTERN;
 
@@ -539,16 +582,22 @@ fill(bench_t *bench)
 
     memset(key, 'k', sizeof(key));
 
-    for (done = 0; done < bench->added; done += n) {
-        n = bench->added - done < BLOOM_BATCH ? bench->added - done
-                                              : BLOOM_BATCH;
+    for (done = 0; done < bench->added * times; done += n) {
+        n = bench->added - done % bench->added;
+        n = n < BLOOM_BATCH ? n : BLOOM_BATCH;
 
         for (i = 0; i < n; i++) {
-            hash[i] = bench->key_len ? bytes_hash(bench, done + i, key)
-                                     : key_hash(done + i);
+            hash[i] = bench->key_len
+                      ? bytes_hash(bench, done % bench->added + i, key)
+                      : key_hash(done % bench->added + i);
         }
 
-        bloom_layout_add_many(&bench->geometry, bench->words, hash, n);
+        if (bench->layout == BLOOM_LAYOUT_FUSE) {
+            plant(bench, hash, n, done / bench->added);
+
+        } else {
+            bloom_layout_add_many(&bench->geometry, bench->words, hash, n);
+        }
     }
 }
 
@@ -856,7 +905,8 @@ main(int argc, char **argv)
 
     /* imported filters have the size of classic ones */
 
-    layout = bench.layout == BLOOM_LAYOUT_BLOCKED ? BLOOM_LAYOUT_BLOCKED
+    layout = bench.layout == BLOOM_LAYOUT_BLOCKED
+             || bench.layout == BLOOM_LAYOUT_FUSE ? bench.layout
                                                   : BLOOM_LAYOUT_CLASSIC;
 
     bench.capacity = bloom_geometry_size_capacity(&bench.geometry, layout,

@@ -40,6 +40,7 @@ my %layout = (
     '2 lines'  => ['-p', '1e-5'],
     '3 lines'  => ['-p', '1e-7'],
     'classic'  => ['-p', '1e-3', '--layout', 'classic'],
+    'fuse'     => ['-p', '1e-3', '--layout', 'fuse'],
     'imported' => ['-p', '1e-3', '--layout', 'double'],
 );
 
@@ -48,10 +49,11 @@ my %title = (
     '2 lines'  => 'blocked, 1e-5: two lines',
     '3 lines'  => 'blocked, 1e-7: three lines',
     'classic'  => 'classic, 1e-3: k = 10',
+    'fuse'     => 'fuse, 1e-3: three slots',
     'imported' => 'imported (RedisBloom, libbloom), 1e-3: k = 10',
 );
 
-my @layouts = ('1 line', '2 lines', '3 lines', 'classic', 'imported');
+my @layouts = ('1 line', '2 lines', '3 lines', 'classic', 'fuse', 'imported');
 
 
 # ---- layouts, hits, ways ----

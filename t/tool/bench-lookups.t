@@ -60,7 +60,7 @@ ok($plain->{ratio_min} <= $plain->{ratio}
 
 # the keys that are found: all, only false positives, or a part
 
-for my $layout (qw(blocked classic double double63 double31)) {
+for my $layout (qw(blocked classic fuse double double63 double31)) {
     for my $way (qw(alone loop batch)) {
         my @how = ('--layout', $layout, '--way', $way);
 
