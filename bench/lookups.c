@@ -522,7 +522,7 @@ map_words(bench_t *bench)
 static void
 plant(bench_t *bench, const bloom_hash_t *hash, uint64_t n, uint64_t time)
 {
-    uint32_t            wrong, bit;
+    uint32_t            wrong, bit, slot;
     uint64_t            i, to;
     bloom_fuse_place_t  at;
 
@@ -533,10 +533,11 @@ plant(bench_t *bench, const bloom_hash_t *hash, uint64_t n, uint64_t time)
                  ^ bloom_fuse_load(bench->words, at.bit[1])
                  ^ bloom_fuse_load(bench->words, at.bit[2]) ^ at.print)
                 & at.mask;
+        slot = (uint32_t) (bloom_murmur3_mix(at.print + time) % BLOOM_FUSE_K);
 
         for ( /* void */ ; wrong != 0; wrong &= wrong - 1) {
             bit = (uint32_t) __builtin_ctz(wrong);
-            to = at.bit[bloom_murmur3_mix(at.print + time) % BLOOM_FUSE_K] + bit;
+            to = at.bit[slot] + bit;
             ((uint8_t *) bench->words)[to / 8] ^= (uint8_t) (1 << to % 8);
         }
     }

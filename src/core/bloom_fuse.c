@@ -38,8 +38,8 @@ static const struct {
     { 300000,   120, 1.147  },
     { 500000,   120, 1.138  },
     { 1000000,  150, 1.1245 },
-    { 2000000,  150, 1.1225 },
-    { 4194304,  130, 1.1215 },
+    { 2000000,  150, 1.1215 },
+    { 4194304,  130, 1.121  },
     { 8388608,  140, 1.1165 },
     { 16777216, 140, 1.1145 },
 };
@@ -90,8 +90,10 @@ peeled_shard(bloom_geometry_t *g, double keys, double growth)
     g->fuse.segments = (uint32_t) lround(windows) + 2;
     g->fuse.length = (uint32_t) ceil(keys * slots * growth / g->fuse.segments);
 
+    /* rounding up would take 0.2 % more of a shard of 2 million keys */
+
     if (g->fuse.shard_bits != 0) {
-        g->fuse.length = (g->fuse.length + 63) / 64 * 64;
+        g->fuse.length = (g->fuse.length + 31) / 64 * 64;
     }
 }
 
