@@ -159,7 +159,8 @@ test_invalid_imported_headers_are_refused(void **state)
     one.origin_len = 4;
 
     refused(&one, AT_LAYOUT, 4, 3, "has layout 3");
-    refused(&one, AT_LAYOUT, 4, 13, "has layout 13");
+    refused(&one, AT_LAYOUT, 4, 14, "has layout 14");
+    refused(&one, AT_LAYOUT, 4, BLOOM_LAYOUT_FUSE, "fuse cannot have hash");
     refused(&one, AT_HASH, 4, 11, "has hash 11");
     refused(&one, AT_FLAGS, 4, 0, "and flags 0x0");
     refused(&one, AT_FLAGS, 4, 6, "has flags 0x6");
