@@ -62,7 +62,11 @@ all: module tool  ## build the module and the tool (default)
 
 # Building
 
-tool: build/ngx-bloom  ## build the command-line tool, build/ngx-bloom
+tool: build/ngx-bloom build/ngx-bloom-pull  ## build the command-line tool, build/ngx-bloom, and its script
+
+build/ngx-bloom-pull: src/cli/ngx-bloom-pull
+	@mkdir -p $(@D)
+	@install -m 755 $< $@.new && mv $@.new $@
 
 module:  ## build the module for the installed nginx, build/*.so
 	scripts/build-nginx.sh installed dynamic
@@ -280,23 +284,11 @@ TESTS ?= t/harness.t t/http t/api t/zone t/journal t/import t/tool
 tests = $(shell find $(TESTS) -name '*.t' | sort)
 serving_tests = $(filter-out t/tool/% t/import/% t/api/page-browser.t, \
                   $(tests)) $(filter t/import/serve.t,$(tests))
-serving = $(with) prove -It/lib -j $(TEST_JOBS) $(serving_tests)
+serving = $(with) prove -It/lib -j $(TEST_JOBS) $(or $(4),$(serving_tests))
 
 test-nginx: all build/bench/lookups build/reference/expressions build/reference/h3client old-module $(packages)  ## run TESTS (files or folders in t/; all) with the installed nginx
 	TEST_NGINX_OLD_MODULE="$(CURDIR)/build/old-module/ngx_http_bloom_module.so" \
 	$(call suite,$(NGINX),$(CURDIR)/build/ngx_http_bloom_module.so)
-
-test-nginx-1.22: tool nginx-1.22.1-static  ## run the tests with the module linked into nginx 1.22.1
-	$(call serving,$(CURDIR)/build/nginx-1.22.1-static/objs/nginx,)
-
-test-nginx-1.26: tool build/reference/h3client nginx-1.26.3-dynamic nginx-1.22.1-static  ## run the tests with the module loaded into nginx 1.26.3
-	TEST_NGINX_OTHER_BINARY="$(CURDIR)/build/nginx-1.22.1-static/objs/nginx" \
-	$(call serving,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/nginx,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/ngx_http_bloom_module.so)
-
-# nginxes from the sources in NGINX_SOURCES; see scripts/nginx-sources.sh
-
-test-nginxes: all build/reference/h3client  ## run the tests with every nginx in NGINX_SOURCES, built in four ways
-	@TEST_JOBS=$(TEST_JOBS) scripts/test-nginxes.sh all $(serving_tests)
 
 # A few tests of what depends on nginx: directives, phases, bodies of requests,
 # reloads, upgrades and restarts
@@ -306,6 +298,20 @@ short_tests = t/http/rules.t t/http/rules-phase.t t/http/add.t \
               t/api/keys.t t/api/image.t t/zone/reload.t t/zone/upload.t \
               t/zone/upgrade.t t/zone/worker-death.t t/journal/replay.t \
               t/journal/checkpoint.t
+
+# The module in Debian's nginx 1.22.1 has all tests in test-nginx.
+
+test-nginx-1.22: tool nginx-1.22.1-static  ## run a few tests with the module linked into nginx 1.22.1
+	$(call serving,$(CURDIR)/build/nginx-1.22.1-static/objs/nginx,,,$(short_tests))
+
+test-nginx-1.26: tool build/reference/h3client nginx-1.26.3-dynamic nginx-1.22.1-static  ## run the tests with the module loaded into nginx 1.26.3
+	TEST_NGINX_OTHER_BINARY="$(CURDIR)/build/nginx-1.22.1-static/objs/nginx" \
+	$(call serving,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/nginx,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/ngx_http_bloom_module.so)
+
+# nginxes from the sources in NGINX_SOURCES; see scripts/nginx-sources.sh
+
+test-nginxes: all build/reference/h3client  ## run the tests with every nginx in NGINX_SOURCES, built in four ways
+	@TEST_JOBS=$(TEST_JOBS) scripts/test-nginxes.sh all $(serving_tests)
 
 test-nginxes-short: all build/reference/h3client  ## run a few of them with every nginx in NGINX_SOURCES, built in one way
 	@TEST_JOBS=$(TEST_JOBS) scripts/test-nginxes.sh short $(short_tests)
@@ -329,8 +335,12 @@ test-sanitize: test-sanitize-unit test-sanitize-nginx  ## run test-sanitize-unit
 test-sanitize-unit: $(unit:%=build/sanitize/unit/%)  ## run the unit tests with ASan and UBSan
 	@scripts/run-unit.sh $^
 
+# Shell scripts have nothing that the sanitizers see.
+
+sanitized_tests = $(filter-out t/tool/pull%.t t/tool/install.t,$(tests))
+
 test-sanitize-nginx: build/sanitize/ngx-bloom build/sanitize/bench/lookups build/sanitize/reference/expressions build/reference/h3client nginx-1.26.3-sanitize $(packages)  ## run TESTS with an nginx built with ASan and UBSan
-	TEST_NGINX_SANITIZED=1 $(call suite,$(CURDIR)/build/nginx-1.26.3-sanitize/objs/nginx,,build/sanitize/ngx-bloom)
+	TEST_NGINX_SANITIZED=1 $(call serving,$(CURDIR)/build/nginx-1.26.3-sanitize/objs/nginx,,build/sanitize/ngx-bloom,$(sanitized_tests))
 
 # The model checker is in t/chaos.  CHAOS passes it options, such as --seed N.
 
@@ -343,8 +353,8 @@ checker = perl -It/lib t/chaos/chaos.pl --time $(TIME) $(CHAOS)
 # only "make chaos" draws them.  The sanitizers would report the workers that die
 # when an attacker damages files or shared memory.
 
-test-chaos: all build/sanitize/ngx-bloom nginx-1.26.3-sanitize  ## run the model checker for TIME (20s), and check that it can fail
-	$(installed) prove -It/lib t/chaos/self.t
+test-chaos: all build/sanitize/ngx-bloom nginx-1.26.3-sanitize  ## run the model checkers for TIME (20s), and check that they can fail
+	$(installed) prove -It/lib t/chaos/self.t t/chaos/fleet.t
 	$(installed) $(checker) --skip clock,memory
 	$(sanitized) $(checker) --skip clock,memory,tamper,forge
 

@@ -40,14 +40,15 @@ sub second_on { return $processors > 1 ? ('taskset', '-c', 1) : () }
 
 
 # Writes nginx.conf and starts nginx with one worker. `zones` has the parameters
-# of each `bloom_zone`, and `server` the lines of the server.  Returns a
-# BloomTest.
+# of each `bloom_zone`, and `server` the lines of the server. `module` names
+# another module than the one of the checkout.  Returns a BloomTest.
 
 sub server {
-    my ($zones, $server) = @_;
+    my ($zones, $server, $module) = @_;
 
     my $t = BloomTest->new(log_level => 'notice');
 
+    $t->{module} = $module if defined $module;
     configure($t, $zones, $server);
     $t->run;
 

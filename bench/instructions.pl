@@ -82,10 +82,16 @@ my @keys = (
     [$long, 'url, 30 expressions', 'url', 7000],
     ['http://Evil.example:80/%31/2/../2/3//%34.html?x=1',
      'url, the previous 6 expressions spelled differently', 'url'],
+    [$absent, 'raw, absent', 'raw'],
+    [uc $uuid, 'lower, present', 'known-lower'],
+    [$host, 'host, 2 names, present', 'known-host'],
+    [$url, 'url, 6 expressions, present', 'known-url'],
 );
 
+my %present = map { $_ => 1 } 0 .. 2, $#keys - 2 .. $#keys;
+
 push @servers, ["key-$_", "bloom_reject present \$arg_id zone=$keys[$_][2];"
-                          . " $gif", $keys[$_][0], $_ < 3 ? 403 : 200]
+                          . " $gif", $keys[$_][0], $present{$_} ? 403 : 200]
     for 0 .. $#keys;
 
 my $t = BloomTest->new(log_level => 'error');
@@ -97,6 +103,8 @@ $t->build_image('excepted.bloom', [$known, 1 .. 1000], '-p', '1e-2', '--except',
                 $t->testdir . '/good.txt');
 $t->build_image("$_.bloom", ["other.example"], '--key', $_ =~ s/\d//r)
     for qw(lower host url url2 url3);
+$t->build_image("known-$_->[0].bloom", [$_->[1]], '--key', $_->[0])
+    for ['lower', $uuid], ['host', $host], ['url', $url];
 
 my %port = map { $servers[$_][0] => 8080 + $_ } 0 .. $#servers;
 
@@ -105,7 +113,8 @@ $t->write_file_expand('nginx.conf', join "\n",
     'http {', '%%TEST_GLOBALS_HTTP%%', 'access_log off;',
     'keepalive_requests 1000000000;',
     (map { "bloom_zone zone=$_ file=%%TESTDIR%%/$_.bloom;" }
-         qw(raw excepted lines lower host url url2 url3)),
+         qw(raw excepted lines lower host url url2 url3 known-lower known-host
+            known-url)),
     'bloom_arg id $id;',
     'limit_req_zone $binary_remote_addr zone=l:1m rate=1000000r/s;',
     (map { "server { listen 127.0.0.1:%%PORT_$port{$_->[0]}%%;"

@@ -3,13 +3,18 @@
 /*
  * ring measures lookups of absent keys in rings of slices:
  *
- *     ring small|huge BYTES ROUNDS SLICES...
+ *     ring small|huge BYTES ROUNDS SLICES[@FPR]...
  *
- * All filters lie in the same BYTES of memory, on small or huge pages, with a
- * quarter of the bits set: one filter with one line for each key; two of half
- * the size, where the lookup in the second one begins when the first one has
- * answered; and for each number of SLICES a ring of so many live ones, which
- * also have one line for each key.
+ * All filters lie in the same BYTES of memory, on small or huge pages: one filter
+ * with one line for each key; two of half the size, where the lookup in the
+ * second one begins when the first one has answered; and for each number of
+ * SLICES a ring of so many live ones.  Without FPR, slices have one line for
+ * each key, too.  With FPR, a key has as many lines and bits in a slice as in a
+ * zone with fpr=FPR and one slice less than SLICES.
+ *
+ * 17/32 of all bits are set, at random: full slices of a zone with fpr=0.001 have
+ * 53 %, and those of lower rates have fewer.  So the first line of 0.6 % of the
+ * absent keys matches in a slice, and the next line is read.
  *
  * Prints a line of JSON for each filter and round, in turns: the nanoseconds of
  * a lookup that begins when the one before it has answered, as lookups of
@@ -18,6 +23,7 @@
  */
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +31,7 @@
 #include <time.h>
 
 #include "bloom_layout.h"
+#include "bloom_ring.h"
 
 #define LOOKUPS    (1 << 16)
 #define HUGE_PAGE  ((size_t) 1 << 21)
@@ -35,19 +42,33 @@ typedef struct {
     bloom_geometry_t   geometry;
     uint64_t          *words;
     uint64_t          *second;           /* words of the second filter */
+    double             fill;             /* share of bits set in full slices */
     uint64_t           found;
 } filter_t;
 
 typedef void (*way_t)(filter_t *f, const bloom_hash_t *hash);
 
 
-/* Returns memory with a quarter of its bits set. */
+static uint64_t
+random_word(uint64_t *x)
+{
+    uint64_t  y;
+
+    y = *x += 0x9e3779b97f4a7c15;
+    y = (y ^ y >> 30) * 0xbf58476d1ce4e5b9;
+    y = (y ^ y >> 27) * 0x94d049bb133111eb;
+
+    return y ^ y >> 31;
+}
+
+
+/* Returns memory with 17/32 of its bits set. */
 static uint64_t *
 allocate(size_t size, int huge)
 {
     char      *map;
     size_t     i;
-    uint64_t  *words, x, y;
+    uint64_t  *words, x, rare;
 
     map = mmap(NULL, size + HUGE_PAGE, PROT_READ | PROT_WRITE,
                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -62,10 +83,9 @@ allocate(size_t size, int huge)
     words = (uint64_t *) map;
 
     for (x = 1, i = 0; i < size / 8; i++) {
-        y = x = x * 6364136223846793005 + 1442695040888963407;
-        y = (y ^ y >> 29) * 0xbf58476d1ce4e5b9;
-        x = x * 6364136223846793005 + 1442695040888963407;
-        words[i] = (y ^ y >> 32) & ((x ^ x >> 29) * 0x94d049bb133111eb);
+        rare = random_word(&x) & random_word(&x) & random_word(&x)
+               & random_word(&x);
+        words[i] = random_word(&x) | rare;           /* 1/2 + 1/2 * 1/16 */
     }
 
     return words;
@@ -73,9 +93,11 @@ allocate(size_t size, int huge)
 
 
 static filter_t
-make(uint64_t *words, size_t size, unsigned slices)
+make(uint64_t *words, size_t size, unsigned slices, double fpr)
 {
-    filter_t  f;
+    uint64_t          keys;
+    filter_t          f;
+    bloom_geometry_t  ring;
 
     memset(&f, 0, sizeof(f));
 
@@ -92,6 +114,18 @@ make(uint64_t *words, size_t size, unsigned slices)
 
     f.geometry.bits = ((size / 64 / slices - 1) | 1) * 512;
     f.geometry.slices = (uint16_t) slices;
+
+    if (fpr != 0) {
+        if (bloom_ring_size(&ring, &keys, 1000000, fpr, slices - 1, 0) != 0) {
+            f.geometry.slices = 0;
+            return f;
+        }
+
+        f.geometry.k = ring.k;
+        f.geometry.lines = ring.lines;
+        f.fill = 1 - exp(-(double) keys * ring.k / (double) ring.bits);
+    }
+
     f.geometry.live = ((uint64_t) 1 << slices) - 1;
 
     return f;
@@ -191,9 +225,11 @@ print(filter_t *f, const char *name, unsigned slices, uint64_t *seed)
     ns[1] = measure(f, many, seed);
     ns[2] = measure(f, batch, seed);
 
-    printf("{\"name\":\"%s\",\"slices\":%u,\"alone_ns\":%.3f,\"many_ns\":%.3f,"
-           "\"batch_ns\":%.3f,\"found\":%" PRIu64 "}\n", name, slices, ns[0],
-           ns[1], ns[2], f->found);
+    printf("{\"name\":\"%s\",\"slices\":%u,\"lines\":%u,\"fill\":%.3f,"
+           "\"alone_ns\":%.3f,\"many_ns\":%.3f,\"batch_ns\":%.3f,"
+           "\"found\":%" PRIu64 "}\n", name, slices,
+           (unsigned) f->geometry.lines, f->fill, ns[0], ns[1], ns[2],
+           f->found);
 }
 
 
@@ -201,13 +237,15 @@ int
 main(int argc, char **argv)
 {
     int        i;
+    char      *end;
     size_t     size;
+    double     fpr;
     unsigned   round, rounds, slices;
     uint64_t   seed, *words;
     filter_t   f;
 
     if (argc < 5) {
-        fprintf(stderr, "usage: ring small|huge BYTES ROUNDS SLICES...\n");
+        fprintf(stderr, "usage: ring small|huge BYTES ROUNDS SLICES[@FPR]...\n");
         return 2;
     }
 
@@ -217,23 +255,26 @@ main(int argc, char **argv)
     seed = 1;
 
     for (round = 0; round < rounds; round++) {
-        f = make(words, size, 1);
+        f = make(words, size, 1, 0);
         f.geometry.slices = 0;
         print(&f, "one", 0, &seed);
 
-        f = make(words, size, TWO);
+        f = make(words, size, TWO, 0);
         print(&f, "two", 0, &seed);
 
         for (i = 4; i < argc; i++) {
-            slices = (unsigned) strtoul(argv[i], NULL, 10);
-            f = make(words, size, slices);
+            slices = (unsigned) strtoul(argv[i], &end, 10);
+            fpr = (*end == '@') ? strtod(end + 1, NULL) : 0;
+            f = make(words, size, slices, fpr);
 
-            if (slices == 0 || !bloom_geometry_valid(&f.geometry)) {
+            if (slices == 0 || f.geometry.slices != slices
+                || !bloom_geometry_valid(&f.geometry))
+            {
                 fprintf(stderr, "ring: no such ring of %s slices\n", argv[i]);
                 return 1;
             }
 
-            print(&f, "ring", slices, &seed);
+            print(&f, argv[i], slices, &seed);
         }
     }
 

@@ -4,7 +4,7 @@
  * send sends requests on one connection, each when the previous one is
  * answered.
  *
- *     send -p PORT [-r ROUNDS] [-f FIRST] [-w PID] KIND...
+ *     send -p PORT [-r ROUNDS] [-f FIRST] [-d DIGITS] [-w PID] KIND...
  *
  * A KIND is
  *
@@ -16,7 +16,8 @@
  * There may be up to eight of these.
  *
  * A kind sends COUNT requests.  The body of each has KEYS new keys, one per
- * line: numbers of nine digits, from FIRST on.  With 0 keys there is no body.
+ * line: numbers of DIGITS digits (9), from FIRST on.  With 0 keys there is no
+ * body.
  * With AS, the name of an earlier kind, the keys are not new: they are those
  * that the earlier kind had in the same round.
  * In each round all kinds have their turn, in this order, so that disturbances
@@ -37,7 +38,6 @@
 
 #include "http.h"
 
-#define KEY_LEN  10                      /* including the line's end */
 #define RANDOM   8                       /* most ranges in a URI */
 
 
@@ -61,6 +61,7 @@ typedef struct {
 
 
 static unsigned long  next_key = 100000000;
+static int            digits = 9;        /* of a key */
 static uint64_t       seed = 0x2545f4914f6cdd1d;
 
 
@@ -151,7 +152,7 @@ any(unsigned long from, unsigned long to)
 static size_t
 make(const kind_t *kind, char **text)
 {
-    int            len, digits, parts, k;
+    int            len, some, parts, k;
     char           head[1024], uri[512], number[24], *p;
     long           i, j;
     size_t         size;
@@ -167,9 +168,9 @@ make(const kind_t *kind, char **text)
                      "Host: localhost\r\n\r\n", kind->method, uri)
           : snprintf(head, sizeof(head), "%s %s HTTP/1.1\r\n"
                      "Host: localhost\r\nContent-Length: %ld\r\n\r\n",
-                     kind->method, uri, kind->keys * KEY_LEN);
+                     kind->method, uri, kind->keys * (digits + 1));
 
-    size = (size_t) len + (size_t) kind->keys * KEY_LEN;
+    size = (size_t) len + (size_t) (kind->keys * (digits + 1));
     p = malloc(size * (size_t) kind->count + 1);
 
     if (p == NULL) {
@@ -183,15 +184,15 @@ make(const kind_t *kind, char **text)
         memcpy(p, head, (size_t) len);
 
         for (k = 0; k < parts; k++) {
-            digits = sprintf(number, "%lu", any(part[k].from, part[k].to));
+            some = sprintf(number, "%lu", any(part[k].from, part[k].to));
             memcpy(p + strlen(kind->method) + 1 + part[k].at, number,
-                   (size_t) digits);
+                   (size_t) some);
         }
 
         p += len;
 
-        for (j = 0; j < kind->keys; j++, p += KEY_LEN) {
-            sprintf(p, "%09lu\n", key++);
+        for (j = 0; j < kind->keys; j++, p += digits + 1) {
+            sprintf(p, "%0*lu\n", digits, key++);
         }
     }
 
@@ -287,7 +288,7 @@ main(int argc, char **argv)
     rounds = 1;
     pid = "self";
 
-    while ((opt = getopt(argc, argv, "p:r:f:w:")) != -1) {
+    while ((opt = getopt(argc, argv, "p:r:f:d:w:")) != -1) {
         switch (opt) {
 
         case 'p':
@@ -300,6 +301,10 @@ main(int argc, char **argv)
 
         case 'f':
             next_key = strtoul(optarg, NULL, 10);
+            break;
+
+        case 'd':
+            digits = atoi(optarg);
             break;
 
         case 'w':

@@ -38,6 +38,7 @@ _ngx_bloom_value() {
     verify:--replaces) kind=file ;;
     verify:--must-have) kind=file ;;
     verify:--must-not-have) kind=file ;;
+    verify:--not-older-than) kind=file ;;
     size:--items | size:-n) kind=word words='' ;;
     size:--fpr | size:-p) kind=word words='' ;;
     size:--memory | size:-m) kind=word words='' ;;
@@ -110,7 +111,7 @@ _ngx_bloom_options() {
     info) words=' --removed --exceptions --null --json --help' ;;
     test) words=' --file --null --count --quiet --json --help' ;;
     expand) words=' --key --file --null --json --help' ;;
-    verify) words=' --min-keys --max-change --replaces --must-have --must-not-have --quiet --json --help' ;;
+    verify) words=' --min-keys --max-change --replaces --must-have --must-not-have --not-older-than --quiet --json --help' ;;
     size) words=' --items --fpr --memory --layout --max-keys --expire --slices --json --help' ;;
     add) words=' --as-of --source --from --exceptions --without --max-errors --max-skipped --null --threads --memory --temp --quiet --json --help' ;;
     merge) words=' --output --min-keys --max-change --replaces --quiet --json --help' ;;

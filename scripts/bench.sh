@@ -12,8 +12,9 @@
 #   BENCH_ROUNDS  number of turns of each measurement
 #   BENCH_MEMORY  size of the largest filter in the section lookups, such as 8g
 #                 (default: two thirds of the free memory)
-#   BENCH_KEYS    largest number of keys in the section build; 1000000000 needs
-#                 33 GB on the disk (default: 100 million)
+#   BENCH_KEYS    largest number of keys in the section build, where 1000000000
+#                 needs 33 GB on the disk, and of good keys in the section
+#                 except (default: 100 million)
 #   TMPDIR        directory for the data, about 4 GB
 #
 # Ctrl-C stops the run and leaves a report of what has been measured.
@@ -23,9 +24,9 @@ cd "$(dirname "$0")/.."
 
 sections=("$@")
 [ $# -gt 0 ] || sections=(instructions costs lookups lookups-zone requests
-                           rules build pages additions removals latency
+                           rules build except pages additions removals latency
                            reload replay incident adaptive import growth
-                           expiry ring lua)
+                           expiry ring lua fleet)
 
 for section in "${sections[@]}"; do
     if [ ! -e "bench/$section.pl" ]; then

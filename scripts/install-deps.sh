@@ -72,6 +72,8 @@ if [ "$1" = test ]; then
             golang-github-willf-bloom-dev
     command_of redis-server redis-server
     command_of openssl openssl
+    command_of minisign minisign
+    command_of shellcheck shellcheck
     command_of prometheus prometheus
     command_of promtool prometheus
 

@@ -36,8 +36,12 @@ list() {
     case $1 in
         tool)
             echo "755 build/ngx-bloom $bindir/ngx-bloom"
-            echo "644 docs/ngx-bloom.1 $man1dir/ngx-bloom.1"
-            echo "644 docs/ngx-bloom.bash $completiondir/ngx-bloom"
+            echo "755 src/cli/ngx-bloom-pull $bindir/ngx-bloom-pull"
+
+            for name in ngx-bloom ngx-bloom-pull; do
+                echo "644 docs/$name.1 $man1dir/$name.1"
+                echo "644 docs/$name.bash $completiondir/$name"
+            done
             examples ;;
         module)
             echo "644 build/$module $modulesdir/$module" ;;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
 // Sends requests to the endpoint that this page comes from, whatever its prefix
-// is and whatever proxies are in front of it.
+// is and whatever proxies are in front of it, and asks other endpoints on the
+// same server.
 
 const TIMEOUT = 10_000;
 
@@ -19,10 +20,11 @@ export class Failure extends Error {
 }
 
 
-// Sends GET for a path below the prefix.  Returns { answer, now }, where `now`
-// is the server's time.
+// Sends GET for a path below the prefix of this endpoint or of another one on
+// this server.  Returns { answer, now }, where `now` is the server's time.
 
-export const get = (path) => ask(path, { headers: accept }, TIMEOUT);
+export const get = (path, prefix = base) =>
+    ask(path, { headers: accept }, TIMEOUT, prefix);
 
 
 // Sends POST, without a time limit, since a load may take long.
@@ -44,8 +46,8 @@ export const zonePath = (name) => `zones/${encodeURIComponent(name)}`;
 const accept = { Accept: 'application/json' };
 
 
-async function ask(path, options, timeout) {
-    const { response, text } = await send(path, options, timeout);
+async function ask(path, options, timeout, prefix = base) {
+    const { response, text } = await send(prefix + path, options, timeout);
     let answer = null;
 
     try {
@@ -65,9 +67,9 @@ async function ask(path, options, timeout) {
 }
 
 
-async function send(path, options, timeout) {
+async function send(address, options, timeout) {
     try {
-        const response = await fetch(base + path, {
+        const response = await fetch(address, {
             cache: 'no-store',
             credentials: 'same-origin',
             redirect: 'error',

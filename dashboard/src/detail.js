@@ -187,6 +187,8 @@ function tables(zone, now) {
         ['Capacity', number(image.capacity)],
         ['Keys built in', `${image.items_estimated ? 'about ' : ''}`
                           + number(image.items)],
+        ['Exceptions', image.excepted === 0 ? 'none'
+            : `${number(image.excepted)}, chosen by the builder`],
     ]]);
 
     list.push(['Filter', [
@@ -198,7 +200,7 @@ function tables(zone, now) {
                          + rate(filter.fill_ratio)],
             ['Keys', `about ${number(filter.estimated_items)}`],
             ['False positives', `${rate(filter.estimated_fpr)} estimated`],
-            ['Measured', measured(zone)],
+            ['Measured', learning(zone)],
             ['Target', `${rate(filter.promised_fpr)} with `
                        + `${number(filter.max_items)} keys`],
             ['Layers', number(filter.layers)],
@@ -257,18 +259,30 @@ function tables(zone, now) {
 }
 
 
+// Returns the measured rate, and what it would be without learned keys.
+
+function learning(zone) {
+    const { feedback } = zone;
+
+    return feedback.learned_rejected === 0 ? measured(zone)
+        : `${rate(feedback.measured_fpr)} now, `
+          + `${rate(feedback.measured_fpr_without_learning)} without learned `
+          + 'keys';
+}
+
+
 // Lists all members of an object by their names, so that a new member needs no
 // change here.  `shown` formats all numbers except rates.
 
 function rows(object, shown) {
     return Object.entries(object).map(([name, value]) => [
         (name[0].toUpperCase() + name.slice(1)).replaceAll('_', ' ')
-            .replace(/ bytes$/, '').replace(/ fpr$/, ' rate'),
+            .replace(/ bytes$/, '').replace(/ fpr\b/, ' rate'),
         value === null ? 'none'
             : typeof value === 'object' ? rows(value, shown)
                 .map((row) => row.join(': ')).join(', ')
             : typeof value !== 'number' ? String(value)
-            : name.endsWith('fpr') ? rate(value) : shown(value),
+            : /_fpr(_|$)/.test(name) ? rate(value) : shown(value),
     ]);
 }
 

@@ -435,7 +435,7 @@ report(const build_t *build, const collect_counts_t *counts, double seconds)
     key_options_report(&build->from, counts,
                        image->flags & BLOOM_IMAGE_ESTIMATED
                        ? 0 : counts->received - image->items, build->output);
-    good_keys_report(&build->good, image, build->output);
+    good_keys_report(&build->good, &build->from, image, build->output);
 }
 
 

@@ -116,8 +116,9 @@ static const option_t  options[] = {
       "password; give the option once for each zone",
       .needed = "a zone" },
     { 0, "from", "WHERE", 0, take_from,
-      "where a zone begins that has no changes yet: beginning, now, or after "
-      "the entry of this ID (default: an hour before the as_of of its image)" },
+      "where a zone begins that has no changes yet: beginning (a gap if the "
+      "stream was trimmed), now, or after the entry of this ID (default: an "
+      "hour before the as_of of its image)" },
     { 0, "once", NULL, offsetof(follow_t, once), options_take_flag,
       "send what the stream has when the command begins, then exit" },
     { 0, "timeout", "SECONDS", offsetof(follow_t, timeout),

@@ -150,8 +150,8 @@ static const command_member_t  members[] = {
       "an array of the zones of each node, ordered by name; each has node (a "
       "URL), name, state, generation, build_id, key_form, items, "
       "estimated_items, max_items, fill_ratio, bits_set, removed, learned, "
-      "source, source_state, position, lag_ms, journal_error, lost_keys, as "
-      "the endpoint has them, and helper_silence_ms (the time since the "
+      "source, source_state, position, digest, digest_since, lag_ms, "
+      "journal_error, lost_keys, as the endpoint has them, and helper_silence_ms (the time since the "
       "helper's last sign of life); a value that the node does not tell is "
       "null" },
     { "problems",
@@ -179,11 +179,13 @@ const command_t  cmd_status = {
         "set or of removed keys. If only such a number differs, the nodes are "
         "asked again after a second, because changes may have been on their "
         "way.\n\n"
+        "Zones with a source are compared by the digest of its changes "
+        "instead, if they are at the same position and began to count at the "
+        "same one.\n\n"
         "Equal numbers of bits do not prove that the filters are equal. "
         "Filters that started empty or have layers are compared by their "
         "estimated numbers of keys, and only large differences count. Learned "
-        "keys and keys that expire are not compared, nor are zones at "
-        "different positions of their source.",
+        "keys and keys that expire are not compared.",
     .options = options,
     .values = &values,
     .status = "0 nothing is wrong and the nodes agree; 1 something is wrong, "

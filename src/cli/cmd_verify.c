@@ -39,6 +39,7 @@ typedef struct {
 static const option_t  options[] = {
     OPTIONS_GROUP(guards_options, offsetof(verify_t, guards)),
     OPTIONS_GROUP(guards_key_options, offsetof(verify_t, guards)),
+    OPTIONS_GROUP(guards_age_options, offsetof(verify_t, guards)),
     OPTIONS_QUIET(verify_t),
     { 0, "json", NULL, offsetof(verify_t, json), options_take_flag,
       "print JSON; with several images, an object per line" },
@@ -103,7 +104,11 @@ examine(verify_t *verify, image_read_t *read, findings_t *findings)
 
     findings->kinds = removed_keys_kinds(&read->removed);
 
-    rc = guards_check(guards, read->path, &read->image, verify->quiet);
+    rc = guards_check_age(guards, read->path, &read->image);
+
+    if (rc == CLI_OK) {
+        rc = guards_check(guards, read->path, &read->image, verify->quiet);
+    }
 
     if (rc == CLI_OK) {
         rc = guards_check_keys(guards, read->path, &read->image, read->words,
@@ -241,7 +246,7 @@ static const command_member_t  members[] = {
     { "file", "the name of the image file" },
     { "result",
       "the verdict: ok; damaged, also if the file is not an image; "
-      "unreadable; or refused, by a guard such as --min-keys" },
+      "unreadable; or refused, by an option such as --min-keys" },
     { "error", "unless the result is ok: what is wrong" },
     { NULL, "also, if the result is ok:" },
     { "items", "the number of distinct keys that the header states" },
@@ -274,8 +279,8 @@ const command_t  cmd_verify = {
         "estimate of the number of keys with its standard error, all "
         "computed from the bits.\n\n"
         "The options that refuse an image are those of build, and the "
-        "parameters of the directive bloom_zone that have the same names. "
-        "--max-change needs --replaces here. With --must-have and "
+        "parameters of the directive bloom_zone that have the same names; only "
+        "verify has --not-older-than. --max-change needs --replaces here. With --must-have and "
         "--must-not-have, the whole image is read into memory.",
     .options = options,
     .values = &values,
@@ -286,6 +291,7 @@ const command_t  cmd_verify = {
         "ngx-bloom verify ids.bloom\n"
         "ngx-bloom verify -q ids.bloom.new && mv ids.bloom.new ids.bloom\n"
         "ngx-bloom verify --max-change 20% --replaces ids.bloom new.bloom\n"
-        "ngx-bloom verify --must-have must.txt new.bloom\n",
+        "ngx-bloom verify --must-have must.txt new.bloom\n"
+        "ngx-bloom verify --not-older-than ids.bloom new.bloom\n",
     .run = run
 };

@@ -29,6 +29,7 @@
 #define PAUSE_MAX     30.0
 #define PAUSE_SLOW    10.0               /* if an operator has to act */
 #define AGAIN_MAX     3                  /* steps without progress */
+#define RECOVERY      64                 /* bodies grow by a part of this */
 #define COUNT_FIRST   500
 #define ANSWER_BYTES  (8 * 1024 * 1024)  /* that an answer should have */
 
@@ -55,7 +56,7 @@ struct follow_zone_s {
 
     int                  known;          /* 1: the state was asked for */
     follow_state_t       state;
-    size_t               max_body;       /* less than the state's after a 413 */
+    size_t               max_body;       /* less than the state's after 413 */
 
     stream_cursor_t      cursor;
     int                  starting;       /* 1: the cursor is still to be put at
@@ -77,6 +78,7 @@ struct follow_zone_s {
     unsigned             failures;       /* one after the other */
     unsigned             again;          /* steps without progress */
     int                  failing;        /* 1: a failure was logged */
+    int                  connected;      /* 1: logged, no failure since */
     int                  warned;         /* 1: of other fields */
     int                  waiting;        /* 1: logged that it is a replica */
 };
@@ -158,10 +160,26 @@ answered(follow_zone_t *zone, follow_answer_t answer)
     }
 
     zone->failing = 1;
+    zone->connected = 0;
     follow_log(&zone->log, zone->shown, FOLLOW_ERROR, zone->node.event, "%s",
                zone->node.error);
 
     return answer == FOLLOW_NODE_REFUSED ? STEP_REFUSED : STEP_FAILED;
+}
+
+
+/* Goes on with the zone's state: another follower has moved it, or it has loaded
+ * another image. */
+static step_t
+elsewhere(follow_zone_t *zone)
+{
+    zone->known = 0;
+
+    if (zone->again++ >= AGAIN_MAX) {
+        pause_for(zone, PAUSE_FIRST);
+    }
+
+    return STEP_AGAIN;
 }
 
 
@@ -237,7 +255,10 @@ learn(follow_zone_t *zone)
     zone->idle = 0;
     zone->asked_at = 0;
     zone->starting = 0;
-    zone->max_body = zone->state.max_body;
+
+    if (zone->max_body == 0 || zone->max_body > zone->state.max_body) {
+        zone->max_body = zone->state.max_body;
+    }
 
     if (is_zero(zone->state.position) && !zone->state.gap) {
         step = choose_origin(zone);
@@ -249,7 +270,8 @@ learn(follow_zone_t *zone)
         zone->cursor.position = zone->state.position;
     }
 
-    if (step == STEP_OK) {
+    if (step == STEP_OK && !zone->connected) {
+        zone->connected = 1;
         bloom_position_write(zone->state.position, text);
         follow_log(NULL, zone->shown, FOLLOW_INFO, "connected",
                    "the zone is at %s", text);
@@ -263,8 +285,8 @@ learn(follow_zone_t *zone)
 static void
 start(follow_zone_t *zone, const stream_facts_t *facts)
 {
+    char                first[BLOOM_POSITION_TEXT_MAX];
     stream_cursor_t    *cursor;
-    bloom_position_t    first;
     follow_settings_t  *settings;
 
     settings = zone->settings;
@@ -277,13 +299,16 @@ start(follow_zone_t *zone, const stream_facts_t *facts)
         cursor->position = facts->last;
     }
 
-    if (settings->from == FOLLOW_FROM_BEGINNING) {
-        cursor->complete = facts->deleted;
-        first = facts->length != 0 ? stream_before(facts->first) : facts->last;
-
-        if (bloom_position_cmp(first, cursor->complete) > 0) {
-            cursor->complete = first;
-        }
+    if (settings->from == FOLLOW_FROM_BEGINNING && facts->exists
+        && !facts->counts)
+    {
+        bloom_position_write(facts->first, first);
+        follow_log(NULL, zone->shown, FOLLOW_WARNING, "beginning_unknown",
+                   "the server does not count the entries that were added, "
+                   "which takes Redis 7 or Valkey, so the first entry that "
+                   "remains, %s, is taken for the beginning: if the stream was "
+                   "trimmed before, load an image built with --source %s=P",
+                   facts->length != 0 ? first : "none yet", settings->source);
     }
 
     cursor->anchor = cursor->position;
@@ -294,16 +319,29 @@ start(follow_zone_t *zone, const stream_facts_t *facts)
 
 
 /* Tells the zone that changes are missing up to a position, and goes on from
- * there. */
+ * there; unless another follower has moved it meanwhile, since it would go back
+ * and need an image again. */
 static step_t
 post_gap(follow_zone_t *zone, stream_verdict_t verdict,
     bloom_position_t position)
 {
-    step_t       step;
-    char         from[BLOOM_POSITION_TEXT_MAX], to[BLOOM_POSITION_TEXT_MAX];
-    const char  *event, *what;
+    step_t           step;
+    char             from[BLOOM_POSITION_TEXT_MAX];
+    char             to[BLOOM_POSITION_TEXT_MAX];
+    const char      *event, *what;
+    follow_state_t   state;
 
     bloom_position_write(zone->cursor.position, from);
+
+    step = answered(zone, follow_node_state(&zone->node, &state));
+
+    if (step != STEP_OK) {
+        return step;
+    }
+
+    if (bloom_position_cmp(state.position, zone->state.position) != 0) {
+        return elsewhere(zone);
+    }
 
     step = answered(zone, follow_node_gap(&zone->node, position));
 
@@ -356,6 +394,18 @@ post_gap(follow_zone_t *zone, stream_verdict_t verdict,
 
     bloom_position_write(position, to);
 
+    /* an image whose own position is the gap's closes the gap at once */
+
+    if (follow_node_state(&zone->node, &state) == FOLLOW_NODE_OK && !state.gap)
+    {
+        follow_log(NULL, zone->shown, FOLLOW_ERROR, event, "%s; the zone was "
+                   "at %s and goes on from %s; the image that serves is from "
+                   "there, so the zone does not wait for a newer one; load one "
+                   "all the same, built with --source %s=P, where P is later "
+                   "than %s", what, from, to, zone->settings->source, to);
+        return STEP_OK;
+    }
+
     follow_log(NULL, zone->shown, FOLLOW_ERROR, event, "%s; the zone was at "
                "%s, goes on from %s, and answers unknown until you load an "
                "image built with --source %s=P, where P is %s or later", what,
@@ -388,16 +438,7 @@ move(follow_zone_t *zone, bloom_position_t position, int json,
     }
 
     if (bloom_position_cmp(result.position, position) != 0) {
-
-        /* another follower moved it, or it has loaded another image */
-
-        zone->known = 0;
-
-        if (zone->again++ >= AGAIN_MAX) {
-            pause_for(zone, PAUSE_FIRST);
-        }
-
-        return STEP_AGAIN;
+        return elsewhere(zone);
     }
 
     zone->state.position = position;
@@ -439,21 +480,21 @@ static step_t
 send_entries(follow_zone_t *zone, redisReply **entries, size_t n)
 {
     step_t           step;
-    size_t           i, some;
+    size_t           i;
     const char      *why;
     change_batch_t  *batch;
 
     batch = &zone->batch;
-    some = n;
 
     for (i = 0; i < n; i += batch->entries) {
 
-        if (some > n - i) {
-            some = n - i;
-        }
+        /* an entry that is larger than bodies are at present goes alone */
 
-        if (change_batch_fill(batch, entries + i, some, zone->max_body, &why)
-            != 0)
+        if (change_batch_fill(batch, entries + i, n - i, zone->max_body, &why)
+            != 0
+            && change_batch_fill(batch, entries + i, 1, zone->state.max_body,
+                                 &why)
+               != 0)
         {
             return blocked(zone, redis_stream_id(entries[i]), why);
         }
@@ -470,7 +511,7 @@ send_entries(follow_zone_t *zone, redisReply **entries, size_t n)
                                "is larger than a request may be");
             }
 
-            some = batch->entries / 2;
+            zone->max_body = batch->len / 2;
             batch->entries = 0;
             continue;
         }
@@ -479,7 +520,11 @@ send_entries(follow_zone_t *zone, redisReply **entries, size_t n)
             return step;
         }
 
-        some = n;
+        zone->max_body += zone->max_body / RECOVERY + 1;
+
+        if (zone->max_body > zone->state.max_body) {
+            zone->max_body = zone->state.max_body;
+        }
 
         zone->cursor.position = batch->position;
         zone->cursor.seen += batch->entries;
@@ -541,21 +586,27 @@ give_sign(follow_zone_t *zone, const stream_facts_t *facts, double sent)
 
 
 /* Says once that a replica cannot tell whether anything is missing. */
-static step_t
-wait_for_replica(follow_zone_t *zone, const stream_facts_t *facts)
+static void
+name_replica(follow_zone_t *zone, const stream_facts_t *facts)
 {
-    zone->asked_at = 0;
-    show(zone, FOLLOW_BEHIND);
-
     if (!zone->waiting) {
         zone->waiting = 1;
         follow_log(&zone->log, zone->shown, FOLLOW_WARNING, "replica_behind",
                    "%s: the server is a replica %s; waiting for it, or follow "
                    "the primary", zone->redis.url.shown,
                    facts->current ? "that lacks what this zone has already"
-                                  : "whose link to its primary is down");
+                                  : "whose link to its primary is down or "
+                                    "silent");
     }
+}
 
+
+static step_t
+wait_for_replica(follow_zone_t *zone, const stream_facts_t *facts)
+{
+    zone->asked_at = 0;
+    show(zone, FOLLOW_BEHIND);
+    name_replica(zone, facts);
     pause_for(zone, WAIT / 1000.0);
 
     return STEP_OK;
@@ -677,7 +728,12 @@ one_step(follow_zone_t *zone)
         return wait_for_replica(zone, &moment.facts);
     }
 
-    zone->waiting = 0;
+    if (moment.facts.current) {
+        zone->waiting = 0;
+
+    } else {
+        name_replica(zone, &moment.facts);
+    }
 
     if (verdict != STREAM_GOOD) {
         return post_gap(zone, verdict, missing);

@@ -6,11 +6,13 @@
  */
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 #include "good_conflicts.h"
+#include "visible.h"
 
 
 /* Marks of a hash in the index. */
@@ -326,31 +328,49 @@ good_conflicts_find(good_search_t *search, char **lists, int n)
 }
 
 
+/* Returns a text that says where a conflict is.  `is` says what becomes of the
+ * good key.  The caller frees the text. */
+static char *
+describe(const good_keys_conflict_t *example, const collect_options_t *from,
+    const char *is)
+{
+    int    len;
+    char  *text;
+
+    if (example->list != NULL) {
+        len = asprintf(&text, "%s: line %" PRIu64 ": \"%s\" %s, but %s, %s %"
+                       PRIu64 ", has \"%s\"", example->file, example->line,
+                       example->key, is, example->list,
+                       from->split == BLOOM_SPLIT_NUL ? "key" : "line",
+                       example->list_line, example->expression);
+
+    } else {
+        len = asprintf(&text, "%s: line %" PRIu64 ": \"%s\" %s, but a list has "
+                       "\"%s\"", example->file, example->line, example->key, is,
+                       example->expression);
+    }
+
+    if (len == -1) {
+        cli_no_memory(0);
+    }
+
+    return text;
+}
+
+
 int
 good_conflicts_refuse(const good_search_t *search, const char *output)
 {
-    size_t                       i;
-    const char                  *what;
-    const good_keys_t           *good;
-    const good_keys_conflict_t  *example;
+    char               *text;
+    size_t              i;
+    const good_keys_t  *good;
 
     good = search->good;
-    what = search->from->split == BLOOM_SPLIT_NUL ? "key" : "line";
 
     for (i = 0; i < good->examples; i++) {
-        example = &good->example[i];
-
-        if (example->list != NULL) {
-            cli_error("%s: line %" PRIu64 ": \"%s\" must not be found, but %s, "
-                      "%s %" PRIu64 ", has \"%s\"", example->file,
-                      example->line, example->key, example->list, what,
-                      example->list_line, example->expression);
-
-        } else {
-            cli_error("%s: line %" PRIu64 ": \"%s\" must not be found, but a "
-                      "list has \"%s\"", example->file, example->line,
-                      example->key, example->expression);
-        }
+        text = describe(&good->example[i], search->from, "must not be found");
+        cli_error("%s", text);
+        free(text);
     }
 
     if (good->conflicts > good->examples) {
@@ -367,6 +387,27 @@ good_conflicts_refuse(const good_search_t *search, const char *output)
               good->conflicts == 1 ? "it" : "them");
 
     return CLI_ERROR;
+}
+
+
+void
+good_conflicts_report(const good_keys_t *good, const collect_options_t *from)
+{
+    char    *text;
+    size_t   i;
+
+    for (i = 0; i < good->examples; i++) {
+        text = describe(&good->example[i], from, "is not found");
+        visible_print(stdout, text, strlen(text));
+        putchar('\n');
+        free(text);
+    }
+
+    if (good->conflicts > good->examples) {
+        printf("%" PRIu64 " more conflict%s\n",
+               good->conflicts - good->examples,
+               CLI_S(good->conflicts - good->examples));
+    }
 }
 
 

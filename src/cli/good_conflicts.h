@@ -23,6 +23,10 @@ int good_conflicts_find(good_search_t *search, char **lists, int n);
 /* Names the conflicts.  Returns CLI_ERROR. */
 int good_conflicts_refuse(const good_search_t *search, const char *output);
 
+/* Prints the conflicts that became exceptions. */
+void good_conflicts_report(const good_keys_t *good,
+    const collect_options_t *from);
+
 void good_conflicts_free(good_search_t *search);
 
 

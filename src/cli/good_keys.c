@@ -490,8 +490,8 @@ good_keys_json(json_t *json, const good_keys_t *good,
 
 
 void
-good_keys_report(const good_keys_t *good, const bloom_image_t *image,
-    const char *file)
+good_keys_report(const good_keys_t *good, const collect_options_t *from,
+    const bloom_image_t *image, const char *file)
 {
     char  bytes[UNITS_LEN];
 
@@ -510,4 +510,6 @@ good_keys_report(const good_keys_t *good, const bloom_image_t *image,
     }
 
     printf(", %s\n", format_bytes(bytes, image->exceptions_size));
+
+    good_conflicts_report(good, from);
 }

@@ -74,12 +74,13 @@ void good_keys_free(good_keys_t *good);
 
 #define GOOD_KEYS_EXAMPLES_TEXT  "20"
 
-/* Prints how many good keys there were, how many of them matched, and the
- * exceptions.  good_keys_report() prints nothing without --except. */
+/* Prints how many good keys there were, how many of them matched, the
+ * exceptions, and the conflicts.  good_keys_report() prints nothing without
+ * --except. */
 void good_keys_json(json_t *json, const good_keys_t *good,
     const bloom_image_t *image);
-void good_keys_report(const good_keys_t *good, const bloom_image_t *image,
-    const char *file);
+void good_keys_report(const good_keys_t *good, const collect_options_t *from,
+    const bloom_image_t *image, const char *file);
 
 
 #endif /* GOOD_KEYS_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file compares an image with limits, with the header of the image that it
- * replaces, and with files of keys.
+ * This file compares an image with limits, with the header of an older image,
+ * and with files of keys.
  */
 
 #include <errno.h>
@@ -76,11 +76,21 @@ const option_t  guards_options[] = {
 const option_t  guards_key_options[] = {
     { 0, "must-have", "FILE", offsetof(guards_t, must_have), options_take_text,
       "refuse an image that lacks a key of FILE, which has one key on each "
-      "line; lines that begin with # or ! are comments, and so is the rest of "
-      "a line after \" #\"" },
+      "line and at most 16 MiB; lines that begin with # or ! are comments, and "
+      "so is the rest of a line after \" #\"" },
     { 0, "must-not-have", "FILE", offsetof(guards_t, must_not_have),
       options_take_text,
       "refuse an image in which a lookup of a key of FILE finds the key" },
+    { 0 }
+};
+
+const option_t  guards_age_options[] = {
+    { 0, "not-older-than", "IMAGE", offsetof(guards_t, not_older),
+      options_take_text,
+      "refuse an image that is complete as of an earlier time than IMAGE, "
+      "which must exist; an image without that time counts as of when it was "
+      "written; if both images state the same source, refuse an earlier "
+      "position, too" },
     { 0 }
 };
 
@@ -275,6 +285,16 @@ check_file(samples_t *samples)
 
     while ((more = keystream_next(&stream, &block, 0)) == 1) {
 
+        if (stream.size > BLOOM_GUARD_FILE_MAX
+            || stream.offset > BLOOM_GUARD_FILE_MAX)
+        {
+            refuse(samples->guards, samples->name, "%s: %s %s has more than 16 "
+                   "MiB, which nginx does not accept; keep only samples in it",
+                   not(samples->guards), samples->option, samples->path);
+            rc = CLI_ERROR;
+            break;
+        }
+
         pos = block.data;
 
         while (rc == CLI_OK
@@ -352,6 +372,75 @@ guards_check_keys(guards_t *guards, const char *name,
         rc = check_file(&samples);
         keyform_free(&samples.keyform);
     }
+
+    return rc;
+}
+
+
+/* Returns CLI_OK, or CLI_NO after a message. */
+static int
+compare_age(guards_t *guards, const char *name, const bloom_image_t *image,
+    const bloom_image_t *old)
+{
+    char                   time[UNITS_LEN], old_time[UNITS_LEN];
+    char                   position[BLOOM_POSITION_TEXT_MAX];
+    char                   old_position[BLOOM_POSITION_TEXT_MAX];
+    uint64_t               of, old_of;
+    const bloom_source_t  *source;
+
+    of = image->as_of != 0 ? image->as_of : image->created;
+    old_of = old->as_of != 0 ? old->as_of : old->created;
+
+    if (of < old_of) {
+        refuse(guards, name, "%s: it is of %s, earlier than %s, which is of "
+               "%s; get a newer image, or leave out --not-older-than if the "
+               "older image is right", not(guards), format_time(time, of),
+               guards->not_older, format_time(old_time, old_of));
+        return CLI_NO;
+    }
+
+    source = &image->source;
+
+    if (source->len != 0
+        && bloom_source_is(&old->source, source->name, source->len)
+        && bloom_position_cmp(source->position, old->source.position) < 0)
+    {
+        (void) bloom_position_write(source->position, position);
+        (void) bloom_position_write(old->source.position, old_position);
+
+        refuse(guards, name, "%s: it has the changes of source %.*s up to "
+               "position %s, and %s has them up to %s; get a newer image, or "
+               "leave out --not-older-than if the older image is right",
+               not(guards), (int) source->len, source->name, position,
+               guards->not_older, old_position);
+        return CLI_NO;
+    }
+
+    return CLI_OK;
+}
+
+
+int
+guards_check_age(guards_t *guards, const char *name,
+    const bloom_image_t *image)
+{
+    int           rc;
+    image_read_t  old;
+
+    if (guards->not_older == NULL) {
+        return CLI_OK;
+    }
+
+    if (image_read_header(&old, guards->not_older) != CLI_OK) {
+        refuse(guards, name, "%s: --not-older-than cannot compare it with %s; "
+               "name an image that exists and is good, or leave out the "
+               "option", not(guards), guards->not_older);
+        return CLI_ERROR;
+    }
+
+    rc = compare_age(guards, name, image, &old.image);
+
+    image_read_free(&old);
 
     return rc;
 }

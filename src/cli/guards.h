@@ -5,7 +5,8 @@
  * halfway, the image is whole and lacks most keys: its number of keys shows
  * that.  If a list was taken for another, single keys show it: those that the
  * right list always has, or never has.  nginx has the same guards:
- * src/core/bloom_guard.h.
+ * src/core/bloom_guard.h.  If somebody sends an image that was good once, its
+ * age shows that; this guard is of the tool alone.
  */
 
 #ifndef GUARDS_H
@@ -23,6 +24,7 @@ typedef struct {
     const char  *replaces;               /* NULL: the file of -o */
     const char  *must_have;              /* files of keys */
     const char  *must_not_have;
+    const char  *not_older;              /* an image */
 
     int          written;                /* 1: the image is not to be written;
                                             it is there already */
@@ -32,14 +34,15 @@ typedef struct {
 
 
 /* The options for groups whose values are a guards_t: for the number of keys,
- * and for single keys. */
+ * for single keys, and for the age. */
 extern const option_t  guards_options[];
 extern const option_t  guards_key_options[];
+extern const option_t  guards_age_options[];
 
 
 /*
  * Each function checks the image `name`: the first its number of items and its
- * key form, the second its keys.  Returns CLI_OK; CLI_NO after a message, if a
+ * key form, the second its keys, the third its age.  Returns CLI_OK; CLI_NO after a message, if a
  * guard refuses the image; or CLI_ERROR after a message, if a guard cannot be
  * checked.
  */
@@ -48,6 +51,8 @@ int guards_check(guards_t *guards, const char *name,
 int guards_check_keys(guards_t *guards, const char *name,
     const bloom_image_t *image, const uint64_t *words,
     const bloom_exceptions_t *removed);
+int guards_check_age(guards_t *guards, const char *name,
+    const bloom_image_t *image);
 
 /* The exit statuses of a command that has guards, for command_t. */
 #define GUARDS_STATUS                                                        \

@@ -162,6 +162,13 @@ source_of(const node_row_t *row, char value[VALUE_LEN])
 
 
 static int
+digest_of(const node_row_t *row, char value[VALUE_LEN])
+{
+    return text_value(row->zone->digest, value);
+}
+
+
+static int
 version_of(const node_row_t *row, char value[VALUE_LEN])
 {
     return text_value(row->node->version, value);
@@ -199,6 +206,13 @@ static const trait_t  zone_traits[] = {
     { "journal", "the journal", NODE_MARK_JOURNAL, journal_of, CONFIGURE },
     { "source", "the source", NODE_MARK_SOURCE, source_of, CONFIGURE },
     { NULL }
+};
+
+static const trait_t  digest = {
+    "digest", "the digest of the source's changes", NODE_MARK_DIGEST,
+    digest_of,
+    "the nodes got different changes: see whether their followers read the same "
+    "stream, and load a newer image on all nodes"
 };
 
 static const trait_t  version = {
@@ -400,28 +414,6 @@ number_at(const node_zone_t *zone, size_t offset)
 }
 
 
-/* Returns 1 if two zones with the same source are at different positions, so
- * that their numbers cannot be compared. */
-static int
-positions_differ(const group_t *group)
-{
-    size_t       i;
-    const char  *a, *b;
-
-    a = group->rows[0].zone->position;
-
-    for (i = 1; i < group->n; i++) {
-        b = group->rows[i].zone->position;
-
-        if ((a == NULL) != (b == NULL) || (a != NULL && strcmp(a, b) != 0)) {
-            return 1;
-        }
-    }
-
-    return 0;
-}
-
-
 /* Compares a number that changes all the time; `error` is the error of an
  * estimate in units of the root of the number. */
 static void
@@ -484,6 +476,58 @@ compare_moving(group_t *group, const moving_t *moving, double error)
 }
 
 
+/* ---- digests ---- */
+
+
+/* Returns 1 if the digests of two zones are about the same changes: if the zones
+ * have the same source, are at the same position there, and began to count at
+ * the same one. */
+static int
+digests_comparable(const node_zone_t *a, const node_zone_t *b)
+{
+    return a->digest != NULL && b->digest != NULL
+           && a->source != NULL && b->source != NULL
+           && strcmp(a->source, b->source) == 0
+           && a->position != NULL && b->position != NULL
+           && strcmp(a->position, b->position) == 0
+           && a->digest_since != NULL && b->digest_since != NULL
+           && strcmp(a->digest_since, b->digest_since) == 0;
+}
+
+
+/* Compares digests among those zones that can be compared. */
+static void
+compare_digests(group_t *group)
+{
+    char     *done;
+    size_t    i, j;
+    group_t   alike;
+
+    alike.found = group->found;
+    alike.rows = cli_alloc(group->n * sizeof(node_row_t));
+    done = cli_alloc(group->n);
+    memset(done, 0, group->n);
+
+    for (i = 0; i < group->n; i++) {
+        alike.n = 0;
+
+        for (j = i; j < group->n && !done[i]; j++) {
+            if (!done[j] && digests_comparable(group->rows[i].zone,
+                                               group->rows[j].zone))
+            {
+                alike.rows[alike.n++] = group->rows[j];
+                done[j] = (j != i);
+            }
+        }
+
+        (void) differs(&alike, &digest, group->rows[0].zone->name);
+    }
+
+    free(done);
+    free(alike.rows);
+}
+
+
 /* ---- zones ---- */
 
 
@@ -499,7 +543,7 @@ has_image(const node_zone_t *zone)
 static void
 compare_filters(group_t *group)
 {
-    int             images, same, learned, grown, expires;
+    int             images, same, learned, grown, expires, sources;
     size_t          i;
     const trait_t  *trait;
     node_zone_t    *zone;
@@ -508,6 +552,7 @@ compare_filters(group_t *group)
     learned = 0;
     grown = 0;
     expires = 0;
+    sources = 0;
 
     for (i = 0; i < group->n; i++) {
         zone = group->rows[i].zone;
@@ -516,6 +561,7 @@ compare_filters(group_t *group)
         learned |= zone->learned != 0;
         grown |= zone->layers != 0 && zone->layers != NODE_UNKNOWN;
         expires |= zone->expire != NODE_UNKNOWN;
+        sources |= zone->source != NULL;
     }
 
     same = !differs(group, &key_form, group->rows[0].zone->name);
@@ -528,11 +574,13 @@ compare_filters(group_t *group)
         same = !differs(group, trait, group->rows[0].zone->name);
     }
 
-    /* learned keys are each node's own, and slices are closed at other times */
+    /* bits and removed keys depend on how a source's changes were batched */
 
-    if (!same || positions_differ(group)) {
+    if (!same || sources) {
         return;
     }
+
+    /* learned keys are each node's own, and slices are closed at other times */
 
     if (images && !grown && !expires) {
         compare_moving(group, &moving_bits, 0);
@@ -589,6 +637,7 @@ compare_group(group_t *group, node_t *nodes, size_t n)
 
     find_missing(group, nodes, n);
     compare_filters(group);
+    compare_digests(group);
 
     for (trait = zone_traits; trait->what != NULL; trait++) {
         (void) differs(group, trait, group->rows[0].zone->name);

@@ -23,6 +23,7 @@
 #define NODE_MARK_JOURNAL   0x40
 #define NODE_MARK_HELPER    0x80
 #define NODE_MARK_VERSION   0x100
+#define NODE_MARK_DIGEST    0x200
 
 /* A zone of a node; rows are ordered by the zone's name, then by the node. */
 typedef struct {

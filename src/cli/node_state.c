@@ -70,6 +70,8 @@ static const field_t  fields[] = {
     FIELD("source.name", TEXT, source),
     FIELD("source.state", TEXT, source_state),
     FIELD("source.position", TEXT, position),
+    FIELD("source.digest", TEXT, digest),
+    FIELD("source.digest_since", TEXT, digest_since),
     FIELD("source.lag_ms", COUNT, lag),
     FIELD("source.max_lag_ms", COUNT, max_lag)
 };

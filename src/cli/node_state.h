@@ -68,6 +68,8 @@ typedef struct {
     char      *source;                   /* NULL: the zone has no source */
     char      *source_state;
     char      *position;
+    char      *digest;
+    char      *digest_since;             /* a position */
     uint64_t   lag;                      /* ms */
     uint64_t   max_lag;                  /* ms */
 

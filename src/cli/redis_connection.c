@@ -12,6 +12,7 @@
 #include <string.h>
 
 #ifdef NGX_BLOOM_REDIS_TLS
+#include <hiredis/hiredis.h>             /* hiredis_ssl.h needs it */
 #include <hiredis/hiredis_ssl.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
@@ -116,6 +117,32 @@ bounded_nil(const redisReadTask *task)
 
     return may_have(conn, OBJECT) ? conn->defaults->createNil(task) : NULL;
 }
+
+
+#if HIREDIS_MAJOR >= 1
+
+/* Maps, sets and pushes are arrays, and other texts are strings. */
+
+static void *
+bounded_double(const redisReadTask *task, double value, char *text, size_t len)
+{
+    redis_connection_t  *conn = task->privdata;
+
+    return may_have(conn, OBJECT + len)
+           ? conn->defaults->createDouble(task, value, text, len) : NULL;
+}
+
+
+static void *
+bounded_bool(const redisReadTask *task, int value)
+{
+    redis_connection_t  *conn = task->privdata;
+
+    return may_have(conn, OBJECT)
+           ? conn->defaults->createBool(task, value) : NULL;
+}
+
+#endif
 
 
 /* Says why the connection cannot be used any more.  Returns -1. */
@@ -506,6 +533,10 @@ redis_connect(redis_connection_t *conn)
     conn->functions.createArray = bounded_array;
     conn->functions.createInteger = bounded_integer;
     conn->functions.createNil = bounded_nil;
+#if HIREDIS_MAJOR >= 1
+    conn->functions.createDouble = bounded_double;
+    conn->functions.createBool = bounded_bool;
+#endif
     conn->context->reader->fn = &conn->functions;
     conn->context->reader->privdata = conn;
 

@@ -5,11 +5,17 @@
  * facts about it are of one moment.
  */
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "redis_stream.h"
 
 #define READING  "the commands that read the stream"
+#define LAST_IO  "master_last_io_seconds_ago:"
+
+/* A primary pings its replicas every 10 seconds, unless repl-ping-replica-period
+ * says otherwise. */
+#define SILENCE_MAX  15                  /* seconds */
 
 /* the members of the answer to EXEC */
 enum { HERE, ABOUT, SERVER, NEXT, MEMBERS };
@@ -133,6 +139,28 @@ has_line(const redisReply *reply, const char *line)
 }
 
 
+/* Returns 1 if a replica's link to its primary is up and has carried something
+ * lately, else 0.  A link that is cut off stays up for repl-timeout. */
+static int
+link_is_live(const redisReply *reply)
+{
+    char         *end;
+    long          seconds;
+    const char   *text;
+
+    text = strstr(reply->str, LAST_IO);
+
+    if (text == NULL || !has_line(reply, "master_link_status:up")) {
+        return 0;
+    }
+
+    text += sizeof(LAST_IO) - 1;
+    seconds = strtol(text, &end, 10);
+
+    return end != text && seconds >= 0 && seconds <= SILENCE_MAX;
+}
+
+
 /* Reads the answer to EXEC.  Returns 0, or -1 with conn->error. */
 static int
 read_moment(redis_connection_t *conn, bloom_position_t position,
@@ -173,7 +201,7 @@ read_moment(redis_connection_t *conn, bloom_position_t position,
 
     facts->primary = has_line(replies[SERVER], "role:master");
     facts->current = facts->primary
-                     || has_line(replies[SERVER], "master_link_status:up");
+                     || link_is_live(replies[SERVER]);
 
     if (replies[HERE]->type != REDIS_REPLY_ARRAY) {
         return redis_unexpected(conn, "XRANGE", REDIS_IS_REDIS);

@@ -22,7 +22,8 @@
 #define CELL_LEN    256                  /* bytes of an escaped text */
 #define CELL_CHARS  60                   /* characters of a text */
 #define MESSAGE_MAX 1000                 /* bytes of a sentence */
-#define BUILD_ID    8                    /* digits that are shown */
+#define BUILD_ID    8                    /* digits that are shown of build ids
+                                            and digests */
 
 
 /* Writes a cell. */
@@ -113,15 +114,20 @@ cell_generation(char cell[CELL_LEN], const node_row_t *row)
 }
 
 
+/* Writes the first digits of a text that identifies something. */
 static void
-cell_image(char cell[CELL_LEN], const node_row_t *row)
+write_id(char cell[CELL_LEN], const char *id)
 {
-    const char  *id;
-
-    id = row->zone->build_id;
     id = id ? id : "-";
 
     write_text(cell, id, strnlen(id, BUILD_ID));
+}
+
+
+static void
+cell_image(char cell[CELL_LEN], const node_row_t *row)
+{
+    write_id(cell, row->zone->build_id);
 }
 
 
@@ -169,6 +175,13 @@ static void
 cell_position(char cell[CELL_LEN], const node_row_t *row)
 {
     write_string(cell, row->zone->position);
+}
+
+
+static void
+cell_digest(char cell[CELL_LEN], const node_row_t *row)
+{
+    write_id(cell, row->zone->digest);
 }
 
 
@@ -237,6 +250,7 @@ static const column_t  columns[] = {
     { "removed", cell_removed, NODE_MARK_REMOVED, .right = 1 },
     { "source", cell_source, NODE_MARK_SOURCE, .source = 1 },
     { "position", cell_position, NODE_MARK_SOURCE, .right = 1, .source = 1 },
+    { "digest", cell_digest, NODE_MARK_DIGEST, .source = 1 },
     { "lag", cell_lag, NODE_MARK_SOURCE, .right = 1, .source = 1 },
     { "journal", cell_journal, NODE_MARK_JOURNAL },
     { "helper", cell_helper, NODE_MARK_HELPER },
@@ -427,6 +441,8 @@ json_row(json_t *json, const node_row_t *row)
     json_known(json, "source", zone->source);
     json_known(json, "source_state", zone->source_state);
     json_known(json, "position", zone->position);
+    json_known(json, "digest", zone->digest);
+    json_known(json, "digest_since", zone->digest_since);
     json_known_count(json, "lag_ms", zone->lag);
     json_known(json, "journal_error", zone->journal_error);
     json_known_count(json, "lost_keys", zone->lost_keys);

@@ -44,7 +44,7 @@ judge_absent(const stream_cursor_t *cursor, const stream_facts_t *facts,
 
         if (kept || bloom_position_cmp(*missing, p) <= 0
             || bloom_position_cmp(*missing, cursor->complete) <= 0
-            || (begins && facts->counts && facts->added == facts->length))
+            || (begins && (!facts->counts || facts->added == facts->length)))
         {
             return STREAM_GOOD;
         }

@@ -15,7 +15,9 @@
  *     XDEL           the highest ID that was deleted is after P
  *
  * Redis 7 counts what was ever added, and records the highest ID that XDEL
- * deleted.  With an older Redis, a deleted entry is not noticed.
+ * deleted.  With an older Redis, a deleted entry is not noticed, and for the
+ * position 0 nobody knows what was trimmed: the first entry that remains is
+ * taken for the first one ever.
  */
 
 #ifndef STREAM_JUDGE_H
@@ -32,7 +34,7 @@ typedef struct {
     int               counts;            /* 1: `added`, `deleted` are known */
     int               primary;
     int               current;           /* a primary, or a replica whose link
-                                            is up */
+                                            is up and not silent */
     int               has_position;      /* the position is an entry's */
     uint64_t          length;
     uint64_t          added;

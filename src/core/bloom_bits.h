@@ -23,14 +23,13 @@ bloom_bit_load(const uint64_t *words, uint64_t bit)
 }
 
 
-/* Sets the bit.  Returns 1 if it was not set before, else 0. */
+/* Sets a bit of a word, 0 to 63.  Returns 1 if it was not set before, else 0. */
 static inline int
-bloom_bit_set(uint64_t *words, uint64_t bit, int atomic)
+bloom_word_set(uint64_t *word, uint64_t bit, int atomic)
 {
-    uint64_t  mask, old, *word;
+    uint64_t  mask, old;
 
-    word = &words[bit / 64];
-    mask = bloom_le64((uint64_t) 1 << (bit % 64));
+    mask = bloom_le64((uint64_t) 1 << bit);
 
     if (!atomic) {
         old = *word;
@@ -45,6 +44,14 @@ bloom_bit_set(uint64_t *words, uint64_t bit, int atomic)
     }
 
     return (old & mask) == 0;
+}
+
+
+/* Sets the bit.  Returns 1 if it was not set before, else 0. */
+static inline int
+bloom_bit_set(uint64_t *words, uint64_t bit, int atomic)
+{
+    return bloom_word_set(&words[bit / 64], bit % 64, atomic);
 }
 
 

@@ -21,6 +21,9 @@
 /* The largest max_change: a million percent. */
 #define BLOOM_GUARD_CHANGE_MAX  10000
 
+/* Bytes of the largest file of keys. */
+#define BLOOM_GUARD_FILE_MAX    (16 * 1024 * 1024)
+
 /* Bytes of the longest line. */
 #define BLOOM_GUARD_LINE_MAX    65535
 

@@ -221,6 +221,26 @@ bloom_layout_test(const bloom_geometry_t *g, const uint64_t *words,
 }
 
 
+/* Sets the bits of a pattern with one bit in each word, the usual case.  Returns
+ * how many were not set before. */
+static inline int
+line_words_add(uint64_t *line, uint64_t pattern, int atomic)
+{
+    int       changed;
+    uint32_t  i;
+
+    changed = 0;
+
+#pragma GCC unroll 8
+    for (i = 0; i < BLOOM_LINE_WORDS; i++) {
+        changed += bloom_word_set(&line[i], pattern & 63, atomic);
+        pattern >>= 6;
+    }
+
+    return changed;
+}
+
+
 static inline int
 blocked_add(bloom_layer_t part, uint64_t *words, bloom_hash_t hash, int atomic)
 {
@@ -236,6 +256,11 @@ blocked_add(bloom_layer_t part, uint64_t *words, bloom_hash_t hash, int atomic)
     for (j = 0; j < part.lines; j++) {
         at = bloom_line_place(part, hash, j);
         line = words + at.line * BLOOM_LINE_WORDS;
+
+        if (r == BLOOM_LINE_WORDS) {
+            changed += line_words_add(line, at.pattern, atomic);
+            continue;
+        }
 
         for (i = 0; i < r; i++) {
             changed += bloom_bit_set(line, bloom_line_bit(at.pattern, i, shift),
@@ -557,6 +582,65 @@ bloom_layout_test_batch(const bloom_geometry_t *g, const uint64_t *words,
 {
     return has_parts(g) ? parts_test_batch(g, words, hash, n)
                         : base_test_batch(g, words, hash, n);
+}
+
+
+/* Adds the keys of the bitmap `of` to a blocked part. */
+static inline uint64_t
+part_add_batch(bloom_layer_t part, uint64_t *words,
+    const bloom_hash_t *hash, uint64_t of, int atomic, uint64_t *changed)
+{
+    int       set;
+    unsigned  i;
+    uint64_t  sum;
+
+    for (sum = 0; of != 0; of &= of - 1) {
+        i = (unsigned) __builtin_ctzll(of);
+        set = blocked_add(part, words, hash[i], atomic);
+        sum += (uint64_t) set;
+        *changed |= (uint64_t) (set != 0) << i;
+    }
+
+    return sum;
+}
+
+
+uint64_t
+bloom_layout_add_batch(const bloom_geometry_t *g, uint64_t *words,
+    const bloom_hash_t *hash, unsigned n, int atomic, uint64_t *changed)
+{
+    int            set;
+    unsigned       i;
+    uint64_t       of, sum;
+    bloom_layer_t  part;
+
+    *changed = 0;
+    of = bloom_low_bits(n);
+
+    if (g->layers == 0 && g->layout != BLOOM_LAYOUT_BLOCKED) {
+
+        for (sum = 0, i = 0; i < n; i++) {
+            set = add(g, words, hash[i], atomic);
+            sum += (uint64_t) set;
+            *changed |= (uint64_t) (set != 0) << i;
+        }
+
+        return sum;
+    }
+
+    part = bloom_line_base(g);
+
+    if (g->layers != 0) {
+        of ^= parts_test_batch(g, words, hash, n);
+        part = g->layer[g->layers - 1];
+        words += last_layer(g);
+
+    } else if (g->slices != 0) {
+        words += open_slice(g);
+    }
+
+    return atomic ? part_add_batch(part, words, hash, of, 1, changed)
+                  : part_add_batch(part, words, hash, of, 0, changed);
 }
 
 

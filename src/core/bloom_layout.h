@@ -76,6 +76,16 @@ void bloom_layout_add_many(const bloom_geometry_t *g, uint64_t *words,
 int bloom_layout_add_atomic(const bloom_geometry_t *g, uint64_t *words,
     bloom_hash_t hash);
 
+/*
+ * Adds n keys, at most BLOOM_BATCH, as so many additions one after another do.
+ * If `atomic` is 0, no other process may add at the same time.  Returns the
+ * number of bits they changed, and a bitmap: bit i of *changed is 1 if key i
+ * changed any.  In a filter without layers, the lines should be prefetched; with
+ * layers, it prefetches the first line of each part.
+ */
+uint64_t bloom_layout_add_batch(const bloom_geometry_t *g, uint64_t *words,
+    const bloom_hash_t *hash, unsigned n, int atomic, uint64_t *changed);
+
 /* Prefetches the first line that a test or an addition will touch; with layers
  * or slices: in each layer or live slice. */
 void bloom_layout_prefetch(const bloom_geometry_t *g, const uint64_t *words,

@@ -49,8 +49,10 @@ static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'M', 'J', 'N', 'L', 0x0a };
 /* Offsets in a record of changes, before its keys. */
 #define AT_BEFORE        (BLOOM_RECORD_HEADER + 0)
 #define AT_AFTER         (BLOOM_RECORD_HEADER + 16)
-#define AT_REMOVALS      (BLOOM_RECORD_HEADER + 32)
-#define AT_NAME_LEN      (BLOOM_RECORD_HEADER + 36)
+#define AT_DIGEST        (BLOOM_RECORD_HEADER + 32)
+#define AT_SINCE         (BLOOM_RECORD_HEADER + 40)
+#define AT_REMOVALS      (BLOOM_RECORD_HEADER + 56)
+#define AT_NAME_LEN      (BLOOM_RECORD_HEADER + 60)
 #define AT_NAME          (BLOOM_RECORD_HEADER + BLOOM_RECORD_CHANGES_HEADER)
 
 
@@ -171,7 +173,7 @@ bloom_record_begin(bloom_record_maker_t *maker, uint8_t *buf, size_t room)
 void
 bloom_record_begin_changes(bloom_record_maker_t *maker, uint8_t *buf,
     size_t room, const bloom_key_t *source, bloom_position_t before,
-    bloom_position_t after)
+    bloom_position_t after, bloom_digest_t digest)
 {
     bloom_record_begin(maker, buf, room);
 
@@ -182,6 +184,9 @@ bloom_record_begin_changes(bloom_record_maker_t *maker, uint8_t *buf,
     bloom_put64(buf + AT_BEFORE + 8, before.low);
     bloom_put64(buf + AT_AFTER, after.high);
     bloom_put64(buf + AT_AFTER + 8, after.low);
+    bloom_put64(buf + AT_DIGEST, digest.value);
+    bloom_put64(buf + AT_SINCE, digest.since.high);
+    bloom_put64(buf + AT_SINCE + 8, digest.since.low);
     buf[AT_NAME_LEN] = (uint8_t) source->len;
     memcpy(buf + AT_NAME, source->data, source->len);
 }
@@ -378,6 +383,9 @@ read_changes(bloom_record_t *record, const uint8_t *buf)
     record->before.low = bloom_get64(buf + AT_BEFORE + 8);
     record->after.high = bloom_get64(buf + AT_AFTER);
     record->after.low = bloom_get64(buf + AT_AFTER + 8);
+    record->digest.value = bloom_get64(buf + AT_DIGEST);
+    record->digest.since.high = bloom_get64(buf + AT_SINCE);
+    record->digest.since.low = bloom_get64(buf + AT_SINCE + 8);
     record->removals = bloom_get32(buf + AT_REMOVALS);
     record->source.data = buf + AT_NAME;
     record->source.len = buf[AT_NAME_LEN];
@@ -387,6 +395,7 @@ read_changes(bloom_record_t *record, const uint8_t *buf)
     if (record->source.len > record->size - AT_NAME
         || !bloom_source_name_valid(record->source.data, record->source.len)
         || order > 0 || (order == 0 && record->count != 0)
+        || bloom_position_cmp(record->digest.since, record->before) > 0
         || record->removals > record->count)
     {
         return -1;

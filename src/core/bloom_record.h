@@ -46,6 +46,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bloom_digest.h"
 #include "bloom_key.h"
 #include "bloom_source.h"
 
@@ -144,6 +145,8 @@ typedef struct {
      */
     bloom_position_t  before;
     bloom_position_t  after;
+    bloom_digest_t    digest;            /* after them; digest.since is not
+                                            after `before` */
     bloom_key_t       source;            /* its name */
     uint32_t          removals;          /* the first keys, which were removed;
                                             the others were added.  No key
@@ -202,18 +205,19 @@ void bloom_record_begin(bloom_record_maker_t *maker, uint8_t *buf,
 
 /*
  * Begins a record of changes of a source, whose name is valid.  `after` is
- * after `before`; or both are equal, and the record gets no keys.  The caller
+ * after `before`; or both are equal, and the record gets no keys.  `digest` is
+ * that after the changes.  The caller
  * adds the keys that were removed, sets maker->removals to maker->count, and
  * adds the keys that were added.  `room` is at least BLOOM_RECORD_CHANGES_MIN.
  */
-#define BLOOM_RECORD_CHANGES_HEADER  37
+#define BLOOM_RECORD_CHANGES_HEADER  61
 #define BLOOM_RECORD_CHANGES_MIN                                             \
     (BLOOM_RECORD_HEADER + BLOOM_RECORD_CHANGES_HEADER                       \
      + BLOOM_SOURCE_NAME_MAX + 8)
 
 void bloom_record_begin_changes(bloom_record_maker_t *maker, uint8_t *buf,
     size_t room, const bloom_key_t *source, bloom_position_t before,
-    bloom_position_t after);
+    bloom_position_t after, bloom_digest_t digest);
 
 /* Adds a key to the record.  Returns 0, or -1 if there is no room for the key,
  * or if it is too long or empty. */

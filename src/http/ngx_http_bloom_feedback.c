@@ -226,6 +226,11 @@ ngx_http_bloom_feedback_note(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
 
     if (answer == NGX_BLOOM_ABSENT) {
         ngx_bloom_count(rule->key.zone, NGX_BLOOM_COUNTER_FEEDBACK_ABSENT, 1);
+
+        if (ngx_bloom_lookup_learned == rule->key.zone) {
+            ngx_bloom_count(rule->key.zone, NGX_BLOOM_COUNTER_LEARNED_REJECTED,
+                            1);
+        }
     }
 
     if (answer != NGX_BLOOM_PRESENT) {

@@ -10,7 +10,11 @@
  *
  *     false positives / (false positives + absent)
  *
- * counted in requests where bloom_feedback is on.
+ * counted in requests where bloom_feedback is on.  With learn=on, some keys are
+ * absent only because they are learned keys.  Without learning, each request for
+ * such a key would be a false positive, and the measured rate
+ *
+ *     (false positives + learned rejected) / (false positives + absent)
  *
  * If several rules on "absent" let the same request pass, nobody knows which of
  * their answers was wrong, and no false positive is counted.  The same is true
@@ -24,6 +28,7 @@
 #define _NGX_HTTP_BLOOM_FEEDBACK_H_INCLUDED_
 
 #include "ngx_http_bloom.h"
+#include "ngx_bloom_lookup.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -36,6 +41,18 @@ char *ngx_http_bloom_feedback_conf(ngx_conf_t *cf, ngx_command_t *cmd,
  * inherited, and of one that applies to no rule of its location. */
 void ngx_http_bloom_feedback_merge(ngx_conf_t *cf,
     ngx_http_bloom_loc_conf_t *prev, ngx_http_bloom_loc_conf_t *conf);
+
+/* Prepares to note the answer of a rule, before the zone is asked. */
+static ngx_inline void
+ngx_http_bloom_feedback_begin(ngx_http_bloom_feedback_t *feedback,
+    ngx_http_bloom_rule_t *rule, ngx_bloom_adapt_mark_t *mark)
+{
+    ngx_bloom_lookup_learned = NULL;
+
+    if (feedback->learn) {
+        ngx_bloom_adapt_mark(rule->key.zone, mark);
+    }
+}
 
 /* Notes the answer that a rule under bloom_feedback got about a key, and when
  * the zone was asked. */

@@ -97,8 +97,8 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
 
     for (i = 0; i < blcf->rules->nelts; i++) {
 
-        if (blcf->feedback != NULL && blcf->feedback->learn) {
-            ngx_bloom_adapt_mark(rule[i].key.zone, &mark);
+        if (blcf->feedback != NULL) {
+            ngx_http_bloom_feedback_begin(blcf->feedback, &rule[i], &mark);
         }
 
         if (rule[i].how == NGX_HTTP_BLOOM_ALONE) {

@@ -103,6 +103,7 @@ ngx_bloom_control_renew(ngx_bloom_control_t *control)
     control->err = 0;
     control->failed = 0;
     control->instances = 0;
+    ngx_memzero(&control->source.sign, sizeof(ngx_bloom_sign_t));
     ngx_memzero(control->instance, sizeof(control->instance));
 
     return ngx_bloom_control_locks(control);

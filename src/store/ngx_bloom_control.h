@@ -25,6 +25,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
+#include "bloom_digest.h"
 #include "bloom_image.h"
 #include "ngx_bloom_clock.h"
 #include "ngx_bloom_lock.h"
@@ -115,11 +116,25 @@ typedef struct {
     uint64_t             lost;           /* 1: the source has lost changes
                                             before the gap; 0: only instances
                                             with an older image lack them */
+    bloom_digest_t       digest;         /* of the changes, at `position` */
+    bloom_position_t     due;            /* a clear has taken the zone back from
+                                            here; it lacks changes until it is
+                                            here again, or the source says that
+                                            there are none */
 } ngx_bloom_place_t;
+
+/* A sign of life.  Each number is atomic; no lock guards them. */
+typedef struct {
+    uint64_t             source;         /* which source gave it */
+    bloom_position_t     position;       /* where the zone was */
+    uint64_t             time;           /* ngx_current_msec; 0: there was
+                                            none */
+} ngx_bloom_sign_t;
 
 typedef struct {
     uint64_t             which;          /* place[which & 1] is valid */
     ngx_bloom_place_t    place[2];
+    ngx_bloom_sign_t     sign;           /* the last one */
 } ngx_bloom_places_t;
 
 
@@ -202,7 +217,8 @@ typedef struct {
             ngx_bloom_clock_t        clock;      /* if keys expire, or once
                                                     did */
 
-            ngx_bloom_places_t       source;     /* changes under `append` */
+            ngx_bloom_places_t       source;     /* its places change under
+                                                    `append` */
         };
 
         u_char                   head[4096];

@@ -8,6 +8,11 @@
 #include "bloom_siphash.h"
 
 
+/* How far the times of two processes may be apart, ms: a process reads the clock
+ * once for all events that it handles together. */
+#define NGX_BLOOM_SOURCE_AHEAD  60000
+
+
 uint64_t
 ngx_bloom_source_id(const ngx_str_t *name)
 {
@@ -49,6 +54,10 @@ ngx_bloom_source_gap(ngx_bloom_place_t *place, bloom_position_t seen,
 {
     bloom_position_t  gap;
 
+    if (bloom_position_cmp(place->due, seen) > 0) {
+        seen = place->due;
+    }
+
     gap = bloom_position_cmp(seen, position) > 0 ? bloom_position_next(seen)
                                                  : position;
 
@@ -58,6 +67,63 @@ ngx_bloom_source_gap(ngx_bloom_place_t *place, bloom_position_t seen,
     }
 
     place->position = position;
+    place->due.high = 0;
+    place->due.low = 0;
+    bloom_digest_restart(&place->digest, position);
+}
+
+
+void
+ngx_bloom_source_sign(ngx_bloom_control_t *control, uint64_t source,
+    bloom_position_t position, ngx_msec_t now)
+{
+    ngx_bloom_sign_t  *sign;
+
+    sign = &control->source.sign;
+
+    __atomic_store_n(&sign->source, source, __ATOMIC_RELAXED);
+    __atomic_store_n(&sign->position.high, position.high, __ATOMIC_RELAXED);
+    __atomic_store_n(&sign->position.low, position.low, __ATOMIC_RELAXED);
+    __atomic_store_n(&sign->time, now ? now : 1, __ATOMIC_RELEASE);
+}
+
+
+void
+ngx_bloom_source_unsign(ngx_bloom_control_t *control)
+{
+    __atomic_store_n(&control->source.sign.time, 0, __ATOMIC_RELEASE);
+}
+
+
+uint64_t
+ngx_bloom_source_lag(ngx_bloom_control_t *control,
+    const ngx_bloom_place_t *place, ngx_msec_t now)
+{
+    uint64_t           time;
+    bloom_position_t   position;
+    ngx_bloom_sign_t  *sign;
+
+    sign = &control->source.sign;
+
+    time = __atomic_load_n(&sign->time, __ATOMIC_ACQUIRE);
+    position.high = __atomic_load_n(&sign->position.high, __ATOMIC_RELAXED);
+    position.low = __atomic_load_n(&sign->position.low, __ATOMIC_RELAXED);
+
+    if (time == 0
+        || __atomic_load_n(&sign->source, __ATOMIC_RELAXED) != place->source
+        || bloom_position_cmp(place->position, position) < 0)
+    {
+        return UINT64_MAX;
+    }
+
+    /* another process may have seen it a little later than now; a time that is
+     * far ahead is not of this clock */
+
+    if (time > now) {
+        return time - now < NGX_BLOOM_SOURCE_AHEAD ? 0 : UINT64_MAX;
+    }
+
+    return now - time;
 }
 
 

@@ -14,8 +14,17 @@
  *                 that the journal had until then: an image before that may
  *                 have been built from what was lost
  *
+ *     digest      of the changes as the source sent them, from digest.since to
+ *                 the position.  It begins again where changes are skipped: at
+ *                 an image that is later than the zone, a gap, a clear
+ *     due         after a clear: the position before it
+ *
  * After a crash the next start computes the place again from the image and the
  * journal, so that they always agree.
+ *
+ * Besides, the control page has the last sign of life of the source: the zone
+ * had all changes then.  It takes no lock, and it does not outlive the
+ * processes: a start that finds no other instance forgets it.
  */
 
 #ifndef _NGX_BLOOM_SOURCE_H_INCLUDED_
@@ -38,11 +47,34 @@ void ngx_bloom_source_read(ngx_bloom_control_t *control, uint64_t source,
     ngx_bloom_place_t *place);
 
 /*
- * Moves a place to a position up to which changes are missing.  `seen` is the
- * last position of the source that was applied before.
+ * Moves a place to a position up to which changes are missing, where its digest
+ * begins again, and nothing else is due.  `seen` is the last position of the
+ * source that was applied before.
  */
 void ngx_bloom_source_gap(ngx_bloom_place_t *place, bloom_position_t seen,
     bloom_position_t position);
+
+/* Records a sign of life at `now`, ngx_current_msec: the zone has all changes of
+ * the source, and is at a position there. */
+void ngx_bloom_source_sign(ngx_bloom_control_t *control, uint64_t source,
+    bloom_position_t position, ngx_msec_t now);
+
+/* Forgets the last sign of life. */
+void ngx_bloom_source_unsign(ngx_bloom_control_t *control);
+
+/*
+ * Returns the time since the last sign of life, in ms, of a zone that is at this
+ * place; UINT64_MAX if there was none, or if the zone was further then.
+ */
+uint64_t ngx_bloom_source_lag(ngx_bloom_control_t *control,
+    const ngx_bloom_place_t *place, ngx_msec_t now);
+
+/* Returns 1 if the zone lacks changes that a clear has dropped, else 0. */
+static ngx_inline ngx_uint_t
+ngx_bloom_source_due(const ngx_bloom_place_t *place)
+{
+    return bloom_position_cmp(place->position, place->due) < 0;
+}
 
 /* Stores the place in place->source.  The caller holds the lock `append`. */
 void ngx_bloom_source_store(ngx_bloom_control_t *control,

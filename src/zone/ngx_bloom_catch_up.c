@@ -26,9 +26,10 @@ static ngx_int_t ngx_bloom_catch_up_record(ngx_bloom_zone_t *zone,
 static ngx_int_t ngx_bloom_catch_up_changes(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits, const bloom_record_t *record, uint64_t truth,
     uint64_t position);
+static ngx_int_t ngx_bloom_catch_up_restore(ngx_bloom_zone_t *zone,
+    ngx_bloom_zone_bits_t *bits, const bloom_record_t *record,
+    ngx_uint_t newer, uint64_t position);
 static void ngx_bloom_catch_up_applied(ngx_bloom_zone_t *zone,
-    uint64_t position);
-static void ngx_bloom_catch_up_require(ngx_bloom_zone_t *zone,
     uint64_t position);
 static ngx_int_t ngx_bloom_catch_up_lost(ngx_bloom_zone_t *zone,
     ngx_bloom_reader_t *reader);
@@ -198,6 +199,13 @@ ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, uint64_t *tail,
             }
         }
 
+        if (before != sh->applied) {
+
+            /* a restoration that follows concerns records of this call, too */
+
+            zone->restoring.cursor = 0;
+        }
+
         if (ngx_bloom_catch_up_record(zone, &bits, &record, truth,
                                       reader.position)
             != NGX_OK)
@@ -242,15 +250,15 @@ ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, uint64_t *tail,
 /*
  * Applies one record, which ends at `position`.  Removals up to the time
  * `truth` are older than the image that serves, and have been judged when it
- * was loaded.  Returns NGX_OK, or NGX_ERROR if another process holds the lock
- * of the exceptions.
+ * was loaded.  Returns NGX_OK; NGX_AGAIN if there is more to do; or NGX_ERROR if
+ * another process holds the lock of the exceptions.
  */
 static ngx_int_t
 ngx_bloom_catch_up_record(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
     bloom_record_t *record, uint64_t truth, uint64_t position)
 {
-    uint64_t                cursor, before, keys, puts;
-    ngx_int_t               rc;
+    uint64_t               puts;
+    ngx_int_t              rc;
     ngx_bloom_set_tally_t  tally;
 
     switch (record->type) {
@@ -271,21 +279,8 @@ ngx_bloom_catch_up_record(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
                : ngx_bloom_zone_lift_before(zone, bits, record, position);
 
     case BLOOM_RECORD_RESTORE:
-
-        if (record->time <= truth) {
-            return NGX_OK;
-        }
-
-        cursor = 0;
-        keys = 0;
-
-        do {
-            before = cursor;
-            rc = ngx_bloom_zone_restore(zone, bits, record->kinds, position,
-                                        &cursor, &keys);
-        } while (rc == NGX_AGAIN && cursor != before);
-
-        return rc == NGX_OK ? NGX_OK : NGX_ERROR;
+        return ngx_bloom_catch_up_restore(zone, bits, record,
+                                          record->time > truth, position);
 
     case BLOOM_RECORD_REMOVE:
 
@@ -311,6 +306,29 @@ ngx_bloom_catch_up_record(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
     }
 
     return NGX_OK;
+}
+
+
+/*
+ * Applies a piece of a restoration, which ends at `position`.  If it is not
+ * newer than the image that serves, the exceptions of the image stay, as in a
+ * load.  If this process dies meanwhile, the next helper begins again, which
+ * changes nothing: all exceptions from before the record end, and no others.
+ * Returns as ngx_bloom_catch_up_record() does.
+ */
+static ngx_int_t
+ngx_bloom_catch_up_restore(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
+    const bloom_record_t *record, ngx_uint_t newer, uint64_t position)
+{
+    if (zone->restoring.position != position) {
+        zone->restoring.position = position;
+        zone->restoring.cursor = 0;
+        zone->restoring.keys = 0;
+    }
+
+    return ngx_bloom_zone_restore(zone, bits, record->kinds, newer ? 0 : 1,
+                                  position, &zone->restoring.cursor,
+                                  &zone->restoring.keys);
 }
 
 
@@ -372,9 +390,7 @@ ngx_bloom_catch_up_applied(ngx_bloom_zone_t *zone, uint64_t position)
 }
 
 
-/* Requires that this instance applies the journal up to `position` before it
- * says "absent".  The caller holds the lock `append`. */
-static void
+void
 ngx_bloom_catch_up_require(ngx_bloom_zone_t *zone, uint64_t position)
 {
     uint64_t            old, *required;

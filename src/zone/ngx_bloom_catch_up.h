@@ -2,7 +2,7 @@
 
 /*
  * Catching up applies the records that other instances of a zone have appended
- * to the journal.
+ * to the journal, and restorations, which this instance may have appended.
  */
 
 #ifndef _NGX_BLOOM_CATCH_UP_H_INCLUDED_
@@ -32,6 +32,12 @@ void ngx_bloom_catch_up_begin(ngx_bloom_zone_t *zone);
  * read.
  */
 ngx_int_t ngx_bloom_catch_up(ngx_bloom_zone_t *zone);
+
+/*
+ * Requires that this instance applies the journal up to `position` before it
+ * says "absent".  The caller holds the lock `append`.
+ */
+void ngx_bloom_catch_up_require(ngx_bloom_zone_t *zone, uint64_t position);
 
 /* Logs that keys were lost if a filter that is complete up to `complete` lacks
  * them, with the damage that the reader has found. */

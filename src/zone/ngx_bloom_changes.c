@@ -23,8 +23,10 @@
 static uint32_t *ngx_bloom_changes_find(ngx_bloom_changes_t *changes,
     const bloom_key_t *key, uint32_t hash);
 static ngx_int_t ngx_bloom_changes_grow(ngx_bloom_changes_t *changes);
+static ngx_int_t ngx_bloom_changes_alive(ngx_bloom_changes_t *changes);
 static void ngx_bloom_changes_compose(ngx_bloom_changes_t *changes,
-    bloom_record_t *removals, bloom_record_t *additions);
+    bloom_digest_t digest, bloom_record_t *removals,
+    bloom_record_t *additions);
 static ngx_int_t ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
     ngx_bloom_place_t *place);
 static ngx_int_t ngx_bloom_changes_append(ngx_bloom_changes_t *changes,
@@ -46,6 +48,7 @@ ngx_bloom_changes_init(ngx_bloom_changes_t *changes, ngx_bloom_zone_t *zone,
     changes->after = after;
 
     changes->size = BLOOM_RECORD_CHANGES_MIN;
+    bloom_digest_begin(&changes->digest);
 
     if (zone->source.len == 0) {
         changes->batch.error = "the zone takes changes from anywhere, by POST "
@@ -95,6 +98,8 @@ ngx_bloom_changes_put(ngx_bloom_changes_t *changes, ngx_str_t *key,
 
     k.data = key->data;
     k.len = key->len;
+
+    bloom_digest_put(&changes->digest, &k, removed != 0);
 
     if (ngx_bloom_zone_serving(changes->zone, &bits) != 0) {
 
@@ -251,19 +256,7 @@ ngx_bloom_changes_apply(ngx_bloom_changes_t *changes)
     control = zone->state->control;
 
     if (bloom_position_cmp(changes->before, changes->after) == 0) {
-
-        /* a sign of life needs no lock */
-
-        ngx_bloom_source_read(control, zone->source_id, &place);
-
-        rc = bloom_position_cmp(place.position, changes->after);
-        changes->reached = place.position;
-
-        if (rc == 0) {
-            ngx_bloom_zone_seen(zone, changes->after);
-        }
-
-        return rc >= 0 ? NGX_DONE : NGX_DECLINED;
+        return ngx_bloom_changes_alive(changes);
     }
 
     /* a key that is pending from before the zone had a source would lift a
@@ -309,12 +302,59 @@ ngx_bloom_changes_apply(ngx_bloom_changes_t *changes)
 }
 
 
+/* Takes a sign of life, which needs no lock if nothing is due. */
+static ngx_int_t
+ngx_bloom_changes_alive(ngx_bloom_changes_t *changes)
+{
+    ngx_int_t             rc;
+    ngx_bloom_zone_t     *zone;
+    ngx_bloom_place_t     place;
+    ngx_bloom_control_t  *control;
+
+    zone = changes->zone;
+    control = zone->state->control;
+
+    ngx_bloom_source_read(control, zone->source_id, &place);
+    rc = bloom_position_cmp(place.position, changes->after);
+
+    if (rc == 0 && ngx_bloom_source_due(&place)) {
+
+        if (ngx_bloom_add_lock(&changes->batch) != NGX_OK) {
+            return ngx_bloom_add_wait(&changes->batch, "another process has "
+                                      "locked the journal for ten seconds; "
+                                      "check the processes that use "
+                                      "bloom_state_path");
+        }
+
+        ngx_bloom_source_read(control, zone->source_id, &place);
+        rc = bloom_position_cmp(place.position, changes->after);
+
+        if (rc == 0) {
+            ngx_memzero(&place.due, sizeof(bloom_position_t));
+            ngx_bloom_source_store(control, &place);
+        }
+
+        ngx_bloom_unlock(&control->append);
+    }
+
+    changes->reached = place.position;
+
+    if (rc == 0) {
+        ngx_bloom_source_sign(control, zone->source_id, changes->after,
+                              ngx_current_msec);
+    }
+
+    return rc >= 0 ? NGX_DONE : NGX_DECLINED;
+}
+
+
 /* Applies the batch and unlocks `append`. */
 static ngx_int_t
 ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
     ngx_bloom_place_t *place)
 {
     ngx_int_t               rc;
+    bloom_digest_t          digest;
     ngx_bloom_end_t         end;
     const uint8_t          *last;
     bloom_record_t          removals, additions;
@@ -330,16 +370,20 @@ ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
     state = zone->state;
     sh = zone->sh;
 
-    /* the generation does not change while the lock `append` is held */
+    /* the generation does not change while the lock `append` is held.  The
+     * batch is tried again, so the worker never sleeps here */
 
-    if (ngx_bloom_lock(&sh->exceptions, NGX_BLOOM_REMOVE_WAIT) != NGX_OK) {
+    if (ngx_bloom_lock(&sh->exceptions, 0) != NGX_OK) {
         ngx_bloom_unlock(&state->control->append);
         return ngx_bloom_add_wait(batch, "another process has locked the "
                                   "removed keys for ten seconds; check the "
                                   "processes of nginx");
     }
 
-    ngx_bloom_changes_compose(changes, &removals, &additions);
+    digest = place->digest;
+    bloom_digest_extend(&digest, &changes->digest);
+
+    ngx_bloom_changes_compose(changes, digest, &removals, &additions);
 
     if (ngx_bloom_zone_serving(zone, &bits) == 0) {
         rc = NGX_ABORT;
@@ -377,6 +421,7 @@ ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
         ngx_bloom_fault("changes_removed");
 
         place->position = changes->after;
+        place->digest = digest;
         ngx_bloom_source_store(state->control, place);
 
         changes->reached = place->position;
@@ -396,7 +441,8 @@ ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
  * of its two parts. */
 static void
 ngx_bloom_changes_compose(ngx_bloom_changes_t *changes,
-    bloom_record_t *removals, bloom_record_t *additions)
+    bloom_digest_t digest, bloom_record_t *removals,
+    bloom_record_t *additions)
 {
     uint32_t                i, removed;
     bloom_key_t             key;
@@ -410,7 +456,7 @@ ngx_bloom_changes_compose(ngx_bloom_changes_t *changes,
     key.len = changes->zone->source.len;
 
     bloom_record_begin_changes(maker, changes->batch.buf, BLOOM_RECORD_MAX,
-                               &key, changes->before, changes->after);
+                               &key, changes->before, changes->after, digest);
 
     ngx_memzero(removals, sizeof(bloom_record_t));
     ngx_memzero(additions, sizeof(bloom_record_t));
@@ -454,6 +500,7 @@ ngx_int_t
 ngx_bloom_changes_gap(ngx_bloom_changes_t *changes)
 {
     ngx_int_t              rc;
+    bloom_digest_t         digest;
     bloom_position_t       before;
     ngx_bloom_zone_t      *zone;
     ngx_bloom_place_t      place;
@@ -475,8 +522,10 @@ ngx_bloom_changes_gap(ngx_bloom_changes_t *changes)
     /* answer "unknown" first, even if the disk is full */
 
     before = place.position;
+    digest = place.digest;
     ngx_bloom_source_gap(&place, before, changes->after);
     place.position = before;
+    place.digest = digest;
     ngx_bloom_source_store(control, &place);
 
     changes->batch.buf = buf;
@@ -497,6 +546,7 @@ ngx_bloom_changes_append(ngx_bloom_changes_t *changes,
 {
     ngx_int_t               rc;
     bloom_key_t             name;
+    bloom_digest_t          digest;
     ngx_bloom_end_t         end;
     ngx_bloom_state_t      *state;
     ngx_bloom_add_batch_t  *batch;
@@ -507,9 +557,10 @@ ngx_bloom_changes_append(ngx_bloom_changes_t *changes,
     name.data = changes->zone->source.data;
     name.len = changes->zone->source.len;
 
+    bloom_digest_restart(&digest, changes->after);
     bloom_record_begin_changes(&batch->maker, batch->buf,
                                BLOOM_RECORD_CHANGES_MIN, &name, changes->after,
-                               changes->after);
+                               changes->after, digest);
 
     rc = ngx_bloom_journal_append(state, &batch->maker, &end);
 
@@ -519,6 +570,7 @@ ngx_bloom_changes_append(ngx_bloom_changes_t *changes,
         ngx_bloom_fault("gap");
 
         place->position = changes->after;
+        place->digest = digest;
         ngx_bloom_source_store(state->control, place);
 
         changes->reached = place->position;

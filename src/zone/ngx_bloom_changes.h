@@ -57,6 +57,7 @@ typedef struct {
     /* ---- */
 
     size_t                 size;         /* of the record so far */
+    bloom_digest_batch_t   digest;       /* of the changes as they came */
     ngx_bloom_change_t    *changes;      /* of ngx_alloc() */
     uint32_t               count;
     uint32_t               room;

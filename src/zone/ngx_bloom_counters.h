@@ -59,7 +59,10 @@ typedef enum {
                                             remove */
 
     NGX_BLOOM_COUNTER_FEEDBACK_ABSENT,   /* requests with bloom_feedback whose
-                                            key was absent */
+                                            key was absent; the next one is
+                                            a part of them */
+    NGX_BLOOM_COUNTER_LEARNED_REJECTED,  /* absent only because the key is a
+                                            learned one */
     NGX_BLOOM_COUNTER_FALSE_POSITIVE,    /* requests with bloom_feedback whose
                                             key was maybe present, but does
                                             not exist */

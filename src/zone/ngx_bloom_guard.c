@@ -164,7 +164,7 @@ ngx_bloom_guard_open(ngx_bloom_guard_t *guard, ngx_str_t *name, uint32_t form)
                                        "each line");
     }
 
-    if (ngx_file_size(&fi) > NGX_BLOOM_GUARD_FILE_MAX) {
+    if (ngx_file_size(&fi) > BLOOM_GUARD_FILE_MAX) {
         (void) ngx_close_file(fd);
         return ngx_bloom_guard_useless(guard, name, 0, "has more than 16 MiB; "
                                        "keep only samples in it");

@@ -26,9 +26,6 @@
 #pragma GCC visibility push(hidden)
 
 
-/* The largest file of keys, in bytes. */
-#define NGX_BLOOM_GUARD_FILE_MAX  (16 * 1024 * 1024)
-
 #define NGX_BLOOM_GUARD_ERROR_LEN  400
 
 

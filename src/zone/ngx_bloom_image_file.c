@@ -158,6 +158,8 @@ ngx_bloom_image_file_except(ngx_bloom_image_file_t *file,
     image = &file->reader.image;
     file->err = 0;
 
+    file->excepted = 0;
+
     if (image->exceptions == 0) {
         return NGX_OK;
     }
@@ -206,6 +208,8 @@ ngx_bloom_image_file_except(ngx_bloom_image_file_t *file,
                           "again";
             return NGX_ERROR;
         }
+
+        file->excepted += (exception.kinds & BLOOM_EXCEPTION_BUILT) != 0;
     }
 
     free(file->data);

@@ -38,6 +38,7 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
         bank = info->generation & 1;
 
         info->planned = sh->bank[bank].image;
+        info->excepted = sh->bank[bank].excepted;
         ngx_bloom_layers_image(zone, bank, &info->image);
         info->bits_set = ngx_bloom_layers_bits_set(zone, bank,
                                                    info->part_bits_set);
@@ -80,7 +81,7 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
     info->source = ngx_bloom_zone_source(zone,
                                          ngx_bloom_zone_position(zone,
                                                                  &info->image),
-                                         &info->position, &info->lag);
+                                         &info->place, &info->lag);
     info->removed = ngx_bloom_removed_count(zone, &info->removals);
     info->learned = ngx_bloom_adapt_count(zone, &info->learns);
     info->load_done = __atomic_load_n(&sh->load_done, __ATOMIC_RELAXED);

@@ -21,6 +21,7 @@ typedef struct {
     uint64_t             instance;       /* random number of this memory */
     ngx_uint_t           condition;      /* ngx_bloom_condition_e */
     bloom_image_t        image;          /* the image that serves */
+    uint64_t             excepted;       /* exceptions that its builder chose */
     uint64_t             bits_set;       /* in the filter that serves */
     uint64_t             part_bits_set[BLOOM_PARTS_MAX];
     uint64_t             max_items;      /* that it has room for when all its
@@ -63,7 +64,7 @@ typedef struct {
     const char          *journal_error;  /* what failed; NULL: nothing did */
 
     ngx_bloom_source_e   source;         /* if the zone has a source */
-    bloom_position_t     position;       /* there */
+    ngx_bloom_place_t    place;          /* there */
     uint64_t             lag;            /* since its last sign of life, ms;
                                             UINT64_MAX: there was none */
 

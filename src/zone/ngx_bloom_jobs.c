@@ -9,7 +9,6 @@
 #include "ngx_bloom_base.h"
 #include "ngx_bloom_clear.h"
 #include "ngx_bloom_io.h"
-#include "ngx_bloom_log.h"
 #include "ngx_bloom_state_files.h"
 #include "ngx_bloom_task.h"
 #include "ngx_bloom_watch.h"
@@ -444,6 +443,15 @@ ngx_bloom_jobs_step(ngx_bloom_jobs_t *jobs)
             break;
         }
 
+        if (jobs->counts) {
+
+            if (ngx_bloom_log_returned(jobs->zone, &jobs->returned) == NGX_OK) {
+                jobs->counts = 0;
+            }
+
+            break;
+        }
+
         if (!ngx_bloom_bank_release(jobs->zone,
                                     !(jobs->zone->sh->generation & 1),
                                     NGX_BLOOM_JOBS_RELEASE_STEP))
@@ -713,6 +721,11 @@ ngx_bloom_jobs_serves(ngx_bloom_jobs_t *jobs, const char *does,
     ngx_bloom_load_end(&jobs->load);
 
     ngx_bloom_jobs_done(jobs);
+
+    /* a clear brings removed keys back on purpose */
+
+    jobs->counts = !jobs->load.clears;
+    ngx_memzero(&jobs->returned, sizeof(ngx_bloom_log_returned_t));
 
     ngx_bloom_log_serves(&jobs->load, ngx_cycle->log, does,
                          name[0] != '\0' ? name : "an empty filter");

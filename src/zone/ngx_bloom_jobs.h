@@ -29,6 +29,7 @@
 #include "ngx_bloom_compact.h"
 #include "ngx_bloom_copy.h"
 #include "ngx_bloom_load.h"
+#include "ngx_bloom_log.h"
 #include "ngx_bloom_restore.h"
 #include "ngx_bloom_ring.h"
 #include "ngx_bloom_save.h"
@@ -73,6 +74,9 @@ typedef struct {
     ngx_bloom_copy_t      copy;          /* of an upload */
     ngx_msec_t            clear_waits;   /* since when a clear waits for locks;
                                             0: it does not */
+
+    ngx_uint_t            counts;        /* 1: `returned` is being counted */
+    ngx_bloom_log_returned_t  returned;
 
     ngx_bloom_restore_t   restore;
     ngx_bloom_ring_work_t ring;

@@ -253,9 +253,8 @@ void
 ngx_bloom_layers_put(ngx_bloom_zone_bits_t *bits, const bloom_hash_t *hash,
     ngx_uint_t n, u_char *changed)
 {
-    int         set;
     uint32_t    part;
-    uint64_t    bits_set, grown;
+    uint64_t    bits_set, grown, which;
     ngx_uint_t  i;
 
     if (bits->ring != NULL) {
@@ -267,12 +266,11 @@ ngx_bloom_layers_put(ngx_bloom_zone_bits_t *bits, const bloom_hash_t *hash,
                           bits->room);
 
     part = bits->geometry->layers;
-    bits_set = 0;
+    bits_set = bloom_layout_add_batch(bits->geometry, bits->words, hash, n,
+                                      !bits->alone, &which);
 
     for (i = 0; i < n; i++) {
-        set = bloom_layout_add_atomic(bits->geometry, bits->words, hash[i]);
-        changed[i] = (set != 0);
-        bits_set += set;
+        changed[i] = (which >> i) & 1;
     }
 
     if (bits_set == 0) {

@@ -173,6 +173,7 @@ ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
     ngx_bloom_layers_plan(zone, load->bank, &load->image,
                           zone->sh->generation + 1);
     zone->sh->bank[load->bank].removals = zone->removals;
+    zone->sh->bank[load->bank].excepted = 0;
 
     if (getrandom(secret, BLOOM_HASH_KEY_LEN, 0) == -1) {
         return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, ngx_errno,
@@ -536,6 +537,7 @@ ngx_bloom_load_exceptions(ngx_bloom_load_t *load)
     switch (rc) {
 
     case NGX_OK:
+        load->zone->sh->bank[load->bank].excepted = load->file.excepted;
         load->stage = NGX_BLOOM_LOAD_JOURNAL;
         return NGX_AGAIN;
 

@@ -29,6 +29,9 @@
  * usual, since slices are cleared in pieces. */
 #define NGX_BLOOM_LOG_LATE      4
 
+/* How many lines of a set of exceptions one call searches. */
+#define NGX_BLOOM_LOG_LINES     8192
+
 
 static void ngx_bloom_log_change(ngx_bloom_load_t *load, ngx_log_t *log);
 static bloom_image_t *ngx_bloom_log_previous(ngx_bloom_load_t *load);
@@ -140,6 +143,65 @@ ngx_bloom_log_change(ngx_bloom_load_t *load, ngx_log_t *log)
                       "built from",
                       &zone->name, now, ngx_bloom_plural(now), before);
     }
+}
+
+
+ngx_int_t
+ngx_bloom_log_returned(ngx_bloom_zone_t *zone,
+    ngx_bloom_log_returned_t *returned)
+{
+    int                     rc;
+    uint64_t                end;
+    ngx_uint_t              idle;
+    bloom_exception_t       exception;
+    bloom_exceptions_t      before;
+    ngx_bloom_shctx_t      *sh;
+    ngx_bloom_zone_bits_t   bits;
+
+    static u_char           buf[BLOOM_EXCEPTION_KEY_MAX];
+
+    sh = zone->sh;
+    idle = !(sh->generation & 1);
+
+    if (!sh->bank[idle].filled || ngx_bloom_zone_serving(zone, &bits) == 0
+        || sh->bank[idle].image.key_form != bits.form)
+    {
+        return NGX_OK;
+    }
+
+    ngx_bloom_zone_exceptions(zone, idle, &before);
+
+    if (bloom_exceptions_count(&before) == 0) {
+        return NGX_OK;
+    }
+
+    end = returned->cursor + NGX_BLOOM_LOG_LINES;
+
+    do {
+        rc = bloom_exceptions_next_within(&before, &returned->cursor,
+                                          NGX_BLOOM_LOG_LINES, &exception, buf);
+
+        if (rc == 1 && (exception.kinds & BLOOM_EXCEPTION_REMOVED)
+            && ngx_bloom_zone_has(&bits, &exception.key))
+        {
+            returned->keys++;
+        }
+    } while (rc == 1 && returned->cursor < end);
+
+    if (rc != 0) {
+        return NGX_AGAIN;
+    }
+
+    if (returned->keys != 0) {
+        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                      "bloom zone \"%V\": %uL removed key%s present again, "
+                      "because the image is newer than the removals; if this "
+                      "is wrong, take the keys out of the list that the image "
+                      "is built from, and remove them again", &zone->name,
+                      returned->keys, returned->keys == 1 ? " is" : "s are");
+    }
+
+    return NGX_OK;
 }
 
 

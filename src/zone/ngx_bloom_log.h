@@ -24,6 +24,22 @@
 void ngx_bloom_log_serves(ngx_bloom_load_t *load, ngx_log_t *log,
     const char *does, const char *name);
 
+/* How far the removed keys that a load has brought back are counted; all zeros
+ * at first. */
+typedef struct {
+    uint64_t             cursor;         /* in the exceptions of the idle bank */
+    uint64_t             keys;           /* counted so far */
+} ngx_bloom_log_returned_t;
+
+/*
+ * Counts, in the next lines of the exceptions that served before a load, the
+ * removed keys that are present again, and warns of them at the end.  The caller
+ * holds sh->helper, and the idle bank is still filled.  Returns NGX_AGAIN if
+ * there is more to count, or NGX_OK.
+ */
+ngx_int_t ngx_bloom_log_returned(ngx_bloom_zone_t *zone,
+    ngx_bloom_log_returned_t *returned);
+
 /*
  * Warns, once for each generation, of an image that is older than max_age.
  * Warns, too, of a filter with more keys than its capacity when its

@@ -34,7 +34,7 @@ static ngx_inline int ngx_bloom_lookup_one(ngx_bloom_zone_t *zone,
 static int ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
     ngx_str_t *key, ngx_uint_t exact, u_char *buf);
 static uint64_t ngx_bloom_lookup_kept(ngx_bloom_zone_t *zone,
-    const bloom_form_t *keys, uint64_t present);
+    const bloom_form_t *keys, uint64_t present, ngx_uint_t *learned);
 static const char *ngx_bloom_lookup_expand(ngx_bloom_zone_t *zone,
     bloom_form_t *keys, bloom_hash_t *hash, const ngx_str_t *key,
     ngx_uint_t exact, u_char *buf);
@@ -65,6 +65,9 @@ static bloom_hash_t  ngx_bloom_lookup_hashes[BLOOM_FORM_EXPRESSIONS];
 static ngx_bloom_match_t  ngx_bloom_lookup_found;
 
 
+ngx_bloom_zone_t  *ngx_bloom_lookup_learned;
+
+
 /*
  * Begins a lookup.  Returns NGX_OK, NGX_AGAIN to start again, or NGX_DECLINED
  * if nothing serves.
@@ -86,16 +89,16 @@ ngx_bloom_lookup_begin(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
         return NGX_AGAIN;
     }
 
-    /* read these before the bits: they may lack what is applied later */
+    /* read this before the bits: they may lack what is applied later */
 
     *behind = ngx_bloom_zone_behind(zone);
-    ngx_bloom_zone_follow_serving(zone);
 
     return NGX_OK;
 }
 
 
-/* Does so for any zone: one that is not zone->raw may have a source. */
+/* Does so for any zone: one that is not zone->plain may have layers, slices or a
+ * source. */
 static ngx_inline ngx_int_t
 ngx_bloom_lookup_begin_any(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
 {
@@ -103,11 +106,17 @@ ngx_bloom_lookup_begin_any(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
 
     rc = ngx_bloom_lookup_begin(zone, behind);
 
-    if (rc == NGX_OK && zone->source.len != 0) {
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    ngx_bloom_zone_follow_serving(zone);
+
+    if (zone->source.len != 0) {
         *behind |= ngx_bloom_zone_late(zone);
     }
 
-    return rc;
+    return NGX_OK;
 }
 
 
@@ -128,15 +137,26 @@ static ngx_int_t __attribute__((noinline))
 ngx_bloom_lookup_except(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t behind)
 {
-    int        present;
+    unsigned   kinds;
     ngx_int_t  rc;
 
-    present = !bloom_exceptions_has(&zone->exceptions, key->data, key->len);
+    kinds = bloom_exceptions_has(&zone->exceptions, key->data, key->len);
 
     rc = ngx_bloom_zone_end(zone);
 
-    return rc == NGX_OK ? (ngx_int_t) ngx_bloom_lookup_answer(present, behind)
-                        : rc;
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (kinds == 0) {
+        return NGX_BLOOM_PRESENT;
+    }
+
+    if (kinds == BLOOM_EXCEPTION_LEARNED) {
+        ngx_bloom_lookup_learned = zone;
+    }
+
+    return (ngx_int_t) ngx_bloom_lookup_answer(0, behind);
 }
 
 
@@ -144,16 +164,19 @@ ngx_bloom_lookup_except(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 static ngx_int_t __attribute__((noinline))
 ngx_bloom_lookup_any_except(ngx_bloom_zone_t *zone, ngx_uint_t behind)
 {
-    uint64_t   present;
-    ngx_int_t  rc;
+    uint64_t    present;
+    ngx_int_t   rc;
+    ngx_uint_t  learned;
 
     present = 1;
+    learned = 0;
 
     if (bloom_exceptions_count(&zone->exceptions) != 0) {
         present = bloom_layout_test_batch(&zone->geometry, zone->words,
                                           ngx_bloom_lookup_hashes,
                                           ngx_bloom_lookup_keys.n);
-        present = ngx_bloom_lookup_kept(zone, &ngx_bloom_lookup_keys, present);
+        present = ngx_bloom_lookup_kept(zone, &ngx_bloom_lookup_keys, present,
+                                        &learned);
 
         if (present != 0) {
             ngx_bloom_lookup_found.expression = __builtin_ctzll(present);
@@ -162,8 +185,15 @@ ngx_bloom_lookup_any_except(ngx_bloom_zone_t *zone, ngx_uint_t behind)
 
     rc = ngx_bloom_zone_end(zone);
 
-    return rc == NGX_OK
-           ? (ngx_int_t) ngx_bloom_lookup_answer(present != 0, behind) : rc;
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (present == 0 && learned) {
+        ngx_bloom_lookup_learned = zone;
+    }
+
+    return (ngx_int_t) ngx_bloom_lookup_answer(present != 0, behind);
 }
 
 
@@ -187,7 +217,6 @@ static ngx_inline ngx_uint_t __attribute__((always_inline))
 ngx_bloom_lookup_key(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
     ngx_pool_t *pool)
 {
-    int           present;
     ngx_int_t     rc;
     ngx_uint_t    i, behind;
     bloom_hash_t  hash;
@@ -204,30 +233,47 @@ ngx_bloom_lookup_key(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
             break;
         }
 
-        if (!zone->raw) {
-            rc = ngx_bloom_lookup_form(zone, key, exact, behind, pool);
+        if (!zone->plain) {
+            ngx_bloom_zone_follow_serving(zone);
 
-            if (rc >= 0) {
-                return rc;
-            }
-
-        } else {
-            hash = bloom_hash(&zone->hasher, key->data, key->len);
-            present = bloom_layout_test(&zone->geometry, zone->words, hash);
-
-            rc = ngx_bloom_zone_end_image(zone);
-
-            if (rc == NGX_OK) {
-
-                if (!present) {
-                    return ngx_bloom_lookup_answer(present, behind);
-                }
-
-                rc = ngx_bloom_lookup_except(zone, key, behind);
+            if (!zone->raw) {
+                rc = ngx_bloom_lookup_form(zone, key, exact, behind, pool);
 
                 if (rc >= 0) {
                     return rc;
                 }
+
+                if (rc == NGX_DECLINED) {
+                    break;
+                }
+
+                continue;
+            }
+        }
+
+        hash = bloom_hash(&zone->hasher, key->data, key->len);
+
+        /* three ends, since each answer costs the other two no instruction */
+
+        if (!bloom_layout_test(&zone->geometry, zone->words, hash)) {
+            rc = ngx_bloom_zone_end_image(zone);
+
+            if (rc == NGX_OK) {
+                return ngx_bloom_lookup_answer(0, behind);
+            }
+
+        } else if (bloom_exceptions_count(&zone->exceptions) == 0) {
+            rc = ngx_bloom_zone_end_image(zone);
+
+            if (rc == NGX_OK) {
+                return NGX_BLOOM_PRESENT;
+            }
+
+        } else {
+            rc = ngx_bloom_lookup_except(zone, key, behind);
+
+            if (rc >= 0) {
+                return rc;
             }
         }
 
@@ -350,21 +396,28 @@ ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
 
 
 /* Returns which of the expressions that the bits have are no exceptions.  Bit i
- * belongs to expression i. */
+ * belongs to expression i.  Sets *learned to 1 if one is left out only because
+ * it is a learned key. */
 static uint64_t
 ngx_bloom_lookup_kept(ngx_bloom_zone_t *zone, const bloom_form_t *keys,
-    uint64_t present)
+    uint64_t present, ngx_uint_t *learned)
 {
-    unsigned  i;
+    unsigned  i, kinds;
     uint64_t  rest;
 
     for (rest = present; rest != 0; rest &= rest - 1) {
         i = __builtin_ctzll(rest);
 
-        if (bloom_exceptions_has(&zone->exceptions, keys->expression[i].data,
-                                 keys->expression[i].len))
-        {
+        kinds = bloom_exceptions_has(&zone->exceptions,
+                                     keys->expression[i].data,
+                                     keys->expression[i].len);
+
+        if (kinds != 0) {
             present &= ~((uint64_t) 1 << i);
+        }
+
+        if (kinds == BLOOM_EXCEPTION_LEARNED) {
+            *learned = 1;
         }
     }
 
@@ -686,7 +739,7 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t n, ngx_uint_t exact, u_char *answer, u_char *buf)
 {
     uint64_t      present, found, asked[BLOOM_BATCH];
-    ngx_uint_t    i, j, most, lines;
+    ngx_uint_t    i, j, most, lines, learned;
     bloom_key_t   k;
     bloom_form_t  keys;
     bloom_hash_t  hash[BLOOM_BATCH];
@@ -745,7 +798,7 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 
             /* make them again: the buffer has those of the last key */
             (void) bloom_form_expand(zone->form, &keys, &k, buf);
-            found = ngx_bloom_lookup_kept(zone, &keys, found);
+            found = ngx_bloom_lookup_kept(zone, &keys, found, &learned);
         }
 
         answer[j] = found ? NGX_BLOOM_PRESENT : NGX_BLOOM_ABSENT;

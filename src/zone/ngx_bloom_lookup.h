@@ -91,6 +91,14 @@ void ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
     u_char separator, ngx_uint_t exact, ngx_uint_t tally[NGX_BLOOM_ANSWERS],
     ngx_pool_t *pool);
 
+/*
+ * The zone of the last lookup of one key that was answered NGX_BLOOM_ABSENT only
+ * because the key is a learned key.  Lookups never reset it, so a key that the
+ * bits lack pays nothing for it: whoever wants to know sets it to NULL before
+ * the lookup.
+ */
+extern ngx_bloom_zone_t  *ngx_bloom_lookup_learned;
+
 
 /*
  * Which expression a lookup has found.  Only its number is kept: most matches

@@ -44,6 +44,10 @@ ngx_bloom_place_serve(ngx_bloom_zone_t *zone, ngx_bloom_place_t *place,
         place->lost = before.lost;
     }
 
+    /* or the source may have said that nothing is due */
+
+    place->due = before.due;
+
     others = __atomic_load_n(&control->instances, __ATOMIC_SEQ_CST)
              & ~((uint64_t) 1 << zone->state->instance);
 
@@ -90,6 +94,7 @@ ngx_bloom_place_start(ngx_bloom_zone_t *zone, ngx_bloom_place_t *place,
 
     if (bloom_position_cmp(start, before.position) > 0) {
         before.position = start;
+        bloom_digest_restart(&before.digest, start);
 
         if (bloom_position_cmp(start, before.gap) > 0) {
             before.gap = start;
@@ -108,18 +113,25 @@ ngx_bloom_place_start(ngx_bloom_zone_t *zone, ngx_bloom_place_t *place,
 void
 ngx_bloom_place_clear(ngx_bloom_zone_t *zone, bloom_position_t start)
 {
-    ngx_bloom_place_t  place;
+    ngx_bloom_place_t     place, before;
+    ngx_bloom_control_t  *control;
 
     if (zone->source.len == 0) {
         return;
     }
 
+    control = zone->state->control;
+
+    ngx_bloom_source_read(control, zone->source_id, &before);
     ngx_memzero(&place, sizeof(ngx_bloom_place_t));
 
     place.source = zone->source_id;
     place.position = start;
+    place.due = ngx_bloom_source_due(&before) ? before.due : before.position;
+    bloom_digest_restart(&place.digest, start);
 
-    ngx_bloom_source_store(zone->state->control, &place);
+    ngx_bloom_source_store(control, &place);
+    ngx_bloom_source_unsign(control);
 }
 
 

@@ -35,7 +35,8 @@ ngx_int_t ngx_bloom_place_start(ngx_bloom_zone_t *zone,
     ngx_bloom_place_t *place, bloom_position_t start);
 
 /* Stores the place after a clear, which leaves the image at the position
- * `start`.  The caller holds the lock `append`. */
+ * `start`: the zone answers "unknown" until it is where it was before, or until
+ * the source gives a sign of life.  The caller holds the lock `append`. */
 void ngx_bloom_place_clear(ngx_bloom_zone_t *zone, bloom_position_t start);
 
 /*

@@ -220,6 +220,12 @@ ngx_bloom_replay_open(ngx_bloom_replay_t *replay)
     ngx_bloom_source_read(state->control, replay->zone->source_id,
                           &replay->place);
 
+    /* an image that moves the zone begins another digest */
+
+    if (bloom_position_cmp(replay->place.position, replay->start) != 0) {
+        bloom_digest_restart(&replay->place.digest, replay->start);
+    }
+
     replay->place.position = replay->start;
     replay->seen.high = 0;
     replay->seen.low = 0;
@@ -341,8 +347,13 @@ ngx_bloom_replay_reach(ngx_bloom_replay_t *replay,
             place->lost = 1;
         }
 
-        if (bloom_position_cmp(replay->start, gap.gap) < 0) {
+        /* a checkpoint has what the source sent after going back before it */
+
+        if (bloom_position_cmp(replay->start, gap.gap) < 0
+            && replay->reader.position > replay->position)
+        {
             place->position = gap.position;
+            place->digest = gap.digest;
         }
 
         return 0;
@@ -350,6 +361,10 @@ ngx_bloom_replay_reach(ngx_bloom_replay_t *replay,
 
     if (bloom_position_cmp(record->after, replay->seen) > 0) {
         replay->seen = record->after;
+    }
+
+    if (bloom_position_cmp(record->after, place->position) == 0) {
+        place->digest = record->digest;
     }
 
     if (bloom_position_cmp(record->after, place->position) <= 0
@@ -368,6 +383,7 @@ ngx_bloom_replay_reach(ngx_bloom_replay_t *replay,
     }
 
     place->position = record->after;
+    place->digest = record->digest;
 
     return 1;
 }
@@ -731,7 +747,12 @@ ngx_bloom_replay_set(ngx_bloom_replay_t *replay, const bloom_record_t *record)
         ngx_bloom_ring_reach(&replay->bits, ngx_min(time, now));
     }
 
+    /* A worker that has stood still since this bank served may set bits, too.
+     * Losing them does no harm: the journal has its keys. */
+
+    replay->bits.alone = 1;
     ngx_bloom_set_keys(&replay->bits, record->keys, record->end, &tally);
+    replay->bits.alone = 0;
 
     replay->records++;
     replay->keys += tally.keys;

@@ -3,13 +3,16 @@
 /*
  * One record restores all keys that were removed before it, also those that are
  * no exceptions now because the image that serves covers their removal.  Then
- * the exceptions are dropped piece by piece: those from before the record.  A
- * learned key has no position in the journal: the record about learned keys
- * concerns those of images that were saved earlier.
+ * this instance applies the record as all instances do: it drops the exceptions
+ * from before the record piece by piece, and does not say "absent" until then.
+ * So if this process dies after the record was published, the next helper
+ * applies it.  A learned key has no position in the journal: the record about
+ * learned keys concerns those of images that were saved earlier.
  */
 
 #include "ngx_bloom_restore.h"
 #include "ngx_bloom_catch_up.h"
+#include "ngx_bloom_cleared.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"
 
@@ -18,7 +21,9 @@
 #define NGX_BLOOM_RESTORE_PATIENCE  10000
 
 
+static ngx_int_t ngx_bloom_restore_in_memory(ngx_bloom_restore_t *restore);
 static ngx_int_t ngx_bloom_restore_append(ngx_bloom_restore_t *restore);
+static ngx_int_t ngx_bloom_restore_apply(ngx_bloom_restore_t *restore);
 static ngx_int_t ngx_bloom_restore_wait(ngx_bloom_restore_t *restore);
 
 
@@ -36,10 +41,8 @@ ngx_bloom_restore_begin(ngx_bloom_restore_t *restore, ngx_bloom_zone_t *zone,
 ngx_int_t
 ngx_bloom_restore_step(ngx_bloom_restore_t *restore)
 {
-    uint64_t               cursor;
-    ngx_int_t              rc;
-    ngx_bloom_zone_t      *zone;
-    ngx_bloom_zone_bits_t  bits;
+    ngx_int_t          rc;
+    ngx_bloom_zone_t  *zone;
 
     zone = restore->zone;
 
@@ -48,27 +51,40 @@ ngx_bloom_restore_step(ngx_bloom_restore_t *restore)
         return NGX_ERROR;
     }
 
+    if (zone->state == NULL) {
+        return ngx_bloom_restore_in_memory(restore);
+    }
+
     if (restore->position == 0) {
+        rc = ngx_bloom_restore_append(restore);
 
-        if (zone->state == NULL) {
-            restore->position = UINT64_MAX;
-
-        } else {
-            rc = ngx_bloom_restore_append(restore);
-
-            if (rc != NGX_OK) {
-                return rc;
-            }
+        if (rc != NGX_OK) {
+            return rc;
         }
     }
+
+    return ngx_bloom_restore_apply(restore);
+}
+
+
+/* Drops some of the keys of a zone without a journal.  Returns as
+ * ngx_bloom_restore_step() does. */
+static ngx_int_t
+ngx_bloom_restore_in_memory(ngx_bloom_restore_t *restore)
+{
+    uint64_t               cursor;
+    ngx_int_t              rc;
+    ngx_bloom_zone_t      *zone;
+    ngx_bloom_zone_bits_t  bits;
+
+    zone = restore->zone;
+    cursor = restore->cursor;
 
     /* sh->helper is held, so the generation does not change */
 
     ngx_bloom_zone_bits(zone, zone->sh->generation & 1, &bits);
 
-    cursor = restore->cursor;
-
-    rc = ngx_bloom_zone_restore(zone, &bits, restore->kinds, restore->position,
+    rc = ngx_bloom_zone_restore(zone, &bits, restore->kinds, 0, UINT64_MAX,
                                 &restore->cursor, &restore->keys);
 
     if (rc == NGX_AGAIN && restore->cursor == cursor) {
@@ -78,6 +94,54 @@ ngx_bloom_restore_step(ngx_bloom_restore_t *restore)
     restore->waits = 0;
 
     return rc;
+}
+
+
+/* Applies a piece of the record.  Returns as ngx_bloom_restore_step() does. */
+static ngx_int_t
+ngx_bloom_restore_apply(ngx_bloom_restore_t *restore)
+{
+    uint64_t            cursor, applied;
+    ngx_int_t           rc;
+    ngx_bloom_zone_t   *zone;
+    ngx_bloom_shctx_t  *sh;
+
+    zone = restore->zone;
+    sh = zone->sh;
+
+    rc = NGX_OK;
+    applied = sh->applied;
+    cursor = zone->restoring.cursor;
+
+    if (applied < restore->position) {
+        rc = ngx_bloom_catch_up(zone);
+    }
+
+    if (zone->restoring.position == restore->position) {
+        restore->keys = zone->restoring.keys;
+    }
+
+    if (sh->applied >= restore->position) {
+        return NGX_OK;
+    }
+
+    /* another instance has cleared the zone, which ends all exceptions */
+
+    if (ngx_bloom_cleared_since(zone->state, sh->applied)) {
+        return NGX_OK;
+    }
+
+    if (rc == NGX_ERROR) {
+        restore->error = "the journal cannot be read; see the error log";
+        return NGX_ERROR;
+    }
+
+    if (sh->applied != applied || zone->restoring.cursor != cursor) {
+        restore->waits = 0;
+        return NGX_AGAIN;
+    }
+
+    return ngx_bloom_restore_wait(restore);
 }
 
 
@@ -113,7 +177,13 @@ ngx_bloom_restore_append(ngx_bloom_restore_t *restore)
 
     if (rc == NGX_OK) {
         ngx_bloom_fault("restore");
+
+        /* appenders require this of other instances only */
+
+        ngx_bloom_catch_up_require(restore->zone, end.tail);
         ngx_bloom_journal_publish(state, &end);
+
+        ngx_bloom_fault("restoring");
     }
 
     ngx_bloom_unlock(&control->append);

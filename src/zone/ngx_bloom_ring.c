@@ -237,7 +237,7 @@ ngx_bloom_ring_put(ngx_bloom_zone_bits_t *bits, const bloom_hash_t *hash,
     ngx_uint_t n, u_char *changed)
 {
     uint32_t           slice;
-    uint64_t           turn, bits_set, none;
+    uint64_t           turn, bits_set, none, which;
     ngx_uint_t         i;
     ngx_bloom_ring_t  *ring;
 
@@ -265,14 +265,19 @@ ngx_bloom_ring_put(ngx_bloom_zone_bits_t *bits, const bloom_hash_t *hash,
 
     ngx_bloom_fault("put");
 
-    bits_set = 0;
+    if (bits->time != 0) {
+        bits_set = bloom_layout_add_batch(bits->geometry, bits->words, hash, n,
+                                          !bits->alone, &which);
+        ngx_memset(changed, 1, n);
 
-    for (i = 0; i < n; i++) {
-        changed[i] = (bits->time != 0
-                      || !bloom_layout_test(bits->geometry, bits->words,
-                                            hash[i]));
-        bits_set += bloom_layout_add_atomic(bits->geometry, bits->words,
+    } else {
+
+        for (bits_set = 0, i = 0; i < n; i++) {
+            changed[i] = !bloom_layout_test(bits->geometry, bits->words,
                                             hash[i]);
+            bits_set += bloom_layout_add_atomic(bits->geometry, bits->words,
+                                                hash[i]);
+        }
     }
 
     if (bits_set == 0) {

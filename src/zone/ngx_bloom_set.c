@@ -72,7 +72,11 @@ ngx_bloom_set_keys(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
         }
 
         for (i = 0; i < n; i++) {
-            bloom_layout_prefetch(bits->geometry, bits->words, hash[i]);
+
+            if (bits->geometry->layers == 0) {
+                bloom_layout_prefetch(bits->geometry, bits->words, hash[i]);
+            }
+
             bloom_layout_prefetch_add(bits->geometry, bits->words, hash[i]);
         }
 

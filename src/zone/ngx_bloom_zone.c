@@ -111,6 +111,7 @@ ngx_bloom_zone_bits_ring(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
     bits->slice_capacity = zone->slice_capacity;
     bits->clock = zone->clock;
     bits->time = 0;
+    bits->alone = 0;
 }
 
 
@@ -163,6 +164,7 @@ ngx_bloom_zone_refresh(ngx_bloom_zone_t *zone, uint64_t generation)
 
     zone->raw = (zone->form == BLOOM_FORM_RAW && zone->ring == NULL
                  && zone->source.len == 0);
+    zone->plain = (zone->raw && zone->room == 0);
 
     if (zone->ring != NULL) {
         zone->stale = 0;
@@ -199,42 +201,27 @@ ngx_bloom_zone_position(ngx_bloom_zone_t *zone, const bloom_image_t *image)
 
 ngx_bloom_source_e
 ngx_bloom_zone_source(ngx_bloom_zone_t *zone, bloom_position_t based,
-    bloom_position_t *position, uint64_t *lag)
+    ngx_bloom_place_t *place, uint64_t *lag)
 {
-    ngx_msec_t         seen;
-    ngx_bloom_place_t  place;
+    ngx_bloom_control_t  *control;
 
-    ngx_memzero(&place, sizeof(ngx_bloom_place_t));
-
-    if (zone->state != NULL) {
-        ngx_bloom_source_read(zone->state->control, zone->source_id, &place);
-    }
-
-    *position = place.position;
     *lag = UINT64_MAX;
 
-    /* another process may have seen it a little later than now */
-
-    seen = __atomic_load_n(&zone->sh->seen, __ATOMIC_ACQUIRE);
-
-    if (zone->state == NULL
-        || __atomic_load_n(&zone->sh->seen_source, __ATOMIC_RELAXED)
-           != zone->source_id
-        || bloom_position_cmp(place.position, zone->sh->seen_at) < 0)
-    {
-        seen = 0;
-    }
-
-    if (seen != 0) {
-        *lag = (uint64_t) ngx_max((ngx_msec_int_t) (ngx_current_msec - seen),
-                                  0);
-    }
-
-    if (zone->state == NULL || bloom_position_cmp(place.gap, based) > 0) {
+    if (zone->state == NULL) {
+        ngx_memzero(place, sizeof(ngx_bloom_place_t));
         return NGX_BLOOM_SOURCE_GAP;
     }
 
-    if (seen == 0) {
+    control = zone->state->control;
+
+    ngx_bloom_source_read(control, zone->source_id, place);
+    *lag = ngx_bloom_source_lag(control, place, ngx_current_msec);
+
+    if (bloom_position_cmp(place->gap, based) > 0) {
+        return NGX_BLOOM_SOURCE_GAP;
+    }
+
+    if (*lag == UINT64_MAX || ngx_bloom_source_due(place)) {
         return NGX_BLOOM_SOURCE_WAITING;
     }
 
@@ -243,30 +230,19 @@ ngx_bloom_zone_source(ngx_bloom_zone_t *zone, bloom_position_t based,
 }
 
 
-void
-ngx_bloom_zone_seen(ngx_bloom_zone_t *zone, bloom_position_t position)
-{
-    __atomic_store_n(&zone->sh->seen_source, zone->source_id, __ATOMIC_RELAXED);
-    __atomic_store_n(&zone->sh->seen_at.high, position.high, __ATOMIC_RELAXED);
-    __atomic_store_n(&zone->sh->seen_at.low, position.low, __ATOMIC_RELAXED);
-    __atomic_store_n(&zone->sh->seen, ngx_current_msec ? ngx_current_msec : 1,
-                     __ATOMIC_RELEASE);
-}
-
-
 ngx_uint_t
 ngx_bloom_zone_late(ngx_bloom_zone_t *zone)
 {
-    uint64_t          lag;
-    bloom_position_t  position;
+    uint64_t           lag;
+    ngx_bloom_place_t  place;
 
-    switch (ngx_bloom_zone_source(zone, zone->based, &position, &lag)) {
+    switch (ngx_bloom_zone_source(zone, zone->based, &place, &lag)) {
 
     case NGX_BLOOM_SOURCE_CURRENT:
         return 0;
 
     case NGX_BLOOM_SOURCE_WAITING:
-        return zone->max_lag != 0;
+        return zone->max_lag != 0 || ngx_bloom_source_due(&place);
 
     default: /* NGX_BLOOM_SOURCE_LATE, NGX_BLOOM_SOURCE_GAP */
         return 1;
@@ -490,7 +466,8 @@ ngx_bloom_zone_drop(ngx_bloom_zone_bits_t *bits, bloom_record_t *record,
 
 ngx_int_t
 ngx_bloom_zone_restore(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
-    unsigned kinds, uint64_t position, uint64_t *cursor, uint64_t *keys)
+    unsigned kinds, uint64_t from, uint64_t before, uint64_t *cursor,
+    uint64_t *keys)
 {
     int                rc;
     uint64_t           end;
@@ -509,14 +486,18 @@ ngx_bloom_zone_restore(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
                                           NGX_BLOOM_ZONE_RESTORE, &exception,
                                           buf);
 
-        if (rc == 1 && (exception.kinds & kinds) != 0) {
+        if (rc == 1 && (exception.kinds & kinds) != 0
+            && exception.position >= from)
+        {
             *keys += bloom_exceptions_drop(&bits->exceptions,
                                            exception.key.data,
-                                           exception.key.len, kinds, position);
+                                           exception.key.len, kinds, before);
         }
     } while (rc == 1 && *cursor < end);
 
     ngx_bloom_unlock(&zone->sh->exceptions);
+
+    ngx_bloom_fault("restored");
 
     return rc == 0 ? NGX_OK : NGX_AGAIN;
 }

@@ -170,12 +170,6 @@ typedef struct {
     uint64_t              applied;       /* atomic; position in the journal:
                                             the filter has what other
                                             instances appended before it */
-    ngx_msec_t            seen;          /* atomic, ngx_current_msec: when the
-                                            zone last had all changes of its
-                                            source; 0: never */
-    uint64_t              seen_source;   /* atomic; which source that was, */
-    bloom_position_t      seen_at;       /* and where the zone was: if it goes
-                                            back, it waits again */
     uint64_t              complete;      /* atomic, ms since 1970: the filter
                                             that serves has the keys that were
                                             lost before then; see below */
@@ -196,6 +190,9 @@ typedef struct {
         uint64_t             removals;   /* removed keys that its exceptions
                                             have room for, beyond those of the
                                             image */
+        uint64_t             excepted;   /* exceptions of the image that its
+                                            builder chose, when it was
+                                            loaded */
         u_char               header[BLOOM_IMAGE_PAGE]; /* imported image: its
                                                           origin */
     } bank[2];
@@ -377,8 +374,10 @@ typedef struct ngx_bloom_zone_s {
     /* what a lookup needs of the generation last seen */
     uint64_t                generation;
     uint32_t                form;        /* BLOOM_FORM_... */
-    uint32_t                raw;         /* 1: keys are raw and do not expire,
+    uint16_t                raw;         /* 1: keys are raw and do not expire,
                                             and the zone has no source */
+    uint16_t                plain;       /* 1: so it is, and the filter does
+                                            not grow */
     bloom_geometry_t        geometry;    /* with the layers in use */
     uint32_t                room;        /* layers that it can have, or
                                             slices */
@@ -406,6 +405,13 @@ typedef struct ngx_bloom_zone_s {
 
     ngx_msec_t              stalled;     /* until then bloom_add does not wait
                                             for the journal's lock */
+
+    /* the restoration that the helper applies: see ngx_bloom_catch_up.c */
+    struct {
+        uint64_t                position;          /* after its record */
+        uint64_t                cursor;
+        uint64_t                keys;              /* restored so far */
+    } restoring;
 } ngx_bloom_zone_t;
 
 
@@ -512,6 +518,8 @@ typedef struct {
     const ngx_bloom_clock_t *clock;      /* of the zone */
     uint64_t                 time;       /* when the keys were added that are
                                             put; 0: now */
+    ngx_uint_t               alone;      /* 1: no other process changes the bits
+                                            that matters */
     uint64_t                *bits_set;   /* atomic; of each part */
     bloom_exceptions_t       exceptions;
     ngx_bloom_recent_t      *recent;     /* remembers added keys; NULL: the bank
@@ -566,15 +574,15 @@ ngx_int_t ngx_bloom_zone_lift_before(ngx_bloom_zone_t *zone,
     uint64_t position);
 
 /*
- * Takes kinds from all exceptions whose position is less than `position`, in
- * the next lines of the set, which take about a millisecond.  *cursor is 0 at
- * first; adds to *keys how many keys are exceptions no longer.  Returns NGX_OK
- * after the last line; NGX_AGAIN if there is more to do, or if another process
- * holds the lock sh->exceptions.
+ * Takes kinds from all exceptions whose position is not less than `from`, and
+ * less than `before`, in the next lines of the set, which take about a
+ * millisecond.  *cursor is 0 at first; adds to *keys how many keys are
+ * exceptions no longer.  Returns NGX_OK after the last line; NGX_AGAIN if there
+ * is more to do, or if another process holds the lock sh->exceptions.
  */
 ngx_int_t ngx_bloom_zone_restore(ngx_bloom_zone_t *zone,
-    ngx_bloom_zone_bits_t *bits, unsigned kinds, uint64_t position,
-    uint64_t *cursor, uint64_t *keys);
+    ngx_bloom_zone_bits_t *bits, unsigned kinds, uint64_t from,
+    uint64_t before, uint64_t *cursor, uint64_t *keys);
 
 /*
  * Makes the keys of a record exceptions of the generation that serves, whose
@@ -715,22 +723,19 @@ bloom_position_t ngx_bloom_zone_position(ngx_bloom_zone_t *zone,
 /* How well a zone knows its source. */
 typedef enum {
     NGX_BLOOM_SOURCE_CURRENT = 0,
-    NGX_BLOOM_SOURCE_WAITING,            /* no sign of life since the start */
+    NGX_BLOOM_SOURCE_WAITING,            /* no sign of life since the start or
+                                            the last clear */
     NGX_BLOOM_SOURCE_LATE,               /* the last one is older than max_lag */
     NGX_BLOOM_SOURCE_GAP                 /* changes are missing */
 } ngx_bloom_source_e;
 
 /*
  * Returns how well the zone, with an image at the position `based`, knows its
- * source.  Stores its position there in *position, and the time since the last
- * sign of life in *lag, in ms; UINT64_MAX: there was none.
+ * source.  Stores its place there in *place, and the time since the last sign of
+ * life in *lag, in ms; UINT64_MAX: there was none.
  */
 ngx_bloom_source_e ngx_bloom_zone_source(ngx_bloom_zone_t *zone,
-    bloom_position_t based, bloom_position_t *position, uint64_t *lag);
-
-/* Records a sign of life: the zone has all changes of its source, and is at a
- * position there. */
-void ngx_bloom_zone_seen(ngx_bloom_zone_t *zone, bloom_position_t position);
+    bloom_position_t based, ngx_bloom_place_t *place, uint64_t *lag);
 
 /* Returns 1 if the generation that serves, of which the process has a copy, may
  * lack changes of the zone's source. */

@@ -125,6 +125,12 @@ subtest 'what is refused' => sub {
     my $r = changes($t, 'urls', 0, 1, '+http://evil.example/a',
                     '+javascript:alert(1)');
     is($r->json->{invalid}, 1, 'invalid keys are counted');
+    is(zone_state($t, 'urls')->{counters}{invalid}, 1, 'in the state, too');
+    changes($t, 'urls', 0, 1, '+javascript:alert(1)');
+    changes($t, 'urls', 7, 8, '+javascript:alert(1)');
+    changes($t, 'urls', 1, 2, '+javascript:alert(1)', 'x');
+    is(zone_state($t, 'urls')->{counters}{invalid}, 1,
+       'but not in changes that are not applied');
     is($r->json->{first_invalid}{number}, 2, 'and the first is named');
     is(answers('urls', 'http://evil.example/a'), '1',
        'the other keys are added');
@@ -257,7 +263,22 @@ subtest 'images' => sub {
 
     is(api($t, POST => 'zones/ids/clear')->status, 200, 'a clear');
     is(position($t, 'ids'), 44, 'goes back to the position of file=');
-    is(answers('ids', qw(base old y)), '110', 'and its keys');
+    is(scalar ask($t, 'ids', qw(base old y)), '11?',
+       'and its keys; absent is unknown, also with max_lag=off');
+    is(source_state($t, 'ids'), 'waiting', 'the zone waits for its source');
+    $t->kill_all;
+    $t->run;
+    is(scalar ask($t, 'ids', qw(base old y)), '11?', 'after a crash, too');
+    alive($t, 'ids', 44);
+    is(answers('ids', qw(base old y)), '110', 'until a sign of life');
+
+    is_applied(changes($t, 'ids', 44, 45, '+y'), 45, 'changes');
+    api($t, POST => 'zones/ids/clear')->status == 200 or fail('a clear');
+    is(scalar ask($t, 'ids', qw(base old y)), '11?', 'another clear');
+    is_applied(changes($t, 'ids', 44, 45, '+y'), 45, 'the changes again');
+    is(answers('ids', qw(base old z)), '110', 'are all that was missing');
+    api($t, POST => 'zones/ids/clear')->status == 200 or fail('a clear');
+    alive($t, 'ids', 44);
 };
 
 subtest 'restarts' => sub {

@@ -16,7 +16,7 @@ use BloomTest::Zones;
 use constant BURST => 10;
 
 my $t = BloomTest->new;
-my @zones = qw(ids memory small slow excepted);
+my @zones = qw(ids memory small slow excepted hosts);
 
 # A saved image has the as_of of the image that it comes from.
 
@@ -24,6 +24,8 @@ $t->build_image('ids.bloom', [map { keys_of($_, 20) } qw(ready a b c d)],
                 '-p', '1e-9', '--as-of', rfc3339(time - 7200));
 
 $t->write_file('memory.bloom', $t->read_file('ids.bloom'));
+$t->build_image('hosts.bloom', ['shop.example', 'up.example', 'ready.example'],
+                '-p', '1e-9', '--key', 'host');
 
 # The builder's exception is not a key of the filter: its bits are set all the
 # same, as those of a false positive are.
@@ -53,6 +55,7 @@ http {
     bloom_zone zone=small file=ids.bloom removals=4;
     bloom_zone zone=slow file=ids.bloom;
     bloom_zone zone=excepted file=excepted.bloom;
+    bloom_zone zone=hosts file=hosts.bloom;
     bloom_zone zone=none capacity=1k fpr=1e-9 removals=1;
 
     server {
@@ -62,6 +65,20 @@ http {
             bloom_api write=on image=on;
         }
         location /read/ { bloom_api; }
+        location = /plain {
+            bloom_reject absent $arg_id zone=ids;
+            proxy_pass   http://127.0.0.1:%%PORT_8081%%;
+        }
+        location = /measured {
+            bloom_reject   absent $arg_id zone=ids;
+            bloom_feedback 404;
+            proxy_pass     http://127.0.0.1:%%PORT_8081%%;
+        }
+        location = /split {
+            bloom_reject   absent $arg_id zone=ids split=,;
+            bloom_feedback 404;
+            proxy_pass     http://127.0.0.1:%%PORT_8081%%;
+        }
 CONF
         (map { my $how = $_ eq 'slow' ? $learn =~ s/_rate=\S+/_rate=1r\/m/r
                                       : $learn;
@@ -127,6 +144,15 @@ sub forget {
 sub learned { return zone_state($t, $_[0])->{removals}{learned} }
 
 
+# Tests a rate, of which the state has some digits.
+
+sub is_rate {
+    my ($got, $want, $name) = @_;
+
+    is(sprintf('%.6f', $got), sprintf('%.6f', $want), $name);
+}
+
+
 # Returns the keys of GET removed, in an order.
 
 sub listed {
@@ -176,7 +202,8 @@ subtest 'state and metrics count learned keys' => sub {
                                     learned_limit => 5000 },
               'no key is learned at first');
     is_deeply($state->{feedback},
-              { absent => 0, false_positives => 0, measured_fpr => undef,
+              { absent => 0, false_positives => 0, learned_rejected => 0,
+                measured_fpr => undef, measured_fpr_without_learning => undef,
                 learned => 0, not_learned => 0, not_learned_doubt => 0,
                 not_learned_full => 0, not_learned_rate => 0 },
               'the counters are 0 at first');
@@ -196,8 +223,17 @@ subtest 'state and metrics count learned keys' => sub {
        'false positives that reached the backend are counted');
     is($state->{feedback}{absent}, $before->{absent} + 5,
        'requests for learned keys count as absent');
-    cmp_ok($state->{feedback}{measured_fpr}, '<', $before->{measured_fpr},
-           'the measured rate falls');
+    is($state->{feedback}{learned_rejected}, $before->{learned_rejected} + 4,
+       'of these, those whose key is a learned one are counted');
+
+    my ($wrong, $right) = ($before->{false_positives} + 4,
+                           $before->{absent} + 5);
+
+    is_rate($state->{feedback}{measured_fpr}, $wrong / ($wrong + $right),
+            'the measured rate counts a learned key once');
+    is_rate($state->{feedback}{measured_fpr_without_learning},
+            ($wrong + $before->{learned_rejected} + 4) / ($wrong + $right),
+            'the other rate is what it would be without learning');
     is($state->{removals}{learned}, 5, 'the state has the learned keys');
     is($state->{removals}{count}, 5, 'they take room of removed keys');
 
@@ -208,6 +244,8 @@ subtest 'state and metrics count learned keys' => sub {
             => $state->{feedback}{not_learned_doubt},
         'feedback_not_learned_keys_total reason="full"' => 0,
         'feedback_not_learned_keys_total reason="rate"' => 0,
+        'feedback_learned_rejected_total '
+            => $before->{learned_rejected} + 4,
         'learned_exceptions ' => 5,
         'learned_exceptions_limit ' => 5000,
         'removed_keys ' => 5,
@@ -215,6 +253,44 @@ subtest 'state and metrics count learned keys' => sub {
     );
 
     is($metrics{$_}, $want{$_}, "the metric $_ is $want{$_}") for sort keys %want;
+};
+
+
+subtest 'requests are counted that only a learned key stops' => sub {
+    my $rejected = sub {
+        my ($zone, @paths) = @_;
+
+        my $before = zone_state($t, $zone)->{feedback};
+        $t->pipeline(@paths);
+        my $after = zone_state($t, $zone)->{feedback};
+
+        return join ' ', map { $after->{$_} - $before->{$_} }
+                             qw(learned_rejected absent false_positives);
+    };
+
+    is($rejected->('ids', map { "/measured?id=$_" } 'a1', 'a2', 'a1', 'none'),
+       '3 4 0', 'also under a bloom_feedback without learn=on');
+    is($rejected->('ids', '/plain?id=a1', '/plain?id=a1'), '0 0 0',
+       'but not without a bloom_feedback');
+    is($rejected->('ids', map { ("/plain?id=$_", '/ids?id=none') } 'a1', 'a2'),
+       '0 2 0', 'an absent key does not count as the learned key before it');
+    is($rejected->('ids', '/split?id=a1,a2'), '0 1 0', 'nor does a list of keys');
+
+    api($t, POST => 'zones/ids/remove', body => "a1\n")->status == 200
+        or die 'not removed';
+    is($rejected->('ids', '/ids?id=a1', '/ids?id=a2'), '1 2 0',
+       'a learned key that was removed, too, would be absent anyway');
+    api($t, POST => 'zones/ids/clear?only=removed')->status == 200
+        or die 'not restored';
+
+    is($rejected->('excepted', '/excepted?id=both', '/excepted?id=chosen'),
+       '0 2 0', 'so would one that the builder of the image chose');
+
+    learn('hosts', 'ready.example');
+    request('hosts', 'shop.example', 'up.example', 'www.up.example');
+    is($rejected->('hosts', map { "/hosts?id=$_" } 'SHOP.example', 'none.example',
+                                                   'www.up.example'),
+       '2 3 0', 'in a form with several expressions they are counted, too');
 };
 
 
@@ -306,6 +382,11 @@ subtest 'lists and explanations tell learned keys from removed ones' => sub {
 
     ok(expression('excepted', 'chosen')->{excepted},
        'an exception of the builder is one');
+    is(zone_state($t, 'excepted')->{image}{excepted}, 2,
+       'the state has the number of exceptions of the builder');
+    is({ metrics('excepted') }->{'image_excepted '}, 2, 'so have the metrics');
+    is(zone_state($t, 'ids')->{image}{excepted}, 0,
+       'removed and learned keys are none');
     is(said('excepted', 'chosen'),
        'does not find it: chosen is an exception that the builder of the image'
        . ' chose', 'GET keys says so');
@@ -412,6 +493,8 @@ subtest 'what is learned after the clear stays' => sub {
        'an image is saved and uploaded');
     is(listed('ids', 'kind=learned'), 'ready3 ready4',
        'it brings what was learned after the clear');
+    is(zone_state($t, 'ids')->{image}{excepted}, 0,
+       'learned keys of an image are no exceptions of its builder');
     reload_file('ids');
     is(learned('ids'), 0, 'another image forgets learned keys');
 };

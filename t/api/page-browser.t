@@ -46,12 +46,17 @@ scene($t, bad_day($t));
 $t->run;
 worsen($t);
 
+my $other = second_node($t);
+$other->run;
+
 my $helper;
 my $ended = 0;
 
 my %do = (
     silence => sub { ($helper) = $t->helpers; kill 'STOP', $helper },
     wake => sub { kill 'CONT', $helper },
+    alike => sub { make_alike($t, $other) },
+    stop_node2 => sub { $other->stop },
     stop => sub { $t->stop },
     start => sub { repair($t); $t->run },
 );

@@ -30,22 +30,27 @@ use Fleet::Events;
 use Fleet::Writer;
 
 my %option = (time => '30s', seed => int rand 1e9, keys => 20_000,
-              rate => 5000, only => '', break => 0, measure => 0);
+              rate => 5000, only => '', break => '', 'keep-rate' => 0);
 
-GetOptions(\%option, 'time=s', 'seed=i', 'keys=i', 'rate=i', 'only=s', 'break',
-           'measure')
-    && !@ARGV or die <<"USAGE";
-usage: fleet.pl [--time 10m] [--seed N] [--keys N] [--rate N]
-                [--only EVENT,...] [--break] [--measure]
+my @breaks = qw(ledger gap lateness removal);
+
+GetOptions(\%option, 'time=s', 'seed=i', 'keys=i', 'rate=i', 'only=s',
+           'break=s', 'keep-rate')
+    && !@ARGV && (!$option{break} || grep { $_ eq $option{break} } @breaks)
+    or die <<"USAGE";
+usage: fleet.pl [--time 10m] [--seed N] [--keys N] [--rate N] [--keep-rate]
+                [--only EVENT,...] [--break WHAT]
 
   --time     starts events for this time, and each at least once: seconds, or a
              number with s, m or h
   --seed     draws the same events again
   --keys     adds and removes this many different keys
   --rate     makes this many changes a second
+  --keep-rate  fails if it makes less than 90 % of them while Redis is up
   --only     lets only these events happen, in turn
-  --break    writes keys to the ledger that it does not send
-  --measure  measures latency and throughput at the end
+  --break    breaks a promise on purpose: ledger (notes keys that it does not
+             send), gap (no node learns of a gap), lateness (nodes wait longer
+             than max_lag), removal (images have removed keys)
 USAGE
 
 my %unit = ('' => 1, s => 1, m => 60, h => 3600);
@@ -70,19 +75,17 @@ my @nodes = map {
 
 my $dir = $nodes[0]->testdir;
 my ($ledger, $acks) = ("$dir/ledger", "$dir/acks");
-my (@history, $problem, $last);
+my (@history, $problem);
 
 $nodes[0]->write_file($_, '') for qw(ledger acks wrong);
 
 my $events = Fleet::Events->new(nodes => \@nodes, keys => $option{keys},
                                 max_lag => 5, ledger => $ledger,
-                                writing => \&writing);
+                                writing => \&writing, hold => \&hold,
+                                break => $option{break});
 
 $events->start;
 
-my %writer = (port => $events->{redis}{port}, stream => $events->STREAM,
-              ledger => $ledger, acks => $acks, keys => $option{keys},
-              rate => $option{rate}, lie => $option{break});
 my %process = (writer => begin(\&write_entries, 1),
                checker => begin(\&check_answers, 2));
 my $start = now();
@@ -104,7 +107,7 @@ while (!$problem && (now() - $start < $seconds || @history < @events)) {
         sleep rand 1;
         check_processes();
         die "a gap is reported, but no change is missing:\n", $events->gaps
-            if $event ne 'trim_beyond' && $events->gaps > $gaps;
+            if !$events->makes_gap($event) && $events->gaps > $gaps;
     });
 }
 
@@ -112,10 +115,8 @@ $problem //= attempt(\&finish);
 $nodes[0]->write_file('stop', '');
 wait_until(sub { !grep { alive($_) } values %process }, 60);
 $problem //= attempt(\&check_processes);
-$problem //= attempt(\&measure) if $option{measure};
 report();
-kill 'KILL', map { $_->{pid} } $events->{redis}, $events->{replica},
-                               @{ $events->{followers} };
+$events->stop;
 done_testing;
 
 
@@ -135,9 +136,20 @@ sub begin {
 
 sub write_entries {
     my $writer = Fleet::Writer->new(
-        %writer, stop => sub { -e "$dir/stop" || -e "$dir/stop.writer" });
+        port => $events->{proxy}{redis}{listen}, stream => $events->STREAM,
+        ledger => $ledger, acks => $acks, keys => $option{keys},
+        rate => $option{rate}, lie => $option{break} eq 'ledger',
+        stop => sub { -e "$dir/stop" || -e "$dir/stop.writer" },
+        hold => sub {
+            -e "$dir/hold" or return 0;
+            $nodes[0]->write_file('held', '') if $_[0] && !-e "$dir/held";
+            return 1;
+        });
 
     $writer->run;
+    $nodes[0]->write_file('written',
+                          "changes $writer->{changes}\n"
+                          . "seconds $writer->{seconds}\n");
 }
 
 
@@ -186,6 +198,28 @@ sub writing {
 
     wait_until(sub { -s $acks > $size }, 60) or die "the writer stands still\n";
 
+    return last_written();
+}
+
+
+# Makes the writer pause, or go on.  Returns the last ID.
+
+sub hold {
+    my ($pause) = @_;
+
+    if ($pause) {
+        $nodes[0]->write_file('hold', '');
+        wait_until(sub { -e "$dir/held" }, 60)
+            or die "the writer does not pause\n";
+    } else {
+        unlink "$dir/hold", "$dir/held";
+    }
+
+    return last_written();
+}
+
+
+sub last_written {
     return ($nodes[0]->read_file('acks') =~ /(\S+)\n[^\n]*\z/)[0];
 }
 
@@ -198,9 +232,9 @@ sub finish {
         or die "the writer does not end\n";
     check_processes();
 
-    ($last) = $nodes[0]->read_file('acks') =~ /(\S+)\n\z/;
-    $events->quiesce($last);
+    $events->quiesce(last_written());
     check_all();
+    $events->compare_nodes;
 }
 
 
@@ -226,75 +260,37 @@ sub check_all {
 }
 
 
-# Prints the time from XADD to an answer, and the changes that one follower
-# carries to one node a second.
-
-sub measure {
-    my $writer = Fleet::Writer->new(%writer, lie => 0);
-    $writer->{id} = [$last =~ /^(\d+)-?(\d*)/];
-    my (@connections) = map { $_->connect } @nodes;
-    my @times;
-
-    for my $n (1 .. 1000) {
-        my $entry = $writer->entry("+latency$n");
-        my $begun = now();
-        $writer->send_all($entry);
-
-        for my $i (0 .. $#nodes) {
-            while (1) {
-                $connections[$i]->send($nodes[$i]->request_text(
-                    GET => "/ids?k=latency$n", keepalive => 1));
-                last if $connections[$i]->response('GET')->body =~ /^1/;
-            }
-            push @times, now() - $begun;
-            $connections[$i] = $nodes[$i]->connect if $n % 500 == 0;
-        }
-    }
-
-    @times = sort { $a <=> $b } @times;
-    printf "# from XADD to an answer on any node: median %.2f ms, p99 %.2f"
-           . " ms\n", map { 1000 * $times[$_ * @times] } 0.5, 0.99;
-
-    # All followers end; the entries wait in the stream for one of them.
-
-    $events->quiesce(join '-', @{ $writer->{id} });
-    kill 'KILL', map { $_->{pid} } @{ $events->{followers} };
-    wait_until(sub { !grep { alive($_->{pid}) } @{ $events->{followers} } });
-    my $from = $events->state($nodes[0])->{source}{position};
-
-    for my $batch (1 .. 100) {
-        $writer->send_all(map {
-            $writer->entry(map { ($batch % 2 ? '-' : '+') . 'k'
-                                 . int rand $option{keys} } 1 .. 100)
-        } 1 .. 100);
-    }
-
-    my $end = join '-', @{ $writer->{id} };
-    my $begun = now();
-
-    $from eq $events->state($nodes[0])->{source}{position}
-        or die "a follower that was killed goes on\n";
-    $events->{nodes} = [$nodes[0]];
-    $events->start_follower(0);
-    $events->quiesce($end);
-    printf "# one follower to one node: %d changes/s\n",
-           1_000_000 / (now() - $begun);
-    $events->{nodes} = \@nodes;
-}
-
-
 sub report {
-    my %count = map { split / / } split /\n/,
-                eval { $nodes[0]->read_file('counts') } // '';
-    my $changes = () = $nodes[0]->read_file('ledger') =~ / /g;
+    my %count = counts('counts');
+    my %written = counts('written');
+    my $rate = ($written{changes} // 0) / ($written{seconds} || 1);
+    my ($asked, $current) = (0, $count{state_current} // 0);
+    $asked += $count{$_} for grep { /^state_/ } keys %count;
 
-    print "# events: @history\n",
-          "# changes: $changes, checks: ",
-          join(', ', map { "$_ $count{$_}" } sort keys %count), "\n";
+    print "# events: @history\n";
+    printf "# changes: %d, %.0f/s while Redis was up\n",
+           $written{changes} // 0, $rate;
+    print '# checks: ', join(', ', map { "$_ $count{$_}" } sort keys %count),
+          "\n";
 
     ok(!defined $problem, 'no promise was broken')
         or diag("$problem\nseed $option{seed}, events: @history\n");
     cmp_ok($count{judged} // 0, '>', 0, 'answers were judged');
     cmp_ok($count{answer_absent} // 0, '>', 0, 'keys are absent');
     cmp_ok($count{answer_present} // 0, '>', 0, 'keys are present');
+    cmp_ok($count{fresh} // 0, '>', 0,
+           'zones that are current were compared with what is old');
+    cmp_ok($current, '>', $asked / 2, 'zones are current most of the time');
+    cmp_ok($rate, '>=', 0.9 * $option{rate}, 'the writer keeps its rate')
+        if $option{'keep-rate'};
+}
+
+
+# Reads counts that a process has written: "NAME NUMBER".
+
+sub counts {
+    my ($file) = @_;
+
+    return map { split / / } split /\n/,
+           eval { $nodes[0]->read_file($file) } // '';
 }

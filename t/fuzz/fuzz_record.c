@@ -49,6 +49,7 @@ is_change(bloom_record_t record)
 
     expect(order < 0 || (order == 0 && record.count == 0));
     expect(record.removals <= record.count);
+    expect(bloom_position_cmp(record.digest.since, record.before) <= 0);
     expect(bloom_source_name_valid(record.source.data, record.source.len));
 
     for (i = 0; i < 2; i++) {
@@ -95,7 +96,7 @@ is_canonical(const bloom_segment_t *segment, uint64_t position,
         is_change(record);
         bloom_record_begin_changes(&maker, again, sizeof(again),
                                    &record.source, record.before,
-                                   record.after);
+                                   record.after, record.digest);
         maker.removals = record.removals;
 
     } else {

@@ -24,7 +24,7 @@ my %more = (
     'leaked-passwords.conf' => \&leaked_passwords,
     'revoked-tokens.conf' => \&revoked_tokens, 'api-keys.conf' => \&api_keys,
     'redirect.conf' => \&redirect, 'host-list.conf' => \&host_list,
-    'block-page.conf' => \&block_page,
+    'block-page.conf' => \&block_page, 'image-server.conf' => \&image_server,
 );
 
 
@@ -118,6 +118,8 @@ sub checkout {
     mkdir "$dir/top/build" or die "mkdir: $!";
     symlink '..', "$dir/top/conf-examples" or die "symlink: $!";
     symlink abs_path($tool), "$dir/top/build/ngx-bloom" or die "symlink: $!";
+    symlink "$examples/../src/cli/ngx-bloom-pull",
+            "$dir/top/build/ngx-bloom-pull" or die "symlink: $!";
 }
 
 
@@ -268,6 +270,16 @@ sub block_list {
         for qw(evil.example:x evil.example::);
     is($t->get("/go/$_")->status, 200, "the allowed spelling $_ is passed")
         for 'good.evil.example', 'GOOD.evil.example.';
+}
+
+
+sub image_server {
+    my ($t) = @_;
+
+    $t->expect_log(qr/pulled\.bloom" of bloom zone "ids" cannot be opened/);
+    $t->expect_log(qr/bloom zone "ids" is not loaded and answers "unknown"/);
+    is($t->get('/images.key', port => 8081)->status, 404,
+       'the web server shows only images and signatures');
 }
 
 

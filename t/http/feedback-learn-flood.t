@@ -4,13 +4,15 @@
 # A client repeats one false positive, which reaches the backend once.  Then a
 # flood of false positives: many clients, each with false positives of its own,
 # which the zone learns up to its share and its rate.  Nothing is written to the
-# journal, and each request is answered as without learning.
+# journal, and each request is answered as without learning.  While another process
+# holds the lock of the exceptions, a worker learns nothing instead of waiting.
 
 use strict;
 use warnings;
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Hostile qw(shared_memory);
 use BloomTest::Learning;
 use BloomTest::Process qw(spawn alive wait_until now);
 use BloomTest::Zones;
@@ -166,6 +168,73 @@ subtest 'the share' => sub {
        'the other half is for removed ones');
     unlike($t->log_since($mark), qr/\[(?:error|crit|alert)\]/,
            'nothing alarming is logged');
+};
+
+# The locks of a zone are robust mutexes, which processes share.  One whose owner
+# is a live process is held.  Writes an owner into all locks of the zone, and
+# returns how many there are; 0 as the owner releases them.
+
+sub set_owner {
+    my ($owner) = @_;
+
+    my $pid = $t->master;
+    my ($from, $to) = shared_memory($pid, zone_state($t, 'ids')->{memory}
+                                                               {zone_bytes});
+
+    open my $memory, '+<:raw', "/proc/$pid/mem" or die "/proc/$pid/mem: $!";
+    sysseek $memory, $from, 0 or die "seek: $!";
+    sysread $memory, my $bytes, $to - $from or die "memory: $!";
+
+    my $locks = 0;
+
+    while ($bytes =~ /(?=(....)[\0\1]\0{11}\x90\0{3}\0{20})/gs) {
+        my ($at, $now) = (pos $bytes, unpack 'L<', $1);
+
+        next if $at % 8 != 0 || $now != ($owner ? 0 : $$);
+        sysseek $memory, $from + $at, 0 or die "seek: $!";
+        syswrite($memory, pack 'L<', $owner) == 4 or die "memory: $!";
+        $locks++;
+    }
+
+    return $locks;
+}
+
+subtest 'another process holds the lock' => sub {
+    plan(skip_all => 'needs root, to write into the memory of nginx')
+        if $> != 0;
+
+    is(api($t, POST => 'zones/ids/clear?only=learned')->status, 200,
+       'the zone forgets what it has learned');
+    is(api($t, POST => 'zones/ids/clear?only=removed')->status, 200,
+       'removed keys leave their room');
+    await_learning($t, 'ids', '/of/ids?id=', $false[-2]);
+
+    my $before = zone_state($t, 'ids')->{feedback};
+    my $locks = set_owner($$);
+    my $begun = now();
+    my @got = map { $t->pipeline(map { "/of/ids?id=$_" } @$_) }
+              map { [@false[100 * $_ .. 100 * $_ + 99]] } 0 .. 4;
+    my $seconds = now() - $begun;
+
+    is(set_owner(0), $locks, 'the locks have not changed');
+    cmp_ok($locks, '>', 0, 'the zone has locks');
+
+    my $after = zone_state($t, 'ids')->{feedback};
+
+    is(scalar(grep { $_->header('X-Backend') } @got), 500,
+       'each request reaches the backend');
+    is($after->{not_learned_doubt} - $before->{not_learned_doubt}, 500,
+       'no key is learned, and each is counted');
+    is($after->{learned}, $before->{learned}, 'none counts as learned');
+
+    # a removal, which waits for the lock, waits for 100 ms
+
+    cmp_ok($seconds, '<', 500 * 0.1 / 2, 'no request waits for the lock');
+    figures(sprintf '500 false positives while the lock is held: %.2f s',
+            $seconds);
+    $t->pipeline(map { "/of/ids?id=$_" } @false[0 .. 99]);
+    is(zone_state($t, 'ids')->{feedback}{learned} - $after->{learned}, 100,
+       'keys are learned once the lock is free');
 };
 
 subtest 'the keys of the image' => sub {

@@ -148,4 +148,16 @@ for ('a reload', 'a crash') {
     is(scalar ask($t, 'ids', qw(nothing)), '?', '"absent" is unknown');
 }
 
+# a checkpoint from after the gap has what was before it: a start goes on from
+# there, and finds nothing missing
+
+is(api($t, POST => 'zones/ids/checkpoint')->status, 200, 'a checkpoint');
+is_applied(changes($t, 'ids', 3, 6, '+older', '-young'), 6, 'and more changes');
+my $mark = $t->log_mark;
+$t->kill_all;
+$t->run;
+is(position($t, 'ids'), 6, 'the next start is at the last of them');
+is(ask_until_known($t, 'ids', 'older'), '1', 'which it has');
+unlike($t->log_since($mark), qr/too old/, 'the checkpoint is loaded');
+
 done_testing;

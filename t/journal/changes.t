@@ -167,6 +167,12 @@ my %events = (
         install_image($t, image_of(int rand @log));
         my $r = api($t, POST => 'zones/ids/clear');
         $r->status == 200 or die "a clear: $r";
+
+        # the source goes on, or says that there is no more
+
+        my $alive = rand() < 0.5;
+        alive($t, 'ids', position($t, 'ids')) if $alive;
+        follow(@log - 1) if !$alive;
     },
 );
 

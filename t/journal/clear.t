@@ -396,40 +396,16 @@ subtest 'power fails' => sub {
 };
 
 
-sub sides {
-    my ($old, $new) = @_;
-
-    my %side = map { $_ => 'old' } $t->workers($old);
-    $side{$_} = 'new' for $t->workers($new);
-
-    return %side;
-}
-
-# Returns what both instances answer when neither is unknown.
-
-sub both {
-    my ($side, @keys) = @_;
-
-    my %answers;
-    wait_until(sub {
-        my ($answers, @by) = ask($t, 'ids', @keys);
-        $answers{$side->{$by[0]}} = $answers if $answers !~ /\?/;
-        return keys %answers == 2 && $answers{old} eq $answers{new};
-    });
-
-    return join ' ', map { "$_ $answers{$_}" } sort keys %answers;
-}
-
 subtest 'two instances of a zone are cleared' => sub {
     begin();
     my $old = $t->master;
     my $new = $t->upgrade_begin;
-    my %side = sides($old, $new);
+    my %side = sides($t, $old, $new);
 
-    is(both(\%side, @keys), 'new ' . BEFORE . ' old ' . BEFORE,
+    is(both($t, 'ids', \%side, @keys), 'new ' . BEFORE . ' old ' . BEFORE,
        'both instances serve the pushed image');
     is(clear()->status, 200, 'one of them is cleared');
-    is(both(\%side, @keys), 'new ' . AFTER . ' old ' . AFTER,
+    is(both($t, 'ids', \%side, @keys), 'new ' . AFTER . ' old ' . AFTER,
        'both are cleared');
 
     for my $n (1 .. 10) {
@@ -437,7 +413,7 @@ subtest 'two instances of a zone are cleared' => sub {
         clear() if $n == 5;
     }
 
-    is(both(\%side, map { "both$_" } 1 .. 10),
+    is(both($t, 'ids', \%side, map { "both$_" } 1 .. 10),
        'new 0000011111 old 0000011111',
        'both have the keys that were added after the last clear');
 
@@ -477,8 +453,8 @@ subtest 'another instance clears the zone during a load' => sub {
         my $old = $t->master;
         my ($old_helper) = $t->helpers;
         my $new = $t->upgrade_begin;
-        my %side = sides($old, $new);
-        is(both(\%side, 'old2'), 'new 1 old 1', 'both instances have the key');
+        my %side = sides($t, $old, $new);
+        is(both($t, 'ids', \%side, 'old2'), 'new 1 old 1', 'both instances have the key');
 
         # the first helper that loads stops just before its switch
 
@@ -510,7 +486,7 @@ subtest 'another instance clears the zone during a load' => sub {
         is($response->status, 200, "the $how succeeds") or diag($response);
         clear() if $other->status == 409;
 
-        my $answers = both(\%side, qw(old1 old2));
+        my $answers = both($t, 'ids', \%side, qw(old1 old2));
         is($answers, 'new 00 old 00',
            "no added key comes back with the $how");
         $t->upgrade_finish;

@@ -292,10 +292,31 @@ for (['raw'], ['lower', '--layout', 'classic'], ['host'], ['url'],
                    { stdin => "a\nb\n" });
 
     like($out, qr{^\Q$dir\E/wins:\ 2\ good\ keys,\ of\ which\ the\ filter\ matched
-                  \ 1;\ 1\ exception\ \(1\ in\ the\ lists\),\ 11\ bytes$}mx,
-         'build says how many exceptions are in the lists');
+                  \ 1;\ 1\ exception\ \(1\ in\ the\ lists\),\ 11\ bytes\n
+                  \Q$dir\E/g:\ line\ 2:\ "a"\ is\ not\ found,\ but\ a\ list\ has
+                  \ "a"\n\z}mx,
+         'build says how many exceptions are in the lists, and which');
     is(join(' ', answers("$dir/wins", 'a', 'b')), 'absent present',
        'just the good key is not found');
+
+    my @wins = ('build', '-o', "$dir/wins", '-p', '1e-9', '--except-wins',
+                '--except', file('g', lines_of('ok', map { "bad$_" } 1 .. 23)),
+                file('l', lines_of(reverse map { "bad$_" } 1 .. 23)));
+
+    $out = tool(0, undef, @wins);
+    is_deeply([map { s{\Q$dir\E/}{}gr } grep { /is not found/ } split /\n/, $out],
+              [map { "g: line @{[ $_ + 1 ]}: \"bad$_\" is not found, but l, line "
+                     . (24 - $_) . ", has \"bad$_\"" } 1 .. 20],
+              'build names the first 20 conflicts, with both lines');
+    like($out, qr/\n3 more conflicts\n\z/, 'and the number of the others');
+    is(tool(0, undef, @wins, '-q'), '', 'with -q it prints nothing');
+    unlike(tool(0, undef, @wins, '--json'), qr/is not found/,
+           'with --json the examples are in the JSON only');
+    like(tool(0, undef, 'build', '-0', '-o', "$dir/wins", '-p', '1e-9',
+              '--except-wins', '--except', file('g', "bad\n"),
+              file('l', "a\0bad\0")),
+         qr{"bad" is not found, but \Q$dir\E/l, key 2, has "bad"\n\z},
+         'a key of a list with -0 has a number');
 
     tool(2, qr/--except-wins needs --except FILE/, 'build', '-o', "$dir/x",
          '--except-wins', { stdin => "a\n" });
@@ -427,6 +448,36 @@ for (['raw'], ['lower', '--layout', 'classic'], ['host'], ['url'],
     tool(2, qr/cannot be used if --like names an imported filter/, 'build',
          '-o', "$dir/refused", '--like', "$dir/imported.bloom", '--except',
          file('g', "x\n"), $list);
+}
+
+# ---- too many exceptions ----
+
+# The bytes of all exceptions are limited to 2^28.  In a filter in which every key
+# seems to be present, 5000 good keys of 60,000 bytes take more.
+
+{
+    my $list = file('many', lines_of(map { "listed$_" } 1 .. 5000));
+    my @overfull = ('build', '-q', '-o', "$dir/full", '-p', '0.5', '-n', 1);
+    my $fifo = "$dir/long";
+
+    mkfifo($fifo, 0600) or die "$fifo: $!";
+
+    tool(0, undef, 'build', '-q', '-o', "$dir/full", file('few', "old\n"));
+    my $old = content_of("$dir/full");
+
+    my $writer = spawn(sub {
+        local $SIG{PIPE} = 'IGNORE';
+        open my $fh, '>', $fifo or die "$fifo: $!";
+        print $fh $_, 'k' x 60_000, "\n" or last for 10_001 .. 15_000;
+    });
+
+    tool(2, qr{\A[^\n]*build:\ \Q$dir\E/full:\ not\ written:\ the\ exceptions\ of
+               \ --except\ would\ take\ more\ than\ 256\ MiB;\ use\ a\ lower
+               \ -p\n\z}x, @overfull, '--except', $fifo, $list,
+         { limit => 300 });
+    waitpid $writer, 0;
+    ok(content_of("$dir/full") eq $old, 'the old image stays');
+    unlink "$dir/full";
 }
 
 # lines as in other files of keys

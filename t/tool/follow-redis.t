@@ -76,6 +76,23 @@ is(scalar @{ $zone->zone->{gaps} }, 1,
    'a trim that lost nothing is no gap');
 stop_follow($f);
 
+# Trimmed, but another follower has brought the zone past that meanwhile
+
+fresh(map { "$_-0" } 1 .. 5);
+$f = begin('5');
+ok($zone->wait_for(sub { $_->{signs} > 0 }), 'the zone is at the end');
+stop_process($f->{pid});
+entry_at("$_-0", 'add', "at-$_-0") for 6 .. 9;
+redis($server, 'XTRIM', 's', 'MAXLEN', 2);
+$zone->set(position => '8');
+resume_process($f->{pid});
+ok($zone->wait_for(sub { $_->{position} eq '9' }), 'the follower goes on there');
+is_deeply($zone->zone->{gaps}, [], 'and does not move the zone back by a gap');
+stop_follow($f);
+
+fresh(map { "$_-0" } 1 .. 11);
+redis($server, 'XTRIM', 's', 'MAXLEN', 1);
+
 # Emptied while the follower was away
 
 redis($server, 'XTRIM', 's', 'MAXLEN', 0);
@@ -129,11 +146,69 @@ stop_follow($f);
 fresh(map { "${_}000000-0" } 1 .. 9);
 redis($server, 'XTRIM', 's', 'MAXLEN', 4);
 $f = begin('0', '--from', 'beginning');
+gaps_are($f, ['5999999-' . max()], 'gap_trimmed',
+         'trimmed, and a zone is to have all from the beginning');
 ok($zone->wait_for(sub { $_->{position} eq '9000000' }),
-   'a zone can begin with what remains');
+   'the follower goes on with what remains');
+is($zone->changes, join(' ', map { "+at-${_}000000-0" } 6 .. 9),
+   'which the zone gets');
+stop_follow($f);
+
+$f = begin('0', '--from', '5999999-' . max());
+ok($zone->wait_for(sub { $_->{position} eq '9000000' }),
+   'a zone can begin with what remains, by an ID');
+is($zone->changes, join(' ', map { "+at-${_}000000-0" } 6 .. 9),
+   'and gets all of it');
 is_deeply($zone->zone->{gaps}, [], 'which is no gap');
 stop_follow($f);
 
+redis($server, 'XTRIM', 's', 'MAXLEN', 0);
+$f = begin('0', '--from', 'beginning');
+gaps_are($f, ['9000000'], 'gap_trimmed', 'everything is trimmed');
+stop_follow($f);
+
+# A server that does not count what was added, as before Redis 7
+
+sub before_redis_7 {
+    my ($id, $last) = @_;
+
+    my $listen = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5)
+        or die "cannot listen: $!";
+    my $entry = "*2\r\n\$3\r\n$id\r\n*2\r\n\$3\r\nadd\r\n\$1\r\na\r\n";
+    my $pid = spawn(sub {
+        while (my $client = $listen->accept) {
+            while (sysread $client, my $command, 65536) {
+                my $next = $command =~ /\r\n0-1\r\n/ ? "*1\r\n$entry" : "*0\r\n";
+
+                syswrite $client, ($command =~ /XREAD/ ? "*-1\r\n" : '')
+                    . "+OK\r\n" . "+QUEUED\r\n" x 4 . "*4\r\n*0\r\n"
+                    . "*6\r\n\$6\r\nlength\r\n:1\r\n"
+                    . "\$17\r\nlast-generated-id\r\n\$3\r\n$last\r\n"
+                    . "\$11\r\nfirst-entry\r\n$entry"
+                    . "\$11\r\nrole:master\r\n$next";
+            }
+        }
+    });
+
+    return ($pid, 'redis://127.0.0.1:' . $listen->sockport);
+}
+
+my ($old, $url) = before_redis_7('9-0', '9-0');
+$zone->set(position => '0', changes => [], gaps => [], gap => 0);
+$f = follow($t, '--from', 'beginning', '--zone', $zone->url, $url);
+ok(wait_for_event($f, 'beginning_unknown',
+                  qr/first entry that remains, 9, is taken for the beginning/),
+   'a server that does not count is named, and what it means');
+ok($zone->wait_for(sub { $_->{position} eq '9' }), 'the zone gets the entry');
+is_deeply($zone->zone->{gaps}, [], 'there is no gap');
+stop_follow($f);
+kill 'KILL', $old;
+
+# From an image
+
+fresh(map { "${_}000000-0" } 1 .. 9);
+redis($server, 'XTRIM', 's', 'MAXLEN', 4);
+$zone->set(position => '0', changes => [], gaps => [], gap => 0);
 $zone->set(as_of => '1970-01-01T01:41:00Z');    # 6,060 s
 $f = follow($t, '--zone', $zone->url, $server->{url});
 $zone->set(position => '0', changes => []);
@@ -253,7 +328,71 @@ gaps_are($f, ['7'], 'gap_replaced', 'a failover, and new entries');
 ok($zone->wait_for(sub { $_->{position} eq '9' }), 'the follower goes on');
 is(scalar @{ $zone->zone->{gaps} }, 1, 'there is one gap');
 stop_follow($f);
+
+# The image that serves is from the very position at which the stream has no
+# entry, so it closes the gap at once.
+
+$zone->set(position => '8', gap => 0, gaps => [], image => '8');
+$f = follow($t, '--zone', $zone->url, $replica->{url});
+ok(wait_for_event($f, 'gap_replaced',
+                  qr/does not wait for a newer one.*P is later than 8/),
+   'a gap that an image closes at once is named as such');
+ok(!wait_until(sub { grep { $_->{message} =~ /answers unknown/ } log_of($f) },
+               1), 'and the log does not say that the zone answers unknown');
+$zone->set(image => undef);
+stop_follow($f);
 redis_stop($replica);
+
+
+# A primary that is silent, though its link is up: no signs of life
+
+sub silent_replica {
+    my ($role) = @_;
+
+    my $listen = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5)
+        or die "cannot listen: $!";
+    my $pid = spawn(sub {
+        while (my $client = $listen->accept) {
+            while (sysread $client, my $command, 65536) {
+                syswrite $client, ($command =~ /XREAD/ ? "*-1\r\n" : '')
+                    . "+OK\r\n" . "+QUEUED\r\n" x 4 . "*4\r\n*0\r\n"
+                    . "*6\r\n\$6\r\nlength\r\n:0\r\n"
+                    . "\$17\r\nlast-generated-id\r\n\$3\r\n9-0\r\n"
+                    . "\$11\r\nfirst-entry\r\n*-1\r\n"
+                    . '$' . length($role) . "\r\n$role\r\n*0\r\n";
+                select undef, undef, undef, 0.05;
+            }
+        }
+    });
+
+    return ($pid, 'redis://127.0.0.1:' . $listen->sockport);
+}
+
+for (['silent for 16 seconds', "link_status:up\r\nmaster_last_io_seconds_ago:16"],
+     ['down', "link_status:down\r\nmaster_last_io_seconds_ago:1"],
+     ['never heard of', "link_status:up\r\nmaster_last_io_seconds_ago:-1"],
+     ['up, and alive', "link_status:up\r\nmaster_last_io_seconds_ago:15"])
+{
+    my ($what, $lines) = @$_;
+    my ($pid, $at) = silent_replica("role:slave\r\nmaster_$lines\r\n");
+
+    $zone->set(position => '9', gap => 0, gaps => [], signs => 0);
+    $f = follow($t, '--zone', $zone->url, $at);
+
+    if ($what =~ /alive/) {
+        ok($zone->wait_for(sub { $_->{signs} > 0 }),
+           "a replica gives signs of life if its primary is $what");
+    } else {
+        ok(wait_for_event($f, 'replica_behind', qr/down or silent/),
+           "a replica is named if its primary is $what");
+        sleep 2;
+        is($zone->zone->{signs}, 0,
+           "a replica gives no sign of life if its primary is $what");
+    }
+
+    stop_follow($f);
+    kill 'KILL', $pid;
+}
 
 
 # Hostile servers: each answer is refused in bounded memory.
@@ -319,6 +458,16 @@ hostile('an ID that is not after the position', $queued,
 hostile('many values', $queued, "*1000000\r\n", flood("\$0\r\n\r\n"));
 hostile('a large string', $queued, "*4\r\n\$2000000000\r\n", flood('x' x 100));
 hostile('arrays in arrays', $queued, flood("*2\r\n"));
+
+# Types of RESP3, which hiredis knows from 1.0 on, in arrays that are within the
+# limits
+
+hostile('booleans', $queued, "*1000000\r\n",
+        flood("*100\r\n" . "#t\r\n" x 100));
+hostile('doubles', $queued, "*1000000\r\n",
+        flood("*100\r\n" . ",1.5\r\n" x 100));
+hostile('maps in maps', $queued, flood("%1\r\n#t\r\n"));
+hostile('a large map', $queued, "%2000000000\r\n", flood("#t\r\n"));
 
 $zone->kill;
 done_testing;

@@ -91,6 +91,19 @@ ok($one->wait_for(sub { $_->{position} eq $last }),
 is($one->changes, $two->changes, 'it has each change once')
     if $two->wait_for(sub { $_->{position} eq $last });
 
+# Another follower that wins each race is no reason to log anything.
+
+my $connected = () = grep { $_->{event} eq 'connected' } log_of($f);
+
+for (1 .. 3) {
+    $one->set(position => '1-2', changes => \@kept);
+    $last = entry('add', "race-$_");
+    ok($one->wait_for(sub { $_->{position} eq $last }), 'a race is lost');
+}
+
+is(scalar(grep { $_->{event} eq 'connected' } log_of($f)), $connected,
+   'which is not logged');
+
 my ($exit, $seconds) = stop_follow($f);
 is($exit, 0, 'SIGTERM ends it with 0');
 cmp_ok($seconds, '<', 5 * ($ENV{TEST_PATIENCE} // 1), 'SIGTERM ends it soon');
@@ -123,6 +136,17 @@ $one->set(really => 40);
 entry_at("6-$_", 'add', "more-$_") for 1 .. 20;
 ok($one->wait_for(sub { $_->{position} eq '6-20' }),
    'smaller bodies are sent after 413');
+
+# Once nginx has refused a body, the next ones are smaller from the start.
+
+$one->set(refused => 0, position => '5', changes => [], really => 40);
+ok($one->wait_for(sub { $_->{position} eq '6-20' }),
+   'the zone gets all again, in smaller bodies');
+cmp_ok($one->zone->{refused}, '<', 6, 'and few of them are refused');
+
+entry_at('6-21', 'add', 'y' x 30);
+ok($one->wait_for(sub { $_->{position} eq '6-21' }),
+   'an entry that is larger than bodies are then is sent alone');
 
 $one->set(really => 100);
 entry_at('7-0', 'add', "two\nlines", 'remove', "cr\r", 'add', "q\"\\\x01");

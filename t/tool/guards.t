@@ -227,6 +227,9 @@ subtest '--must-have and --must-not-have' => sub {
 
     $t->write_file('comments', "# one\n\n");
     $t->write_file('long', "key1\n" . 'x' x 65536);
+    $t->write_file('most', "key1\n" . '#' x 1023 . ("\n" . '#' x 1023) x 16_382
+                           . "\n" . '#' x 1019);
+    $t->write_file('more', $t->read_file('most') . '#');
     mkdir "$dir/directory" or die "mkdir: $!";
 
     for ('must-have', 'must-not-have') {
@@ -245,7 +248,21 @@ subtest '--must-have and --must-not-have' => sub {
     like(build_over(2, 1000, '--must-have', "$dir/long"),
          qr/"x+[^"]*" is longer than 65535 bytes; correct line 2/,
          'a line that is too long is an error');
+
+    is(-s "$dir/most", 16 << 20, 'a file of keys has 16 MiB');
+
+    for my $option ('--must-have', '--must-not-have') {
+        like(build_over(2, 1000, $option, "$dir/more"),
+             qr/not written: $option \S*more has more than 16 MiB, which nginx does not accept; keep only samples/,
+             "$option refuses a file that nginx does not accept");
+    }
+
+    tool(2, qr/has more than 16 MiB/, 'build', '-o', $image, '--must-have', '-',
+         "$dir/must", { stdin => $t->read_file('more') });
+    tool(2, qr/refused: --must-have \S*more has more than 16 MiB/, 'verify',
+         '--must-have', "$dir/more", $image);
     items_are(1000, 'the old image stays');
+    build_over(0, 1000, '-q', '--must-have', "$dir/most");
 };
 
 

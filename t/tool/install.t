@@ -26,8 +26,11 @@ my $state = '/var/lib/nginx/bloom';
 
 my %usual = (
     'usr/local/bin/ngx-bloom' => '0755',
+    'usr/local/bin/ngx-bloom-pull' => '0755',
     'usr/local/share/man/man1/ngx-bloom.1' => '0644',
+    'usr/local/share/man/man1/ngx-bloom-pull.1' => '0644',
     'usr/local/share/bash-completion/completions/ngx-bloom' => '0644',
+    'usr/local/share/bash-completion/completions/ngx-bloom-pull' => '0644',
     $module => '0644',
 );
 $usual{'usr/local/share/lua/5.1/resty/bloom.lua'} = '0644'
@@ -210,6 +213,11 @@ sub works {
         ["$root/usr/local/bin/ngx-bloom", 'build', '-q', '-o', $ids, '-'],
         stdin => "a\n");
     is($exit, 0, 'the installed tool builds an image') or diag($err);
+
+    my ($status, $help)
+        = run_command(["$root/usr/local/bin/ngx-bloom-pull", '--help']);
+    is($status, 0, 'the installed script runs');
+    like($help, qr/^Usage: ngx-bloom-pull URL FILE /, 'it shows its options');
 
     $t->write_file('nginx.conf', "load_module $root/$module; pid nginx.pid;"
                    . " events {} http { bloom_state_path off;"

@@ -13,6 +13,7 @@ use FindBin;
 
 use BloomTest;
 use BloomTest::Image qw(crc32c);
+use BloomTest::Digest;
 use BloomTest::Journal;
 use BloomTest::Tool qw(content_of json json_lines tool
                        tool_path tool_redirected tool_test);
@@ -135,7 +136,9 @@ sub shows_bytes {
         created => 1700000000600, size => 2 ** 24,
         salt => pack('H*', '0123456789abcdef0123456789abcdef'));
     $third->append_changes('ids', '1700000000000-2', '1700000000650', ['two'],
-                           ['four'], time => 1700000000700);
+                           ['four'], time => 1700000000700,
+                           digest => unpack 'Q>', pack 'H16',
+                           digest('-two', '+four'));
     $third->append_changes('ids', '1700000000900-1', '1700000000900-1', [], [],
                            time => 1700000000950);
 
@@ -819,6 +822,7 @@ for my $type (4, 6, 255) {
 
 for (['too many removals', 0, 1, ['a'], ['b'], removals => 3],
      ['a position that goes back', '5-1', 5, [], []],
+     ['a digest that begins later', 5, 6, [], ['a'], since => '5-1'],
      ['keys in a gap', 5, 5, ['a'], []])
 {
     my ($what, $before, $after, @rest) = @$_;

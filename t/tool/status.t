@@ -316,6 +316,7 @@ sub source {
     return endpoint({ source => { name => 's', position => $position,
                                   state => 'current', lag_ms => 120,
                                   max_lag_ms => 30000, max_body => 65000,
+                                  digest => '0' x 16, digest_since => '0',
                                   %change },
                       %{ delete $change{zone} // {} } });
 }
@@ -328,12 +329,27 @@ sub source {
 
     my (undef, $out) = $one->run_tool('status', @two);
 
-    like($out, qr/^zone .* source +position +lag /, 'there are columns for it');
-    like($out, qr/ current +1699-3 +0\.1s /, 'the position and the lag');
+    like($out, qr/^zone .* source +position +digest +lag /, 'there are columns for it');
+    like($out, qr/ current +1699-3 +00000000 +0\.1s /, 'the position and the lag');
 }
 
-problems_are([source('5'), source('5', zone => { 'filter.bits_set' => 999 })],
-             ['ids bits_set'], 'other bits at the same position');
+problems_are([source('5'), source('5', zone => { 'filter.bits_set' => 999,
+                                                 'removals.count' => 7 })],
+             [], 'bits and removed keys depend on batches');
+like(problems_are([source('5', digest => '1' x 16), source('5')],
+                  ['ids digest'], 'other digests at the same position'),
+     qr/^the digest of the source's changes differs: ([01])\1{15} on \S+; (?!\1)([01])\2{15} on /,
+     'the message has both digests');
+problems_are([source('5', digest => '1' x 16), source('6')], [],
+             'digests at other positions');
+problems_are([source('5', digest => '1' x 16), source('5', digest_since => 4)],
+             [], 'digests that begin at other positions');
+like(problems_are([source('5'), source('6', digest => '2' x 16), source('5'),
+                   source('6', digest => '3' x 16)], ['ids digest'],
+                  'two of four digests'),
+     qr/differs: 2{16} on \S+; 3{16} on /, 'only these are named');
+problems_are([source('5', digest => undef), source('5')], [],
+             'a node that does not tell its digest');
 problems_are([source('5'), endpoint({})], ['ids source'], 'a lack of a source');
 problems_are([source('5'), source('5', name => 'other')], ['ids source'],
              'another source');

@@ -146,6 +146,103 @@ test_kinds_and_time_of_a_key(void **state)
 }
 
 
+/* A line as bloom_exceptions.c has it. */
+typedef struct {
+    struct {
+        uint64_t  h1;
+        uint64_t  h2;
+    }         hash[3];
+    uint32_t  first[3];
+    uint32_t  away;                      /* 256 times the number of keys that
+                                            are in later lines, and how far */
+} line_t;
+
+
+/* A lookup in a full set reads one line for nearly every key. */
+static void
+test_a_full_set_has_its_keys_at_home(void **state)
+{
+    enum { N = 100000 };
+
+    char                key[16];
+    uint64_t            away, reach;
+    unsigned            i, n;
+    const line_t       *line;
+    bloom_exceptions_t  set;
+
+    (void) state;
+
+    make(&set, N);
+
+    for (i = 0; i < N; i++) {
+        n = snprintf(key, sizeof(key), "key%u", i);
+        assert_int_equal(put(&set, key, n, BLOOM_EXCEPTION_REMOVED, 1), 1);
+    }
+
+    assert_int_equal(put(&set, "more", 4, BLOOM_EXCEPTION_REMOVED, 1), -1);
+
+    line = (const line_t *) set.lines;
+
+    for (i = 0, away = 0, reach = 0; i < set.nlines; i++) {
+        away += line[i].away >> 8;
+        reach = line[i].away % 256 > reach ? line[i].away % 256 : reach;
+    }
+
+    /* of a Poisson distribution of mean 1, 2.3 % are beyond 3; keys of other
+     * lines take some more slots */
+
+    assert_in_range(away, N * 2 / 100, N * 3 / 100);
+    assert_in_range(reach, 1, 8);
+
+    free(set.head);
+}
+
+
+/* A search for a free slot ends after 256 lines, in a set however full. */
+static void
+test_a_put_searches_256_lines(void **state)
+{
+    enum { N = 1000 };
+
+    line_t             *line;
+    unsigned            i, j, home;
+    bloom_exceptions_t  set;
+
+    (void) state;
+
+    make(&set, N);
+    line = (line_t *) set.lines;
+
+    assert_int_equal(put(&set, "a", 1, BLOOM_EXCEPTION_REMOVED, 1), 1);
+
+    for (home = 0; line[home].first[0] == 0; home++) {
+        assert_in_range(home, 0, N - 2);
+    }
+
+    assert_int_equal(drop(&set, "a", 1, BLOOM_EXCEPTION_REMOVED), 1);
+
+    /* slots of processes that died, as the set's count has none of them */
+
+    for (i = 0; i < N; i++) {
+        for (j = 0; j < 3; j++) {
+            line[i].first[j] = 1;
+        }
+    }
+
+    line[(home + 256) % N].first[2] = 0;
+    assert_int_equal(put(&set, "a", 1, BLOOM_EXCEPTION_REMOVED, 1), -1);
+    assert_int_equal(bloom_exceptions_count(&set), 0);
+
+    line[(home + 255) % N].first[2] = 0;
+    assert_int_equal(put(&set, "a", 1, BLOOM_EXCEPTION_REMOVED, 1), 1);
+    assert_int_equal(bloom_exceptions_has(&set, "a", 1),
+                     BLOOM_EXCEPTION_REMOVED);
+    assert_int_equal(line[home].away, 256 + 255);
+
+    free(set.head);
+}
+
+
 /* A key without kinds has a place, but is not found before it has a kind. */
 static void
 test_a_key_that_is_confirmed(void **state)
@@ -725,6 +822,8 @@ main(void)
         cmocka_unit_test(test_positions_of_a_key),
         cmocka_unit_test(test_random_operations_are_those_of_a_table),
         cmocka_unit_test(test_a_set_has_the_room_for_which_it_was_made),
+        cmocka_unit_test(test_a_full_set_has_its_keys_at_home),
+        cmocka_unit_test(test_a_put_searches_256_lines),
         cmocka_unit_test(test_keys_of_any_length),
         cmocka_unit_test(test_listing_in_pieces),
         cmocka_unit_test(test_garbage_in_the_memory),

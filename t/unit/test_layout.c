@@ -60,7 +60,8 @@ check_against_slow(const bloom_geometry_t *g)
 {
     int           changed;
     size_t        i, a, b;
-    uint64_t      seed, bits[BLOOM_K_MAX], *plain, *atomic, *many;
+    uint64_t      seed, bits[BLOOM_K_MAX], *plain, *atomic, *many, *batch;
+    uint64_t      sum, which, changes[6] = { 0 }, sums[6] = { 0 };
     uint8_t      *slow;
     places_t      places;
     bloom_hash_t  hash, all[300];
@@ -73,6 +74,7 @@ check_against_slow(const bloom_geometry_t *g)
     plain = filter_new(g);
     atomic = filter_new(g);
     many = filter_new(g);
+    batch = filter_new(g);
     slow = calloc(g->bits / 8, 1);
     assert_non_null(slow);
 
@@ -94,8 +96,10 @@ check_against_slow(const bloom_geometry_t *g)
 
         changed = slow_add(g, slow, hash);
         assert_int_equal(bloom_layout_add(g, plain, hash), changed);
-        assert_int_equal(bloom_layout_add_atomic(g, atomic, hash) != 0,
-                         changed);
+        sum = (uint64_t) bloom_layout_add_atomic(g, atomic, hash);
+        assert_int_equal(sum != 0, changed);
+        sums[i / 50] += sum;
+        changes[i / 50] |= (uint64_t) changed << i % 50;
 
         assert_int_equal(bloom_layout_test(g, plain, hash), 1);
         assert_int_equal(bloom_layout_add(g, plain, hash), 0);
@@ -106,7 +110,17 @@ check_against_slow(const bloom_geometry_t *g)
     bloom_layout_add_many(g, many, all, 1);
     bloom_layout_add_many(g, many, all + 1, 299);
 
+    for (i = 0; i < 6; i++) {
+        assert_int_equal(bloom_layout_add_batch(g, batch, all + 50 * i, 50,
+                                                i % 2, &which), sums[i]);
+        assert_true(which == changes[i]);
+    }
+
+    assert_int_equal(bloom_layout_add_batch(g, batch, all, 0, 0, &which), 0);
+    assert_true(which == 0);
+
     assert_memory_equal(plain, slow, g->bits / 8);
+    assert_memory_equal(batch, slow, g->bits / 8);
     assert_memory_equal(atomic, slow, g->bits / 8);
     assert_memory_equal(many, slow, g->bits / 8);
 
@@ -128,6 +142,7 @@ check_against_slow(const bloom_geometry_t *g)
     filter_free(g, plain);
     filter_free(g, atomic);
     filter_free(g, many);
+    filter_free(g, batch);
 }
 
 

@@ -62,6 +62,7 @@ check_growth(const bloom_geometry_t *whole)
     uint8_t           *slow;
     uint32_t           i, j;
     uint64_t           seed, begin, bits[BLOOM_K_MAX], *plain, *atomic, *many;
+    uint64_t           which, want, sum, *batch;
     places_t           places;
     bloom_hash_t       hash[GROWN];
     bloom_geometry_t   now, last;
@@ -69,6 +70,7 @@ check_growth(const bloom_geometry_t *whole)
     plain = filter_new(whole);
     atomic = filter_new(whole);
     many = filter_new(whole);
+    batch = filter_new(whole);
     bytes = (size_t) bloom_geometry_bytes(whole);
     slow = calloc(bytes, 1);
     assert_non_null(slow);
@@ -77,6 +79,9 @@ check_growth(const bloom_geometry_t *whole)
     seed = whole->k;
 
     for (now.layers = 0; now.layers <= whole->layers; now.layers++) {
+
+        want = 0;
+        sum = 0;
 
         for (i = 40u * now.layers; i < 40u * (now.layers + 1u); i++) {
 
@@ -91,8 +96,10 @@ check_growth(const bloom_geometry_t *whole)
 
             changed = slow_add(&now, slow, hash[i]);
             assert_int_equal(bloom_layout_add(&now, plain, hash[i]), changed);
-            assert_int_equal(bloom_layout_add_atomic(&now, atomic, hash[i])
-                             != 0, changed);
+            begin = (uint64_t) bloom_layout_add_atomic(&now, atomic, hash[i]);
+            assert_int_equal(begin != 0, changed);
+            want |= (uint64_t) changed << i % 40;
+            sum += begin;
             assert_int_equal(bloom_layout_test(&now, plain, hash[i]), 1);
 
             last = slow_part(&now, now.layers, &begin);
@@ -106,9 +113,15 @@ check_growth(const bloom_geometry_t *whole)
 
         bloom_layout_add_many(&now, many, hash + 40 * now.layers, 40);
 
+        assert_int_equal(bloom_layout_add_batch(&now, batch,
+                                                hash + 40 * now.layers, 40,
+                                                now.layers % 2, &which), sum);
+        assert_true(which == want);
+
         assert_memory_equal(plain, slow, bytes);
         assert_memory_equal(atomic, slow, bytes);
         assert_memory_equal(many, slow, bytes);
+        assert_memory_equal(batch, slow, bytes);
 
         check_layers_test(&now, plain, slow, hash, i);
     }
@@ -117,6 +130,7 @@ check_growth(const bloom_geometry_t *whole)
     filter_free(whole, plain);
     filter_free(whole, atomic);
     filter_free(whole, many);
+    filter_free(whole, batch);
 }
 
 

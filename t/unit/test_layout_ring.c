@@ -64,7 +64,7 @@ add(ring_t *ring, bloom_hash_t hash)
     int               changed;
     size_t            begin;
     uint32_t          i, k;
-    uint64_t          before, bits[BLOOM_K_MAX], n;
+    uint64_t          before, bits[BLOOM_K_MAX], n, which;
     places_t          places;
     bloom_geometry_t  slice;
 
@@ -83,7 +83,10 @@ add(ring_t *ring, bloom_hash_t hash)
     before = bloom_layout_bits_set(ring->atomic, n);
     changed = slow_add(&slice, ring->slow + begin, hash);
 
-    assert_int_equal(bloom_layout_add(&ring->g, ring->plain, hash), changed);
+    assert_int_equal(bloom_layout_add_batch(&ring->g, ring->plain, &hash, 1, 0,
+                                            &which) != 0, changed);
+    assert_int_equal(which, changed);
+    assert_int_equal(bloom_layout_add(&ring->g, ring->plain, hash), 0);
     changed = bloom_layout_add_atomic(&ring->g, ring->atomic, hash);
     assert_int_equal(bloom_layout_bits_set(ring->atomic, n) - before, changed);
 

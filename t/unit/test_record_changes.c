@@ -10,7 +10,7 @@
 
 #define AT      BLOOM_SEGMENT_HEADER     /* where each test's record is */
 #define BODY    (AT + 32)
-#define NAME    (BODY + 37)
+#define NAME    (BODY + 61)
 
 
 static bloom_key_t
@@ -31,6 +31,15 @@ at(uint64_t high, uint64_t low)
 }
 
 
+static bloom_digest_t
+digest_of(uint64_t value, bloom_position_t since)
+{
+    bloom_digest_t  digest = { value, since };
+
+    return digest;
+}
+
+
 /* Writes a record of changes: the first `removals` of the keys were removed.
  * Returns its size. */
 static size_t
@@ -45,7 +54,8 @@ write_changes(journal_t *journal, const char *name, bloom_position_t before,
 
     key = key_of(name);
     bloom_record_begin_changes(&maker, journal->data + AT, journal->size - AT,
-                               &key, before, after);
+                               &key, before, after,
+                               digest_of(0x8877665544332211, before));
 
     for ( /* void */ ; *keys != NULL; keys++) {
         key = key_of(*keys);
@@ -117,7 +127,7 @@ check_round_trip(const char *name, bloom_position_t before,
     create(&journal, ROOM);
     journal.segment.version = 2;
 
-    for (n = 0, size = 32 + 37 + strlen(name); keys[n] != NULL; n++) {
+    for (n = 0, size = 32 + 61 + strlen(name); keys[n] != NULL; n++) {
         size += 1 + strlen(keys[n]);
     }
 
@@ -134,6 +144,8 @@ check_round_trip(const char *name, bloom_position_t before,
     assert_int_equal(record.size, size);
     assert_int_equal(bloom_position_cmp(record.before, before), 0);
     assert_int_equal(bloom_position_cmp(record.after, after), 0);
+    assert_int_equal(record.digest.value, 0x8877665544332211);
+    assert_int_equal(bloom_position_cmp(record.digest.since, before), 0);
     assert_int_equal(record.source.len, strlen(name));
     assert_memory_equal(record.source.data, name, strlen(name));
     assert_int_equal(record.removals, removals);
@@ -223,26 +235,32 @@ test_the_bytes_are_as_documented(void **state)
     bloom_record_maker_t  maker;
 
     static const uint8_t  first[] = {
-        0x58, 0x00, 0x00, 0x00, 0xaf, 0x0f, 0x4b, 0x99,
+        0x70, 0x00, 0x00, 0x00, 0x62, 0x16, 0xde, 0x23,
         0x2f, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
         0xbc, 0x6a, 0xe5, 0xcf, 0x8b, 0x01, 0x00, 0x00,
-        0x02, 0x00, 0x00, 0x05, 0x06, 0x11, 0x38, 0x5d,
+        0x02, 0x00, 0x00, 0x05, 0x10, 0x35, 0x0b, 0x1a,
         0x00, 0x68, 0xe5, 0xcf, 0x8b, 0x01, 0x00, 0x00,
         0x02, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
         0x8a, 0x6a, 0xe5, 0xcf, 0x8b, 0x01, 0x00, 0x00,
         0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+        0xe3, 0x10, 0xee, 0xb3, 0xd0, 0x0e, 0xc7, 0x9d,
+        0x00, 0x68, 0xe5, 0xcf, 0x8b, 0x01, 0x00, 0x00,
+        0x02, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
         0x01, 0x00, 0x00, 0x00, 0x03, 0x69, 0x64, 0x73,
         0x03, 0x74, 0x77, 0x6f, 0x04, 0x66, 0x6f, 0x75,
         0x72, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00
     };
 
     static const uint8_t  second[] = {
-        0x48, 0x00, 0x00, 0x00, 0x4d, 0x64, 0xfd, 0x58,
+        0x60, 0x00, 0x00, 0x00, 0xdc, 0xe5, 0x08, 0x82,
         0x30, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
         0xb6, 0x6b, 0xe5, 0xcf, 0x8b, 0x01, 0x00, 0x00,
-        0x00, 0x00, 0x00, 0x05, 0x43, 0xcd, 0xaf, 0x72,
+        0x00, 0x00, 0x00, 0x05, 0x51, 0x2c, 0x2d, 0x6f,
         0x84, 0x6b, 0xe5, 0xcf, 0x8b, 0x01, 0x00, 0x00,
         0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+        0x84, 0x6b, 0xe5, 0xcf, 0x8b, 0x01, 0x00, 0x00,
+        0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+        0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
         0x84, 0x6b, 0xe5, 0xcf, 0x8b, 0x01, 0x00, 0x00,
         0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
         0x00, 0x00, 0x00, 0x00, 0x03, 0x69, 0x64, 0x73
@@ -259,7 +277,8 @@ test_the_bytes_are_as_documented(void **state)
 
     name = key_of("ids");
     bloom_record_begin_changes(&maker, data, sizeof(data), &name,
-                               at(1700000000000, 2), at(1700000000650, 0));
+                               at(1700000000000, 2), at(1700000000650, 0),
+                               digest_of(0x9dc70ed0b3ee10e3, at(1700000000000, 2)));
     key = key_of("two");
     assert_int_equal(bloom_record_put(&maker, &key), 0);
     maker.removals = 1;
@@ -272,7 +291,8 @@ test_the_bytes_are_as_documented(void **state)
     assert_memory_equal(data, first, size);
 
     bloom_record_begin_changes(&maker, data, sizeof(data), &name,
-                               at(1700000000900, 1), at(1700000000900, 1));
+                               at(1700000000900, 1), at(1700000000900, 1),
+                               digest_of(0, at(1700000000900, 1)));
     size = bloom_record_seal(&maker, &segment,
                              segment.base + AT + sizeof(first), 48,
                              1700000000950);
@@ -300,7 +320,7 @@ test_changes_can_be_sealed_for_another_place(void **state)
 
     name = key_of("ids");
     bloom_record_begin_changes(&maker, buf, sizeof(buf), &name, at(1, 0),
-                               at(2, 0));
+                               at(2, 0), digest_of(7, at(0, 9)));
     key = key_of("gone");
     assert_int_equal(bloom_record_put(&maker, &key), 0);
     maker.removals = maker.count;
@@ -365,13 +385,13 @@ test_changes_keep_within_their_room(void **state)
     for (room = BLOOM_RECORD_CHANGES_MIN; room < sizeof(buf); room++) {
         memset(buf, 0xcc, sizeof(buf));
         bloom_record_begin_changes(&maker, buf, room, &source, at(1, 0),
-                                   at(2, 0));
+                                   at(2, 0), digest_of(7, at(0, 9)));
 
         for (n = 0; bloom_record_put(&maker, &key) == 0; n++) {
             /* void */
         }
 
-        assert_int_equal(n, (room / 8 * 8 - 32 - 37 - 255) / 2);
+        assert_int_equal(n, (room / 8 * 8 - 32 - 61 - 255) / 2);
         size = bloom_record_seal(&maker, &journal.segment, 8, 1000, 5);
         assert_true(size <= room);
         assert_int_equal(buf[room], 0xcc);
@@ -435,11 +455,11 @@ test_wrong_numbers_of_removals_are_broken(void **state)
     create(&journal, ROOM);
     size = write_changes(&journal, "ids", at(1, 0), at(2, 0), keys, 1);
 
-    assert_int_equal(with(BODY + 32, "\0\0\0\0"), BLOOM_RECORD_OK);
-    assert_int_equal(with(BODY + 32, "\3\0\0\0"), BLOOM_RECORD_OK);
-    assert_int_equal(with(BODY + 32, "\4\0\0\0"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(BODY + 32, "\1\0\0\1"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(BODY + 32, "\xff\xff\xff\xff"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(with(BODY + 56, "\0\0\0\0"), BLOOM_RECORD_OK);
+    assert_int_equal(with(BODY + 56, "\3\0\0\0"), BLOOM_RECORD_OK);
+    assert_int_equal(with(BODY + 56, "\4\0\0\0"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(with(BODY + 56, "\1\0\0\1"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(with(BODY + 56, "\xff\xff\xff\xff"), BLOOM_RECORD_BROKEN);
 
     /* wrong numbers of keys */
 
@@ -449,8 +469,8 @@ test_wrong_numbers_of_removals_are_broken(void **state)
     assert_int_equal(with(AT + 24, "\xff\xff\xff"), BLOOM_RECORD_BROKEN);
 
     size = write_changes(&journal, "ids", at(1, 0), at(2, 0), none, 0);
-    assert_int_equal(with(BODY + 32, "\0\0\0\0"), BLOOM_RECORD_OK);
-    assert_int_equal(with(BODY + 32, "\1\0\0\0"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(with(BODY + 56, "\0\0\0\0"), BLOOM_RECORD_OK);
+    assert_int_equal(with(BODY + 56, "\1\0\0\0"), BLOOM_RECORD_BROKEN);
     assert_int_equal(with(AT + 24, "\1\0\0"), BLOOM_RECORD_BROKEN);
 
     free(journal.data);
@@ -477,6 +497,17 @@ test_positions_that_go_back_are_broken(void **state)
     assert_int_equal(with(BODY, position("\6", "\1")), BLOOM_RECORD_BROKEN);
     assert_int_equal(with(BODY, position("\7", "\0")), BLOOM_RECORD_BROKEN);
     assert_int_equal(with(BODY, position("\5", "\6")), BLOOM_RECORD_OK);
+
+    /* the digest begins before the changes */
+
+    assert_int_equal(with(BODY + 40, position("\5", "\5")), BLOOM_RECORD_OK);
+    assert_int_equal(with(BODY + 40, position("\0", "\0")), BLOOM_RECORD_OK);
+    assert_int_equal(with(BODY + 40, position("\4", "\6")), BLOOM_RECORD_OK);
+    assert_int_equal(with(BODY + 40, position("\5", "\6")),
+                     BLOOM_RECORD_BROKEN);
+    assert_int_equal(with(BODY + 40, position("\6", "\0")),
+                     BLOOM_RECORD_BROKEN);
+    assert_int_equal(with(BODY, position("\5", "\4")), BLOOM_RECORD_BROKEN);
     assert_int_equal(with(BODY + 16, position("\5", "\5")),
                      BLOOM_RECORD_BROKEN);
     assert_int_equal(with(BODY + 16, position("\5", "\4")),
@@ -510,7 +541,7 @@ test_invalid_names_are_broken(void **state)
 
     create(&journal, ROOM);
     size = write_changes(&journal, "ids", at(1, 0), at(2, 0), keys, 0);
-    assert_int_equal(size, 80);
+    assert_int_equal(size, 104);
 
     assert_int_equal(with(NAME, "IDS"), BLOOM_RECORD_OK);
     assert_int_equal(with(NAME, "i s"), BLOOM_RECORD_BROKEN);
@@ -529,7 +560,7 @@ test_invalid_names_are_broken(void **state)
      * and by many; and one that leaves no room for the keys */
 
     size = write_changes(&journal, "123", at(1, 0), at(2, 0), none, 0);
-    assert_int_equal(size, 72);
+    assert_int_equal(size, 96);
     memset(journal.data + NAME, 'n', 300);
     make_checksums(&journal, AT, size);
 

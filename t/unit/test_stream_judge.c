@@ -160,11 +160,39 @@ trimmed(void **state)
     facts.current = 0;
     judged(&cursor, facts, STREAM_WAIT, stream_before(at(5)));
 
-    /* an older Redis does not count */
+    /* all that was added is trimmed */
 
-    facts = stream(5, 10, 10);
+    judged(&cursor, stream(0, 12, 12), STREAM_TRIMMED, at(12));
+
+    /* an older Redis does not count: what remains is all there ever was, for a
+     * zone at the beginning alone */
+
+    facts = stream(5, 10, 0);
     facts.counts = 0;
+    judged(&cursor, facts, STREAM_GOOD, none);
+
+    cursor.position = at(3);
     judged(&cursor, facts, STREAM_TRIMMED, stream_before(at(5)));
+}
+
+
+/* A zone begins at 0, and an entry behind the first one was deleted. */
+static void
+deleted_from_the_beginning(void **state)
+{
+    stream_facts_t   facts;
+    stream_cursor_t  cursor = { { 0, 0 } };
+
+    (void) state;
+
+    facts = stream(5, 10, 7);
+    facts.deleted = at(4);
+    judged(&cursor, facts, STREAM_TRIMMED, stream_before(at(5)));
+
+    /* the follower has reported that, and goes on */
+
+    cursor.position = stream_before(at(5));
+    judged(&cursor, facts, STREAM_GOOD, none);
 }
 
 
@@ -250,6 +278,7 @@ main(void)
         cmocka_unit_test(before),
         cmocka_unit_test(whole),
         cmocka_unit_test(trimmed),
+        cmocka_unit_test(deleted_from_the_beginning),
         cmocka_unit_test(deleted),
         cmocka_unit_test(failed_over),
         cmocka_unit_test(entry_deleted),

@@ -3,14 +3,15 @@
 
 # Tests a zone with "source=" while it has two instances, as during an upgrade.
 # Each takes changes at the position that both know, and applies what the other
-# one got.  An instance whose image is too old for the position says "unknown".
+# one got.  An instance whose image is too old for the position says "unknown".  A
+# sign of life reaches both, whichever got it.
 
 use strict;
 use warnings;
 
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Process qw(wait_until);
+use BloomTest::Process qw(now wait_until);
 use BloomTest::Source;
 use BloomTest::Zones;
 
@@ -21,7 +22,8 @@ $t->build_image('at0.bloom', ['base', 'gone'], '-p', '1e-9', '-n', '10k',
 $t->build_image('at50.bloom', ['base', 'fresh'], '-p', '1e-9', '-n', '10k',
                 '--source', 's=50');
 install_image($t, 'at0');
-configure($t, ['zone=ids file=ids.bloom source=s max_lag=off'], api => 1,
+configure($t, ['zone=ids file=ids.bloom source=s max_lag=off',
+               'zone=lag capacity=10k fpr=1e-9 source=s max_lag=2s'], api => 1,
           server => 'location = /pid { return 200 $pid; }');
 $t->run;
 
@@ -89,5 +91,50 @@ is_answered(\@workers, ['1??111', '101010'], 'reach both', @keys);
 $t->upgrade_finish;
 is(ask_until_known($t, 'ids', @keys), '101010', 'the new one goes on');
 is(position($t, 'ids'), 51, 'from there');
+
+
+# a follower keeps its connection to one worker
+
+my ($follower, $signed);
+
+sub signs {
+    $signed = now();
+    $follower->send("POST /bloom/zones/lag/changes?source=s&after=0&position=0"
+                    . " HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
+
+    return $follower->response('POST')->status;
+}
+
+is(ask($t, 'lag', 'x'), '?', 'no sign of life yet');
+
+$follower = $t->connect;
+is(signs(), 200, 'a sign of life');
+$old = $t->master;
+$new = $t->upgrade_begin;
+@workers = ($t->workers($old), $t->workers($new));
+
+my $end = now() + 6;
+my %answers;
+
+while (now() < $end || keys %answers < 2) {
+    signs() == 200 or die 'no sign of life';
+
+    my ($answers, @by) = ask($t, 'lag', 'x');
+
+    # this process may have been stopped for longer than max_lag
+
+    $answers{$by[0]}{$answers} = 1 if @by == 1 && now() - $signed < 1.5;
+}
+
+is_deeply(\%answers, { map { $_ => { 0 => 1 } } @workers },
+          'both instances stay current by signs of life to one of them');
+
+$t->upgrade_finish;
+$t->kill_all;
+$t->run;
+is(ask($t, 'lag', 'x'), '?', 'a start that is alone waits for a sign of life');
+$follower = $t->connect;
+is(signs(), 200, 'a sign of life');
+is(ask_until_known($t, 'lag', 'x'), '0', 'ends that');
 
 done_testing;

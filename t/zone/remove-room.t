@@ -82,6 +82,30 @@ is($response->json->{error}{code}, 'no_room', 'for want of room');
 is(removed(), ROOM, 'and the zone keeps its removed keys');
 
 
+# An image that is newer than removals is the truth about their keys.
+
+change('clear?only=removed');
+change('remove', @ids[0 .. 2], 'other');
+$t->build_image('newer.bloom', [@ids, 'other2'], '-p', '1e-9', '-n', '1k',
+                '--as-of', time + 2);
+select undef, undef, undef, 2.1;
+
+my $mark = $t->log_mark;
+is(load('newer.bloom')->status, 200, 'an image is loaded that has removed keys');
+is(ask_until_known($t, 'ids', @ids[0 .. 2], 'other'), '1110',
+   'they are present again');
+like($t->wait_for_log(qr/present again/, $mark),
+     qr/\[warn\].*zone "ids": 3 removed keys are present again, because the image is newer than the removals; if this is wrong, take the keys out of the list/,
+     'the log says how many, and what to do');
+
+change('remove', $ids[0]);
+$mark = $t->log_mark;
+is(load('newer.bloom')->status, 200, 'it is loaded again');
+change('clear?only=removed');
+unlike($t->log_since($mark), qr/present again/,
+       'no key comes back with an image that is older than its removal');
+
+
 # The memory for 5 removed keys and for 3 has the same number of pages.
 
 sub few {

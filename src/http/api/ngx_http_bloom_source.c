@@ -292,7 +292,6 @@ ngx_http_bloom_source_take(void *data, ngx_str_t *line)
             source->why = source->changes.batch.error;
         }
 
-        ngx_bloom_count(source->changes.zone, NGX_BLOOM_COUNTER_INVALID, 1);
         return NGX_OK;
 
     case NGX_DONE:
@@ -402,6 +401,8 @@ ngx_http_bloom_source_apply(ngx_http_bloom_source_t *source)
                         batch->removed);
         ngx_bloom_count(changes->zone, NGX_BLOOM_COUNTER_REMOVED_ABSENT,
                         batch->absent);
+        ngx_bloom_count(changes->zone, NGX_BLOOM_COUNTER_INVALID,
+                        source->invalid);
         break;
 
     case NGX_DONE:

@@ -91,7 +91,13 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "answered present and the backend said that the key does not exist." },
     { "feedback.false_positives", COUNTER(NGX_BLOOM_COUNTER_FALSE_POSITIVE),
       ALWAYS, "feedback_requests_total", "result=\"false_positive\"", NULL },
+    { "feedback.learned_rejected", COUNTER(NGX_BLOOM_COUNTER_LEARNED_REJECTED),
+      ALWAYS, "feedback_learned_rejected_total", NULL,
+      "Number of requests under bloom_feedback whose key was absent only "
+      "because it is a learned key; the result absent counts them, too." },
     { "feedback.measured_fpr", RATE(measured_fpr), ALWAYS, MEMBER },
+    { "feedback.measured_fpr_without_learning",
+      RATE(measured_fpr_without_learning), ALWAYS, MEMBER },
     { "feedback.learned", COUNTER(NGX_BLOOM_COUNTER_FEEDBACK_LEARNED), ALWAYS,
       "feedback_learned_keys_total", NULL,
       "Number of false positives that bloom_feedback made learned keys." },
@@ -211,6 +217,10 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "image_items", NULL,
       "Number of keys that the image that serves was built with." },
     { "image.items_estimated", BOOL(items_estimated), ALWAYS, MEMBER },
+    { "image.excepted", NUMBER(info.excepted), IF(SERVING),
+      "image_excepted", NULL,
+      "Number of exceptions that the builder of the image that serves chose "
+      "(--except)." },
 
     { "filter.bits_set", NUMBER(info.bits_set), ALWAYS, MEMBER },
     { "filter.fill_ratio", RATE(fill_ratio), IF(SERVING),
@@ -257,10 +267,12 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
 
     { "source.name", STRING(source), ALWAYS, MEMBER },
     { "source.position", STRING(position), ALWAYS, MEMBER },
-    { NULL, NUMBER(info.position.high), IF(SOURCE),
+    { NULL, NUMBER(info.place.position.high), IF(SOURCE),
       "source_position", NULL,
       "Position of the zone in its source (source); of HIGH-LOW, the number "
       "HIGH, which is a time in ms if the source is a Redis stream." },
+    { "source.digest", STRING(digest), ALWAYS, MEMBER },
+    { "source.digest_since", STRING(since), ALWAYS, MEMBER },
     { "source.state", STRING(source_state), ALWAYS, MEMBER },
     { NULL, BOOL(in_source_state[NGX_BLOOM_SOURCE_CURRENT]), IF(SOURCE),
       "source_state", "state=\"current\"",
@@ -405,7 +417,7 @@ void
 ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
     ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
 {
-    uint64_t  *counter, wrong, right;
+    uint64_t  *counter, wrong, right, learned;
 
     ngx_memzero(stats, sizeof(ngx_http_bloom_stats_t));
 
@@ -459,12 +471,15 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
 
     wrong = counter[NGX_BLOOM_COUNTER_FALSE_POSITIVE];
     right = counter[NGX_BLOOM_COUNTER_FEEDBACK_ABSENT];
+    learned = counter[NGX_BLOOM_COUNTER_LEARNED_REJECTED];
 
     stats->not_learned = counter[NGX_BLOOM_COUNTER_FEEDBACK_DOUBT]
                          + counter[NGX_BLOOM_COUNTER_FEEDBACK_FULL]
                          + counter[NGX_BLOOM_COUNTER_FEEDBACK_FAST];
 
     stats->measured_fpr = (double) wrong / (double) (wrong + right);
+    stats->measured_fpr_without_learning = (double) (wrong + learned)
+                                           / (double) (wrong + right);
 }
 
 
@@ -497,8 +512,15 @@ ngx_http_bloom_stats_source(ngx_http_bloom_stats_t *stats,
     stats->max_body = NGX_BLOOM_CHANGES_MAX;
 
     stats->position.data = (u_char *) stats->position_buf;
-    stats->position.len = bloom_position_write(info->position,
+    stats->position.len = bloom_position_write(info->place.position,
                                                stats->position_buf);
+    stats->digest.data = (u_char *) stats->digest_buf;
+    stats->digest.len = ngx_sprintf(stats->digest.data, "%016xL",
+                                    info->place.digest.value)
+                        - stats->digest.data;
+    stats->since.data = (u_char *) stats->since_buf;
+    stats->since.len = bloom_position_write(info->place.digest.since,
+                                            stats->since_buf);
 
     stats->has[NGX_HTTP_BLOOM_STATS_SOURCE] = 1;
     stats->has[NGX_HTTP_BLOOM_STATS_SEEN] = (info->lag != UINT64_MAX);

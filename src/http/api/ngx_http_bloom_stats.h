@@ -123,8 +123,13 @@ typedef struct {
     uint64_t                     checks;
     uint64_t                     not_learned;          /* for any reason */
     double                       measured_fpr;         /* NaN: none */
+    double                       measured_fpr_without_learning;  /* NaN: none */
 
     char                         position_buf[BLOOM_POSITION_TEXT_MAX];
+    ngx_str_t                    digest;
+    char                         digest_buf[sizeof("0123456789abcdef")];
+    ngx_str_t                    since;
+    char                         since_buf[BLOOM_POSITION_TEXT_MAX];
     u_char                       build_buf[2 * BLOOM_IMAGE_BUILD_ID_LEN];
     u_char                       labels_buf[256];
     u_char                       error_buf[512];

@@ -124,18 +124,19 @@ sub append {
 
 
 # The keys were removed and added by a source, whose position was "HIGH-LOW", or
-# "HIGH", before and after that.  The number of removals may be given, to be
-# wrong.
+# "HIGH", before and after that.  The digest of the changes and the position since
+# which it counts may be given; and the number of removals, to be wrong.
 
 sub append_changes {
     my ($self, $source, $before, $after, $removed, $added, %field) = @_;
 
     my @positions = map { my ($high, $low) = split /-/; ($high, $low // 0) }
-                        $before, $after;
+                        $before, $after, $field{since} // $before;
 
     return $self->append(
         [@$removed, @$added], type => CHANGES, %field,
-        head => pack('Q< Q< Q< Q< L< C/a*', @positions,
+        head => pack('Q<4 Q< Q<2 L< C/a*', @positions[0 .. 3],
+                     $field{digest} // 0, @positions[4, 5],
                      $field{removals} // scalar @$removed, $source));
 }
 
@@ -205,7 +206,7 @@ sub write_segments {
 
 # Returns the records of a zone's journal in order, without those that a torn tail
 # or a later writer made void: a list of { type, time, keys }.  A record of changes
-# also has { source, before, after, removed, added }.
+# also has { source, before, after, digest, since, removed, added }.
 
 sub records_of {
     my ($t, $zone) = @_;
@@ -234,12 +235,14 @@ sub records_of {
             my ($p, %changes) = ($at + RECORD);
 
             if ($count >> 24 == CHANGES) {
-                my ($h1, $l1, $h2, $l2, $removals, $name)
-                    = unpack "x$p Q< Q< Q< Q< L< C/a*", $data;
+                my ($h1, $l1, $h2, $l2, $digest, $h3, $l3, $removals, $name)
+                    = unpack "x$p Q<7 L< C/a*", $data;
 
                 %changes = (source => $name, removals => $removals,
-                            before => "$h1-$l1", after => "$h2-$l2");
-                $p += 37 + length $name;
+                            before => "$h1-$l1", after => "$h2-$l2",
+                            digest => sprintf('%016x', $digest),
+                            since => "$h3-$l3");
+                $p += 61 + length $name;
             }
 
             my @keys = map {

@@ -60,8 +60,9 @@ sub url { return "http://127.0.0.1:$_[0]{port}/bloom/zones/ids" }
 
 
 # Sets members of the zone, and returns all of them: position (text), source,
-# as_of, max_body, mode, changes (array of "+key" or "-key"), signs, gaps (array
-# of positions), requests.
+# as_of, max_body, really (the limit that it has instead), mode, changes (array
+# of "+key" or "-key"), signs, gaps (array of positions), requests, refused (bodies
+# that are too large), image (the position of the image, which closes a gap).
 
 sub set {
     my ($self, %set) = @_;
@@ -137,8 +138,10 @@ sub _changes {
     my ($from, $to) = @$query{qw(after position)};
 
     return _error(400, 'bad_query') if !defined $from || !defined $to;
-    return _error(413, 'too_large')
-        if length $body > ($zone->{really} // $zone->{max_body});
+    if (length $body > ($zone->{really} // $zone->{max_body})) {
+        $zone->{refused}++;
+        return _error(413, 'too_large');
+    }
 
     my @changes = $type eq 'application/json'
                   ? @{ JSON::PP->new->utf8->decode($body) }
@@ -182,7 +185,7 @@ sub _answer {
     if ($path =~ m{/gap$}) {
         push @{ $zone->{gaps} }, $query->{position};
         $zone->{position} = $query->{position};
-        $zone->{gap} = 1;
+        $zone->{gap} = $query->{position} ne ($zone->{image} // '');
         return (200, { position => $query->{position} });
     }
 

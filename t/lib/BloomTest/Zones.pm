@@ -16,7 +16,7 @@ use BloomTest::Process qw(wait_until);
 
 our @EXPORT = qw(configure ask ask_until_known keys_of files replace_file
                  install_image another_image flip rfc3339 zone_memory
-                 bytes_read);
+                 bytes_read sides both);
 
 
 # Writes an nginx.conf with these zones, given as parameters of `bloom_zone`,
@@ -96,6 +96,36 @@ sub ask_until_known {
     });
 
     return $answers;
+}
+
+
+# Returns the workers of two masters: their ids, with `old` or `new`.
+
+sub sides {
+    my ($t, $old, $new) = @_;
+
+    my %side = map { $_ => 'old' } $t->workers($old);
+    $side{$_} = 'new' for $t->workers($new);
+
+    return %side;
+}
+
+
+# Returns what both instances of a zone answer, as "new 01 old 01", once neither
+# answer is unknown and they agree.
+
+sub both {
+    my ($t, $zone, $side, @keys) = @_;
+
+    my %answers;
+
+    wait_until(sub {
+        my ($answers, @by) = ask($t, $zone, @keys);
+        $answers{$side->{$by[0]}} = $answers if $answers !~ /\?/;
+        return keys %answers == 2 && $answers{old} eq $answers{new};
+    });
+
+    return join ' ', map { "$_ $answers{$_}" } sort keys %answers;
 }
 
 

@@ -12,12 +12,10 @@ use warnings;
 use Time::HiRes qw(sleep time);
 
 use BloomTest::Process qw(wait_until);
+use Fleet::Events;
 use Fleet::Ledger;
 
-use constant {
-    ASKED  => 500,    # keys in a test
-    MARGIN => 15,     # seconds that a sign of life may be on its way
-};
+use constant ASKED => 500;    # keys in a test
 
 
 # Options: nodes (tests), ledger, acks (paths), max_lag in seconds, patience.
@@ -130,7 +128,8 @@ sub stale {
 
     return unless $state->{source}{state} eq 'current';
 
-    my $old = $asked - $self->{max_lag} - MARGIN * $self->{patience};
+    my $old = $asked - $self->{max_lag}
+              - Fleet::Events->MARGIN * $self->{patience};
     my $acked = $self->{acked};
 
     $self->{oldest} = (shift @$acked)->[1]

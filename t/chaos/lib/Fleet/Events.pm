@@ -3,26 +3,32 @@
 package Fleet::Events;
 
 # Has the servers of a fleet, which are nodes, a Redis, its replica and two
-# followers, and the events that happen to them.
+# followers, and the events that happen to them.  The followers reach each server
+# through a proxy, which can cut it off, and which keeps its address when the
+# replica becomes the primary.
 
 use strict;
 use warnings;
 
+use File::Copy qw(copy);
+use File::Path qw(remove_tree);
 use Time::HiRes qw(sleep);
 
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Follow qw(ended follow log_of redis redis_server redis_stop);
-use BloomTest::Process qw(alive resume_process session_members stop_process
+use BloomTest::Process qw(now resume_process session_members stop_process
                           time_limit wait_until);
 use BloomTest::Zones;
 
 use Fleet::Ledger;
+use Fleet::Proxy;
 
 use constant {
     NODES  => 3,
     STREAM => 's',
-    MARGIN => 5000,    # IDs are milliseconds
+    KEPT   => 5000,    # milliseconds of the stream that stay when it is trimmed
+    MARGIN => 5,       # seconds that a sign of life may be on its way
 };
 
 my @durable = ('appendonly yes', 'appendfsync always');
@@ -31,13 +37,20 @@ my @durable = ('appendonly yes', 'appendfsync always');
 
 sub all {
     return qw(kill_follower kill_worker kill_helper kill_node kill_redis
-              kill_replica stop_node reload upgrade load_file put_image
-              trim_behind trim_beyond);
+              kill_replica stop_node cut_off reload upgrade load_file put_image
+              trim_behind trim_beyond failover);
 }
 
 
+# After these events, and no others, changes are missing.
+
+sub makes_gap { return $_[1] eq 'trim_beyond' || $_[1] eq 'failover' }
+
+
 # Options: nodes (tests), keys, max_lag in seconds, ledger (a path), writing (a
-# function that waits for a further entry and returns its ID).
+# function that waits for a further entry and returns its ID), hold (a function
+# that makes the writer pause if it gets 1, and go on if it gets 0), break (what
+# to break on purpose).
 
 sub new {
     my ($class, %option) = @_;
@@ -49,14 +62,30 @@ sub new {
 sub start {
     my ($self) = @_;
 
-    $self->start_redis;
-    $self->start_replica;
+    my $break = $self->{break};
+
+    $self->{number} = { redis => 6379, replica => 6380 };
+
+    for my $name ('redis', 'replica') {
+        my $start = "start_$name";
+
+        $self->$start;
+        $self->{proxy}{$name} = $self->proxy($self->{nodes}[0],
+                                             $name eq 'redis' ? 6001 : 6002,
+                                             $self->{$name}{port});
+    }
+
+    # nodes that wait longer than the checker believes
+
+    my $max_lag = $break eq 'lateness' ? 300 : $self->{max_lag};
 
     for my $node (@{ $self->{nodes} }) {
+        $self->{proxy}{$node} = $self->proxy($node, 8090, $node->port(8080),
+                                             swallow => $break eq 'gap');
         $node->build_image('ids.bloom', ['base'], $self->shape,
                            '--source', 'ids=0');
         configure($node, ['zone=ids file=ids.bloom source=ids removals='
-                          . 2 * $self->{keys} . " max_lag=$self->{max_lag}s"],
+                          . 2 * $self->{keys} . " max_lag=${max_lag}s"],
                   api => 1, workers => 2);
         $node->run;
     }
@@ -75,15 +104,36 @@ sub shape {
 sub start_redis {
     my ($self) = @_;
 
-    $self->{redis} = redis_server($self->{nodes}[0], 6379, @durable);
+    $self->{redis} = redis_server($self->{nodes}[0], $self->{number}{redis},
+                                  @durable);
 }
 
 
 sub start_replica {
     my ($self) = @_;
 
-    $self->{replica} = redis_server($self->{nodes}[0], 6380,
-                                    "replicaof 127.0.0.1 $self->{redis}{port}");
+    $self->{replica} = redis_server($self->{nodes}[0], $self->{number}{replica},
+                                    @durable, "replicaof 127.0.0.1"
+                                              . " $self->{redis}{port}");
+}
+
+
+sub proxy {
+    my ($self, $node, $number, $to, %option) = @_;
+
+    return Fleet::Proxy->new(listen => $node->port($number), to => $to,
+                             dir => $node->testdir, %option);
+}
+
+
+# Ends all processes but the nodes.
+
+sub stop {
+    my ($self) = @_;
+
+    kill 'KILL', map { $_->{pid} } $self->{redis}, $self->{replica},
+                                   values %{ $self->{proxy} },
+                                   @{ $self->{followers} };
 }
 
 
@@ -92,11 +142,12 @@ sub start_replica {
 sub start_follower {
     my ($self, $number) = @_;
 
-    my $server = $self->{$number ? 'replica' : 'redis'};
+    my $server = $self->{proxy}{$number ? 'replica' : 'redis'};
 
     my $follower = follow($self->{nodes}[0], '--from', 'beginning',
                           map({ ('--zone', $self->url($_)) }
-                              @{ $self->{nodes} }), $server->{url});
+                              @{ $self->{nodes} }),
+                          "redis://127.0.0.1:$server->{listen}");
 
     $self->{followers}[$number] = $follower;
     push @{ $self->{logs} }, $follower;
@@ -106,7 +157,7 @@ sub start_follower {
 sub url {
     my ($self, $node) = @_;
 
-    return 'http://127.0.0.1:' . $node->port(8080) . '/bloom/zones/ids';
+    return "http://127.0.0.1:$self->{proxy}{$node}{listen}/bloom/zones/ids";
 }
 
 
@@ -182,6 +233,84 @@ sub stop_node {
 }
 
 
+# Cuts a node off from the followers for longer than max_lag.  It must say so in
+# time, and recover.
+
+sub cut_off {
+    my ($self) = @_;
+
+    my $node = $self->any_node;
+    my $limit = $self->{max_lag} + MARGIN * time_limit(1);
+    my $begun = now();
+    my $late;
+
+    $self->{proxy}{$node}->cut;
+
+    until ($late) {
+        my $asked = now();
+
+        $late = $self->state($node)->{source}{state} ne 'current';
+        last if $asked - $begun > $limit;
+        sleep 0.05;
+    }
+
+    my $rest = $begun + $limit + 5 - now();
+    sleep $rest if $rest > 0;
+    $self->{proxy}{$node}->mend;
+
+    $late or die "$node->{name} is current, though it was cut off for $limit"
+                 . " seconds\n";
+
+    wait_until(sub { $self->state($node)->{source}{state} eq 'current' }, 60)
+        or die "$node->{name} does not recover from being cut off\n";
+}
+
+
+# Promotes a replica that lacks the end of the stream, which all nodes have.  All
+# followers must report a gap, which an image of the ledger closes.
+
+sub failover {
+    my ($self) = @_;
+
+    my ($old, $new) = @$self{qw(redis replica)};
+
+    redis($new, 'REPLICAOF', '127.0.0.1', $self->{nodes}[0]->port(6003));
+
+    my ($end) = map { $self->{writing}->() } 1 .. 3;
+
+    # An entry that is on its way would be sent again, to the new primary, and
+    # nodes that had it would rightly see no gap.
+
+    $end = $self->{hold}->(1);
+    $self->reach($_, $end) for @{ $self->{nodes} };
+
+    redis_stop($old);
+    redis($new, 'REPLICAOF', 'NO', 'ONE');
+    $self->{redis} = $new;
+    @{ $self->{number} }{qw(redis replica)}
+        = @{ $self->{number} }{qw(replica redis)};
+    $self->{proxy}{redis}->point_at($new->{port});
+
+    remove_tree($self->{nodes}[0]->testdir
+                . "/redis-$self->{number}{replica}/appendonlydir");
+    $self->start_replica;
+    $self->{proxy}{replica}->point_at($self->{replica}{port});
+    $self->{proxy}{replica}->cut;
+    sleep 0.3;
+    $self->{proxy}{replica}->mend;
+
+    $self->{hold}->(0);
+    $self->{writing}->() for 1 .. 3;
+
+    for my $node (@{ $self->{nodes} }) {
+        wait_until(sub { $self->state($node)->{source}{state} eq 'gap' },
+                   $self->gap_limit)
+            or die "$node->{name}: no gap after a failover is reported\n";
+        $self->close_gap($node);
+    }
+}
+
+
 sub reload { $_[0]->any_node->reload }
 sub upgrade { $_[0]->any_node->upgrade }
 
@@ -199,7 +328,12 @@ sub build {
     my $ledger = $self->{ledger_view} //= Fleet::Ledger->new($self->{ledger});
     $ledger->read_until($position);
 
-    $node->build_image('next.bloom', ['base', $ledger->keys_present],
+    # removed keys that return
+
+    my @undone = $self->{break} eq 'removal'
+                 ? grep { /7$/ } keys %{ $ledger->{last} } : ();
+
+    $node->build_image('next.bloom', ['base', $ledger->keys_present, @undone],
                        $self->shape, '--source', "ids=$position");
 
     return $position;
@@ -211,8 +345,12 @@ sub load_file {
 
     $node //= $self->any_node;
     my $position = $self->build($node);
-    install_image($node, 'next');
+    my $dir = $node->testdir;
 
+    # a link to the next image would change when that is built, and nginx would
+    # take it for another image
+
+    rename "$dir/next.bloom", "$dir/ids.bloom" or die "rename: $!\n";
     loaded(api($node, POST => 'zones/ids/reload'), $position);
 }
 
@@ -246,8 +384,38 @@ sub trim_behind {
                       @{ $self->{nodes} };
     my ($ms) = $least =~ /^(\d+)/;
 
-    redis($self->{redis}, 'XTRIM', STREAM, 'MINID', $ms - MARGIN)
-        if $ms > MARGIN;
+    redis($self->{redis}, 'XTRIM', STREAM, 'MINID', $ms - KEPT)
+        if $ms > KEPT;
+}
+
+
+# Waits until a node is at a position or later.
+
+sub reach {
+    my ($self, $node, $position) = @_;
+
+    wait_until(sub {
+        my $has = $self->state($node)->{source}{position};
+        return Fleet::Ledger::compare($has, $position) >= 0;
+    }, 60) or die "$node->{name} does not get to $position\n";
+}
+
+
+# A test that breaks something does not wait for long.
+
+sub gap_limit { return $_[0]{break} ? 10 : 60 }
+
+
+# Loads an image, which must close a node's gap.
+
+sub close_gap {
+    my ($self, $node) = @_;
+
+    my $by = rand() < 0.5 ? 'load_file' : 'put_image';
+    $self->$by($node);
+
+    wait_until(sub { $self->state($node)->{source}{state} ne 'gap' })
+        or die "$node->{name}: an image does not close the gap\n";
 }
 
 
@@ -264,24 +432,42 @@ sub trim_beyond {
 
     my ($end) = map { $self->{writing}->() } 1 .. 3;
 
-    for my $other (grep { $_ != $node } @{ $self->{nodes} }) {
-        wait_until(sub {
-            my $has = $self->state($other)->{source}{position};
-            return Fleet::Ledger::compare($has, $end) >= 0;
-        }, 60) or die "$other->{name} does not get to $end\n";
-    }
+    $self->reach($_, $end) for grep { $_ != $node } @{ $self->{nodes} };
 
     redis($self->{redis}, 'XTRIM', STREAM, 'MINID', $end);
     $node->run;
 
-    wait_until(sub { $self->state($node)->{source}{state} eq 'gap' }, 60)
+    wait_until(sub { $self->state($node)->{source}{state} eq 'gap' },
+               $self->gap_limit)
         or die "$node->{name}: no gap after $position is reported\n";
 
-    my $by = rand() < 0.5 ? 'load_file' : 'put_image';
-    $self->$by($node);
+    $self->close_gap($node);
+}
 
-    wait_until(sub { $self->state($node)->{source}{state} ne 'gap' })
-        or die "$node->{name}: an image does not close the gap\n";
+
+# Loads one image on all nodes, and compares the nodes by `ngx-bloom status`.
+
+sub compare_nodes {
+    my ($self) = @_;
+
+    my ($first, @others) = @{ $self->{nodes} };
+    my $position = $self->build($first);
+
+    copy($first->testdir . '/next.bloom', $_->testdir . '/next.bloom')
+        or die "copy: $!\n" for @others;
+
+    for my $node ($first, @others) {
+        install_image($node, 'next');
+        loaded(api($node, POST => 'zones/ids/reload'), $position);
+    }
+
+    $self->quiesce($position);
+
+    my ($exit, $out, $err) = $first->run_tool(
+        'status', map { 'http://127.0.0.1:' . $_->port(8080) . '/bloom/' }
+                      $first, @others);
+
+    $exit == 0 or die "ngx-bloom status exits with $exit:\n$out$err";
 }
 
 

@@ -16,12 +16,18 @@ use Time::HiRes qw(sleep time);
 use BloomTest::Process qw(now time_limit);
 use Fleet::Ledger;
 
-use constant PIPELINE => 100;    # entries
+use constant {
+    PIPELINE => 100,     # entries
+    BATCHES  => 20,      # a second, if the rate needs more entries
+    KEYS     => 20,      # in an entry
+    LATE     => 10,      # seconds that are made up for
+};
 
 
 # Options: port, stream, ledger (a path), acks (a path: "TIME ID" of entries
 # that are acknowledged), keys, rate (changes a second), lie (notes a key that
-# it does not send), stop (a function).
+# it does not send), stop, hold (functions: whether to stop and to pause; hold
+# also gets whether the writer pauses).
 
 sub new {
     my ($class, %option) = @_;
@@ -37,23 +43,40 @@ sub run {
     my ($self) = @_;
 
     my $due = now();
+    my $most = $self->{rate} / BATCHES / (KEYS / 2) * 2;
+
+    $most = PIPELINE if $most < PIPELINE;
+    @$self{qw(changes down begun)} = (0, 0, $due);
 
     local $SIG{PIPE} = 'IGNORE';
 
     until ($self->{stop}->()) {
-        my $burst = 1 + int rand PIPELINE;
+        if ($self->{hold}->(0)) {
+            my $since = now();
+            sleep 0.01 while $self->{hold}->(1) && !$self->{stop}->();
+            $self->{down} += now() - $since;
+            next;
+        }
+
+        my $burst = now() > $due + 0.5 ? 2 * $most : 1 + int rand $most;
+        my $down = $self->{down};
         my @entries = map { $self->entry } 1 .. $burst;
         my $changes = 0;
         $changes += @$_ - 1 for @entries;
 
         $self->send_all(@entries);
+        $self->{changes} += $changes;
 
-        # after a pause the rate is not made up for
+        # what was missed is made up for, but not what was missed while Redis was
+        # down
 
-        $due += $changes / $self->{rate};
-        $due = now() if $due < now() - 1;
-        sleep $due - now() if $due > now();
+        $due += $changes / $self->{rate} + $self->{down} - $down;
+        $due = now() - LATE if $due < now() - LATE;
+        my $early = $due - now();
+        sleep $early if $early > 0;
     }
+
+    $self->{seconds} = now() - $self->{begun} - $self->{down};
 }
 
 
@@ -63,7 +86,7 @@ sub entry {
     my ($self, @changes) = @_;
 
     @changes = map { (rand() < 0.5 ? '+' : '-') . 'k' . int rand $self->{keys} }
-               1 .. 1 + int rand 20
+               1 .. 1 + int rand KEYS
         unless @changes;
 
     my $ms = int(time() * 1000);
@@ -92,14 +115,17 @@ sub send_all {
     }
 
     my $last = $entries[-1][0];
+    my $broken;
 
     while (@entries) {
         die "Redis acknowledges nothing\n" if now() > $end;
         eval { $self->send_some(\@entries); 1 } and last;
         delete $self->{socket};
+        $broken //= now();
         sleep 0.05;
     }
 
+    $self->{down} += now() - $broken if $broken;
     syswrite $self->{acks}, time() . " $last\n";
 }
 
