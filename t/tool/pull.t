@@ -210,6 +210,15 @@ subtest 'guards' => sub {
     pull_is(2, qr/unknown option "--nonsense"/, 'a guard that does not exist',
             $url, 'guards', @signed, '--', '--nonsense');
     file_is('guards', $old, 'a refused image leaves the file');
+
+    # verify shows its help then, and checks nothing
+
+    publish('junk.bloom', 'junk', 'first');
+    (my $junk = $url) =~ s/ids\.bloom/junk.bloom/;
+    pull_is(2, qr/an option after "--" is no guard/, 'help instead of a check',
+            $junk, 'guards', @signed, '--', '--help');
+    file_is('guards', $old, 'what was not checked leaves the file');
+
     pull_is(0, qr/new: /, 'a guard that passes', $url, 'guards', @signed, '--',
             '--max-change', '60%');
 };
