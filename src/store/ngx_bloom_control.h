@@ -117,10 +117,9 @@ typedef struct {
                                             before the gap; 0: only instances
                                             with an older image lack them */
     bloom_digest_t       digest;         /* of the changes, at `position` */
-    bloom_position_t     due;            /* a clear has taken the zone back from
-                                            here; it lacks changes until it is
-                                            here again, or the source says that
-                                            there are none */
+    bloom_position_t     due;            /* position before a clear; the zone
+                                            lacks changes until it is here
+                                            again or gets a sign of life */
 } ngx_bloom_place_t;
 
 /* A sign of life.  Each number is atomic; no lock guards them. */
