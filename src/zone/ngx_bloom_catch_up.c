@@ -10,6 +10,7 @@
 #include "ngx_bloom_cleared.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"
+#include "ngx_bloom_pending.h"
 #include "ngx_bloom_set.h"
 
 
@@ -26,6 +27,8 @@ static ngx_int_t ngx_bloom_catch_up_record(ngx_bloom_zone_t *zone,
 static ngx_int_t ngx_bloom_catch_up_changes(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits, const bloom_record_t *record, uint64_t truth,
     uint64_t position);
+static ngx_int_t ngx_bloom_catch_up_pending(ngx_bloom_zone_t *zone,
+    ngx_bloom_zone_bits_t *bits);
 static ngx_int_t ngx_bloom_catch_up_restore(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits, const bloom_record_t *record,
     ngx_uint_t newer, uint64_t position);
@@ -136,6 +139,7 @@ ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, uint64_t *tail,
 {
     uint64_t               until, truth, before;
     ngx_int_t              rc;
+    ngx_uint_t             late, removes;
     bloom_record_t         record;
     ngx_bloom_zone_bits_t  bits;
     ngx_bloom_shctx_t     *sh;
@@ -156,6 +160,8 @@ ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, uint64_t *tail,
 
     truth = ngx_bloom_as_of_truth(state, &sh->bank[sh->generation & 1].image);
 
+    removes = 0;
+
     for ( ;; ) {
         before = reader.position;
         rc = ngx_bloom_reader_next(&reader, &record);
@@ -172,11 +178,12 @@ ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, uint64_t *tail,
             break;
         }
 
-        if (!*locked
-            && (record.type == BLOOM_RECORD_REMOVE
+        late = (record.type == BLOOM_RECORD_REMOVE
                 || (record.type == BLOOM_RECORD_CHANGES
-                    && record.removals != 0)))
-        {
+                    && record.removals != 0));
+        removes |= late;
+
+        if (late && !*locked) {
 
             if (ngx_bloom_lock(&state->control->append, NGX_BLOOM_TASK_WAIT)
                 != NGX_OK)
@@ -241,9 +248,40 @@ ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, uint64_t *tail,
         return NGX_ERROR;
     }
 
+    if (removes && ngx_bloom_catch_up_pending(zone, &bits) != NGX_OK) {
+        return NGX_AGAIN;
+    }
+
     ngx_bloom_catch_up_applied(zone, *tail);
 
     return (rc == NGX_AGAIN) ? NGX_AGAIN : NGX_OK;
+}
+
+
+/*
+ * Drops the exceptions of pending keys, which are newer than all removals in the
+ * journal: a removal may have been applied again after such a key was added.
+ * The caller holds sh->helper.  Returns NGX_OK, or NGX_ERROR if another process
+ * holds a lock.
+ */
+static ngx_int_t
+ngx_bloom_catch_up_pending(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits)
+{
+    ngx_int_t  rc;
+
+    if (ngx_bloom_pending_empty(zone->pending)) {
+        return NGX_OK;
+    }
+
+    if (ngx_bloom_lock(&zone->sh->exceptions, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    rc = ngx_bloom_pending_apply(zone, bits);
+
+    ngx_bloom_unlock(&zone->sh->exceptions);
+
+    return rc;
 }
 
 
