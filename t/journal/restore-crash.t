@@ -13,15 +13,18 @@ use File::Path qw(remove_tree);
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Disk;
 use BloomTest::Faults;
 use BloomTest::Image qw(with_exceptions);
-use BloomTest::Process qw(wait_until);
+use BloomTest::Process qw(resume_process wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
 
 my $faults = BloomTest::Faults->new($t);
 $faults->needed;
+
+my $disk = BloomTest::Disk->new($t, 'state');
 
 # more steps than a restoration has
 use constant STEPS => 60;
@@ -159,5 +162,35 @@ for (['ids', 'removed'], ['learned', 'learned']) {
     };
 }
 
+
+# While the helper restores keys, a key is removed, and added again while the disk
+# is full: the journal has the removal, and not the addition.
+
+subtest 'a pending key is present after a restoration' => sub {
+    begin();
+
+    my $stop = $faults->stop_at('restored');
+    my $client = $t->connect;
+
+    $client->send($t->request_text(POST => '/bloom/zones/ids/clear?only=removed'));
+    my $helper = $faults->stopped($stop);
+
+    is(api($t, POST => 'zones/ids/remove', body => $keys[0])->status, 200,
+       'a key is removed meanwhile');
+    $disk->refuse('ENOSPC', qw(write grow rename));
+    is($t->get("/add/ids?k=$keys[0]")->status, 200, 'and added again');
+    is(zone_state($t, 'ids')->{journal}{pending_keys}, 1, 'it is pending');
+
+    resume_process($helper);
+    is($client->response('POST')->status, 200, 'the restoration completes');
+    is(ask_until_known($t, 'ids', $keys[0]), '1', 'the key is present');
+    is(zone_state($t, 'ids')->{journal}{pending_keys}, 1, 'and still pending');
+
+    $disk->allow;
+    ok(wait_until(sub { !zone_state($t, 'ids')->{journal}{pending_keys} }),
+       'the journal takes it');
+    is(ask_until_known($t, 'ids', @keys), $all, 'all keys are present');
+    $t->stop;
+};
 
 done_testing;
