@@ -62,7 +62,9 @@ export function compare(nodes, before) {
 // A trait of a zone: its value as text, or null if it is not compared.  A moving
 // one changes all the time, and nodes are not asked at the same instant: it is
 // compared only if it has not changed since the last comparison.  `among` says
-// which zones can be compared with each other.
+// which zones can be compared with each other.  The bits and the removed keys of
+// a zone with a source depend on how the changes were batched: there the digest
+// is compared instead.
 
 const traits = [
     { column: 'image', what: 'the build id',
@@ -94,7 +96,8 @@ const traits = [
       advice: 'use the same source=',
       value: ({ source }) => source?.name ?? 'none' },
     { column: 'source', what: 'the digest of the changes', moving: true,
-      advice: 'load the same image on all nodes',
+      advice: 'see whether their followers read the same stream, and load a '
+              + 'newer image on all nodes',
       among: ({ source }) => `${source?.digest_since} ${source?.position}`,
       value: ({ source }) => source?.digest },
     { column: 'bits', what: 'the number of bits that are set', moving: true,
@@ -105,9 +108,9 @@ const traits = [
           ? null : zone.filter?.bits_set },
     { column: 'removed', what: 'the number of removed keys', moving: true,
       advice: 'send all removals to all nodes, or load a newer image',
-      among: ({ image, source }) => `${image?.build_id} ${source?.position}`,
-      value: ({ removals, expire }) =>
-          expire || removals.learned > 0 ? null : removals.count },
+      among: ({ image }) => image?.build_id,
+      value: ({ removals, source, expire }) =>
+          source || expire || removals.learned > 0 ? null : removals.count },
 ];
 
 const startsEmpty = ({ file, image }) => file === null && !image?.uploaded;

@@ -673,6 +673,10 @@ async function growth(page) {
 
     like(await text(detail), /Parts Base about \d+ of 100 keys, .* Layer 4 about [\d,]+ of 1,600 keys, [\d.]+ KiB, [\d.]+ % of the bits /,
          'the details list the parts');
+
+    // the curve takes a request of its own
+
+    await detail.getByText(/the target is/).waitFor();
     like(await text(detail), /the target is 0\.(0999?|1) % with 3,100 keys\./,
          'the curve has the target of all parts');
 
@@ -1328,6 +1332,10 @@ function comparison() {
     is(said(nodes(filled(40), filled(41))), '', 'nor is one that was told once');
     like(twice(followed('aa'), followed('bb')), /^Zone ids: the digest .* differs/,
          'other changes of a source');
+    const removed = { ...zone().removals, count: 1 };
+
+    is(twice(followed('aa'), { ...followed('aa'), removals: removed }), '',
+       'with a source, the number of removed keys depends on batches');
     is(twice(followed('aa'), followed('bb', '8')), '',
        'nodes at other positions of a source have other digests');
     is(twice(zone(), zone({ removals: { ...zone().removals, count: 1 } }),

@@ -151,9 +151,9 @@ static const command_member_t  members[] = {
       "URL), name, state, generation, build_id, key_form, items, "
       "estimated_items, max_items, fill_ratio, bits_set, removed, learned, "
       "source, source_state, position, digest, digest_since, lag_ms, "
-      "journal_error, lost_keys, as the endpoint has them, and helper_silence_ms (the time since the "
-      "helper's last sign of life); a value that the node does not tell is "
-      "null" },
+      "journal_error, lost_keys, as the endpoint has them, and "
+      "helper_silence_ms (the time since the helper's last sign of life); a "
+      "value that the node does not tell is null" },
     { "problems",
       "an array of what is wrong or disagrees; each has what (a word, such as "
       "no_answer, state or build_id), zone (null: all zones) and message" },

@@ -280,8 +280,8 @@ const command_t  cmd_verify = {
         "computed from the bits.\n\n"
         "The options that refuse an image are those of build, and the "
         "parameters of the directive bloom_zone that have the same names; only "
-        "verify has --not-older-than. --max-change needs --replaces here. With --must-have and "
-        "--must-not-have, the whole image is read into memory.",
+        "verify has --not-older-than. --max-change needs --replaces here. With "
+        "--must-have and --must-not-have, the whole image is read into memory.",
     .options = options,
     .values = &values,
     .status = "0 all images are good; 1 some file is damaged, is not an image "

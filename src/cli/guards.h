@@ -42,9 +42,9 @@ extern const option_t  guards_age_options[];
 
 /*
  * Each function checks the image `name`: the first its number of items and its
- * key form, the second its keys, the third its age.  Returns CLI_OK; CLI_NO after a message, if a
- * guard refuses the image; or CLI_ERROR after a message, if a guard cannot be
- * checked.
+ * key form, the second its keys, the third its age.  Returns CLI_OK; CLI_NO
+ * after a message, if a guard refuses the image; or CLI_ERROR after a message,
+ * if a guard cannot be checked.
  */
 int guards_check(guards_t *guards, const char *name,
     const bloom_image_t *image, int quiet);

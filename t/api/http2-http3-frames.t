@@ -13,8 +13,7 @@ use List::Util qw(max min);
 
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Http2;
-use BloomTest::Http3;
+use BloomTest::Protocols;
 use BloomTest::Zones;
 
 use constant LARGEST => 16384;    # frame of HTTP/2 that nginx accepts
@@ -23,9 +22,7 @@ my $seed = $ENV{FRAMES_SEED} // int rand 2 ** 31;
 my $rounds = $ENV{FRAMES_ROUNDS} // 40;
 
 my $t = BloomTest->new;
-my @protocols = qw(BloomTest::Http2 BloomTest::Http3);
-my $listen = join "\n", map { $_->listen($t) } grep { !$_->impossible($t) }
-                                                    @protocols;
+my $listen = listen_for_all($t);
 
 # images of more than three megabytes
 
@@ -229,19 +226,15 @@ sub test_large {
 }
 
 
-for my $class (@protocols) {
-    my $why = $class->impossible($t);
+over_each($t, sub {
+    my ($class) = @_;
 
-    subtest $class->name => sub {
-        plan skip_all => $why if $why;
+    my $c = $class->new($t);
 
-        my $c = $class->new($t);
-
-        subtest 'every cut in two' => sub { test_cuts($c) };
-        subtest 'random frames' => sub { test_random($c) };
-        subtest 'large frames' => sub { test_large($c) };
-    };
-}
+    subtest 'every cut in two' => sub { test_cuts($c) };
+    subtest 'random frames' => sub { test_random($c) };
+    subtest 'large frames' => sub { test_large($c) };
+});
 
 
 done_testing;

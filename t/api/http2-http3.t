@@ -9,14 +9,11 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Http2;
-use BloomTest::Http3;
+use BloomTest::Protocols;
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
-my @protocols = qw(BloomTest::Http2 BloomTest::Http3);
-my $listen = join "\n", map { $_->listen($t) } grep { !$_->impossible($t) }
-                                                    @protocols;
+my $listen = listen_for_all($t);
 
 # an image of more than three megabytes, and another one
 
@@ -248,20 +245,16 @@ sub test_streams {
 }
 
 
-for my $class (@protocols) {
-    my $why = $class->impossible($t);
+over_each($t, sub {
+    my ($class) = @_;
 
-    subtest $class->name => sub {
-        plan skip_all => $why if $why;
+    my $c = $class->new($t);
 
-        my $c = $class->new($t);
-
-        subtest 'frames of every size' => sub { test_frames($class, $c) };
-        subtest 'images' => sub { test_images($class, $c) };
-        subtest 'limits' => sub { test_limits($class) };
-        subtest 'streams at once' => sub { test_streams($class, $c) };
-    };
-}
+    subtest 'frames of every size' => sub { test_frames($class, $c) };
+    subtest 'images' => sub { test_images($class, $c) };
+    subtest 'limits' => sub { test_limits($class) };
+    subtest 'streams at once' => sub { test_streams($class, $c) };
+});
 
 
 done_testing;

@@ -10,16 +10,12 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Http2;
-use BloomTest::Http3;
 use BloomTest::Process qw(wait_until);
+use BloomTest::Protocols;
 use BloomTest::Rules;
 
 my $t = BloomTest->new;
-my @protocols = qw(BloomTest::Http2 BloomTest::Http3);
-
-my $listen = join "\n", map { $_->listen($t) } grep { !$_->impossible($t) }
-                                                    @protocols;
+my $listen = listen_for_all($t);
 
 configure_rules($t, { ids => ['one', 'a b', 'gone'], bad => ['evil'] },
                 <<'CONF' . "$listen\n}\n");
@@ -193,14 +189,7 @@ sub test_protocol {
 }
 
 
-for my $class (@protocols) {
-    my $why = $class->impossible($t);
-
-    subtest $class->name => sub {
-        plan skip_all => $why if $why;
-        test_protocol($class);
-    };
-}
+over_each($t, \&test_protocol);
 
 
 done_testing;
