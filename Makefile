@@ -48,7 +48,7 @@ bench := $(patsubst bench/%.c,build/bench/%, \
 
 .PHONY: all tool module man deps deps-run deps-bench run unit fuzzers nginxes \
         old-module check test test-layers test-unit test-nginx test-nginx-1.22 \
-        test-nginx-1.26 test-nginxes test-nginxes-short \
+        test-nginx-1.26 test-nginxes test-nginxes-short test-nginx-tests \
         test-sanitize test-sanitize-unit \
         test-sanitize-nginx test-chaos test-fuzz test-docs test-cross cross \
         fuzz chaos fleet-chaos spellings dashboard dashboard-packages \
@@ -315,6 +315,20 @@ test-nginxes: all build/reference/h3client  ## run the tests with every nginx in
 
 test-nginxes-short: all build/reference/h3client  ## run a few of them with every nginx in NGINX_SOURCES, built in one way
 	@TEST_JOBS=$(TEST_JOBS) scripts/test-nginxes.sh short $(short_tests)
+
+# nginx's own tests, which are not a part of this project: SUITE is a checkout of
+# nginx/nginx-tests.  SOURCE is a version that scripts/nginx-source.sh fetches, or
+# one of the sources in NGINX_SOURCES.
+
+SOURCE ?= 1.26.3
+full = build/$(if $(filter 0% 1% 2%,$(SOURCE)),nginx-$(SOURCE)-full,$(SOURCE)-full-gcc)/objs
+
+test-nginx-tests:  ## run nginx's own tests in SUITE, without and with the module (SOURCE: 1.26.3)
+	@test -n "$(SUITE)" || { echo "usage: make test-nginx-tests SUITE=DIR" \
+	    "[SOURCE=NAME], with a checkout of nginx/nginx-tests" >&2; exit 1; }
+	CC=gcc scripts/build-nginx.sh $(SOURCE) full
+	@scripts/nginx-tests.sh "$(SUITE)" $(full)/nginx \
+	    $(full)/ngx_http_bloom_module.so $(FILES)
 
 test-sanitize: test-sanitize-unit test-sanitize-nginx  ## run test-sanitize-unit and test-sanitize-nginx
 

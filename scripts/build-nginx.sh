@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # build-nginx.sh installed dynamic
-# build-nginx.sh VERSION dynamic|static|sanitize
-# build-nginx.sh NAME dynamic|static|sanitize
+# build-nginx.sh VERSION dynamic|static|sanitize|full
+# build-nginx.sh NAME dynamic|static|sanitize|full
 #
 # Builds the module for the installed nginx (with its nginx-dev package), or an
 # nginx with the module. VERSION is a version of nginx that nginx-source.sh
 # fetches, such as 1.26.3. NAME is one of the sources that nginx-sources.sh
-# lists, such as angie-1.10.
+# lists, such as angie-1.10. "full" is a dynamic module for an nginx with more of
+# its own modules, which nginx's own tests need.
 #
-#   build/nginx-VERSION-KIND/objs/ngx_http_bloom_module.so    if dynamic
+#   build/nginx-VERSION-KIND/objs/ngx_http_bloom_module.so    if dynamic or full
 #   build/nginx-VERSION-KIND/objs/nginx                       unless installed
 #
 # For a NAME the directory is build/NAME-KIND-COMPILER. If the program has
@@ -24,8 +25,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-version=${1:?"usage: $0 installed|VERSION|NAME dynamic|static|sanitize"}
-kind=${2:?"usage: $0 installed|VERSION|NAME dynamic|static|sanitize"}
+version=${1:?"usage: $0 installed|VERSION|NAME dynamic|static|sanitize|full"}
+kind=${2:?"usage: $0 installed|VERSION|NAME dynamic|static|sanitize|full"}
 cache=${BLOOM_CACHE:-${XDG_CACHE_HOME:-${HOME:?"set HOME, or BLOOM_CACHE"}/.cache}/ngx-bloom}
 jobs=${BLOOM_JOBS:-$(nproc)}
 
@@ -69,6 +70,16 @@ else
         flags+=(--with-http_v3_module)
     fi
 
+    if [ "$kind" = full ]; then
+        flags+=(--with-http_dav_module --with-http_flv_module
+                --with-http_mp4_module --with-http_gunzip_module
+                --with-http_gzip_static_module --with-http_degradation_module
+                --with-http_random_index_module --with-http_secure_link_module
+                --with-mail --with-mail_ssl_module --with-stream
+                --with-stream_ssl_module --with-stream_realip_module
+                --with-stream_ssl_preread_module)
+    fi
+
     if [ "$kind" = sanitize ]; then
         # NGX_DEBUG_PALLOC allocates each piece of a pool by itself, so that
         # ASan sees overruns; NGX_DEBUG_MALLOC fills zones with garbage first;
@@ -86,8 +97,8 @@ else
 fi
 
 case $kind in
-    dynamic) add=--add-dynamic-module=bloom target=modules ;;
-    *)       add=--add-module=bloom target=binary ;;
+    dynamic|full) add=--add-dynamic-module=bloom target=modules ;;
+    *)            add=--add-module=bloom target=binary ;;
 esac
 
 
