@@ -9,7 +9,9 @@
 #     time zone and locale, makes the same bytes;
 #   - the packages can be installed, upgraded and purged in a minimal chroot of
 #     this machine's Debian release: see test-deb-chroot.sh, whose output is in
-#     build/deb/chroot.log.
+#     build/deb/chroot.log;
+#   - Debian's autopkgtest passes the tests in debian/tests, in another such
+#     chroot; its output is in build/deb/autopkgtest.log.
 #
 # It needs root. The chroot is made from the package sources of this machine's
 # apt; what runs in it has processes and a network of its own, the loopback.
@@ -87,7 +89,7 @@ if ! mmdebstrap --mode=root --variant=apt --quiet \
         --aptopt="$work/apt.conf" --aptopt='APT::Install-Recommends "false"' \
         --skip=cleanup/apt,cleanup/tmp --include=iproute2 \
         --customize-hook="APT_CONFIG=\$MMDEBSTRAP_APT_CONFIG apt-get install \
-            --yes --download-only curl ${packages[*]}" \
+            --yes --download-only curl autopkgtest dpkg-repack ${packages[*]}" \
         "$codename" "$root" - < "$work/sources.list" > "$work/mmdebstrap.log" 2>&1
 then
     tail -n 40 "$work/mmdebstrap.log" >&2
@@ -98,13 +100,16 @@ fi
 mkdir -p "$root/test/now" "$root/test/next"
 cp "${packages[@]}" "$root/test/now"
 cp "$work"/next/{libnginx-mod-http-bloom,ngx-bloom}_*.deb "$root/test/next"
-cp scripts/test-deb-chroot.sh debian/tests/serve "$root/test"
+cp scripts/test-deb-chroot.sh "$root/test"
+mkdir "$root/test/source"
+cp -a debian "$root/test/source"
 ln -sfn /proc/self/fd "$root/dev/fd"
 
 # without an init system, packages start services only if this allows it
 printf '#!/bin/sh\nexit 0\n' > "$root/usr/sbin/policy-rc.d"
 chmod 755 "$root/usr/sbin/policy-rc.d"
 cp -a "$root" "$work/reference"
+cp -a "$root" "$work/autopkgtest"
 
 # in DIR COMMAND...: runs a command in a chroot, in namespaces of its own
 
@@ -126,8 +131,12 @@ cp "$work/reference/test/listing" "$root/test/reference"
 in_chroot "$root" /test/test-deb-chroot.sh > "$deb/chroot.log" 2>&1 < /dev/null \
 || not_ok "the packages can be installed, upgraded and purged; see build/deb/chroot.log"
 
-grep -E '^(not )?ok ' "$deb/chroot.log" || true
-if grep -q '^not ok ' "$deb/chroot.log"; then failed=1; fi
+in_chroot "$work/autopkgtest" /test/test-deb-chroot.sh autopkgtest \
+    > "$deb/autopkgtest.log" 2>&1 < /dev/null \
+|| not_ok "autopkgtest passes; see build/deb/autopkgtest.log"
+
+cat "$deb/chroot.log" "$deb/autopkgtest.log" | grep -E '^(not )?ok ' || true
+if grep -q '^not ok ' "$deb/chroot.log" "$deb/autopkgtest.log"; then failed=1; fi
 if [ $failed = 0 ]; then rm -rf "$work"; fi
 
 exit $failed
