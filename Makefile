@@ -4,7 +4,7 @@
 
 NGINX ?= $(or $(shell command -v nginx),/usr/sbin/nginx)
 PREFIX ?= /usr/local
-FUZZ_SECONDS ?= 10
+FUZZ_SECONDS ?= 5
 TEST_JOBS ?= 4
 CLANG ?= clang
 
@@ -48,7 +48,8 @@ bench := $(patsubst bench/%.c,build/bench/%, \
 
 .PHONY: all tool module man deps deps-run deps-bench run unit fuzzers nginxes \
         old-module check test test-layers test-unit test-nginx test-nginx-1.22 \
-        test-nginx-1.26 test-nginxes test-nginxes-short test-nginx-tests \
+        test-nginx-1.26 test-nginx-1.26-short \
+        test-nginxes test-nginxes-short test-nginx-tests \
         test-sanitize test-sanitize-unit \
         test-sanitize-nginx test-chaos test-fuzz test-docs test-cross cross \
         fuzz chaos fleet-chaos spellings dashboard dashboard-packages \
@@ -291,22 +292,27 @@ test-nginx: all build/bench/lookups build/reference/expressions build/reference/
 	$(call suite,$(NGINX),$(CURDIR)/build/ngx_http_bloom_module.so)
 
 # A few tests of what depends on nginx: directives, phases, bodies of requests,
-# reloads, upgrades and restarts
+# reloads, upgrades and restarts; and what only an nginx with HTTP/3 can run
 
 short_tests = t/http/rules.t t/http/rules-phase.t t/http/add.t \
               t/http/key-decode.t t/http/feedback.t t/http/audit.t \
               t/api/keys.t t/api/image.t t/zone/reload.t t/zone/upload.t \
               t/zone/upgrade.t t/zone/worker-death.t t/journal/replay.t \
               t/journal/checkpoint.t
+http3_tests = $(shell find t/http t/api -name '*http3*.t' | sort)
 
-# The module in Debian's nginx 1.22.1 has all tests in test-nginx.
+# The module in Debian's nginx 1.22.1 has all tests in test-nginx, and nginx
+# 1.26.3 has them in test-sanitize-nginx.
 
 test-nginx-1.22: tool nginx-1.22.1-static  ## run a few tests with the module linked into nginx 1.22.1
 	$(call serving,$(CURDIR)/build/nginx-1.22.1-static/objs/nginx,,,$(short_tests))
 
-test-nginx-1.26: tool build/reference/h3client nginx-1.26.3-dynamic nginx-1.22.1-static  ## run the tests with the module loaded into nginx 1.26.3
+test-nginx-1.26 test-nginx-1.26-short: tool build/reference/h3client nginx-1.26.3-dynamic nginx-1.22.1-static
 	TEST_NGINX_OTHER_BINARY="$(CURDIR)/build/nginx-1.22.1-static/objs/nginx" \
-	$(call serving,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/nginx,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/ngx_http_bloom_module.so)
+	$(call serving,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/nginx,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/ngx_http_bloom_module.so,,$(if $(filter %-short,$@),$(short_tests) $(http3_tests)))
+
+test-nginx-1.26:  ## run the tests with the module loaded into nginx 1.26.3
+test-nginx-1.26-short:  ## run a few of them, and those of HTTP/3
 
 # nginxes from the sources in NGINX_SOURCES; see scripts/nginx-sources.sh
 
@@ -335,9 +341,13 @@ test-sanitize: test-sanitize-unit test-sanitize-nginx  ## run test-sanitize-unit
 test-sanitize-unit: $(unit:%=build/sanitize/unit/%)  ## run the unit tests with ASan and UBSan
 	@scripts/run-unit.sh $^
 
-# Shell scripts have nothing that the sanitizers see.
+# The sanitizers run all tests of nginx and its module, and those of the tool but
+# for its shell scripts.  Left out are tests that do slowly, with browsers, shells
+# and other projects' programs, what others do to the same code.
 
-sanitized_tests = $(filter-out t/tool/pull%.t t/tool/install.t,$(tests))
+sanitized_tests = $(filter-out t/tool/pull%.t t/tool/install.t t/import/% \
+                    t/api/page-browser.t t/api/runbook.t,$(tests)) \
+                  $(filter t/import/serve.t t/import/hostile.t,$(tests))
 
 test-sanitize-nginx: build/sanitize/ngx-bloom build/sanitize/bench/lookups build/sanitize/reference/expressions build/reference/h3client nginx-1.26.3-sanitize $(packages)  ## run TESTS with an nginx built with ASan and UBSan
 	TEST_NGINX_SANITIZED=1 $(call serving,$(CURDIR)/build/nginx-1.26.3-sanitize/objs/nginx,,build/sanitize/ngx-bloom,$(sanitized_tests))
@@ -367,7 +377,7 @@ fleet-chaos: all  ## run the model checker of a fleet: make fleet-chaos TIME=10m
 test-fuzz fuzz: fuzzers
 	@scripts/run-fuzz.sh $(FUZZ_SECONDS) $(fuzz)
 
-test-fuzz:  ## run each fuzzer for FUZZ_SECONDS (10)
+test-fuzz:  ## run each fuzzer for FUZZ_SECONDS (5)
 fuzz:  ## run each fuzzer for longer: make fuzz FUZZ_SECONDS=3600
 
 SPELLINGS ?= 1000000

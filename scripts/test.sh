@@ -119,7 +119,7 @@ if [ -x scripts/check-docs.sh ]; then
     stage docs $make test-docs
 fi
 stage nginx-1.22 $make test-nginx-1.22
-stage nginx-1.26 $make test-nginx-1.26
+stage nginx-1.26 $make test-nginx-1.26-short
 if [ -n "$others" ]; then
     stage nginxes $make test-nginxes-short
 else

@@ -27,7 +27,7 @@ configure_rules($t, { ids => ['id1'], bad => ['id-bad'] }, <<'CONF',
     bloom_zone zone=fixed file=%%TESTDIR%%/ids.bloom journal=off;
     bloom_state_path %%TESTDIR%%/state;
     bloom_audit 100%;
-    proxy_read_timeout 200ms;
+    proxy_read_timeout 3s;
     proxy_next_upstream off;
 
     server {

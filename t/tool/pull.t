@@ -384,6 +384,8 @@ subtest 'the command line, and the script itself' => sub {
          [[$url, 'a', 'b'] => qr/"b" is one argument too many/],
          [[$url, 'a', '--nonsense'] => qr/option --nonsense is unknown, or/],
          [[$url, 'a', '--reload'] => qr/option --reload is unknown, or needs/],
+         [[] => qr/URL and FILE are missing/],
+         [[$url, 'a', '--metrics', 'm.txt'] => qr/--metrics needs a file NAME\.prom/],
          [[$url, 'a', '--max-size', 'x'] => qr/--max-size must be a size/])
     {
         my ($arguments, $message) = @$_;

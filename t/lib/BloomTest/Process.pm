@@ -144,10 +144,12 @@ sub session_members {
 sub leftovers {
     my %members;
 
-    _find(sub { $members{$_[1]} = 1 if $sessions{$_[1]}; return });
-    %sessions = map { $_ => 1 } keys %members;
+    my @left = _find(sub {
+        return $sessions{$_[1]} && ($members{$_[1]} = 1);
+    });
+    %sessions = %members;
 
-    return _find(sub { $sessions{$_[1]} });
+    return @left;
 }
 
 
@@ -277,7 +279,10 @@ sub run_command {
     }
 
     $status = $?;
-    leftovers();
+
+    # A look at every process is slow.  Mostly nothing of its group is left.
+
+    kill(0, -$pid) || !$!{ESRCH} ? leftovers() : delete $sessions{$pid};
 
     return ($status & 127 ? 128 + ($status & 127) : $status >> 8,
             map { local $/; open my $fh, '<:raw', $_->filename; <$fh> // '' }
