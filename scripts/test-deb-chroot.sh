@@ -149,21 +149,27 @@ service nginx status
 ok "apt installs both packages, and nginx runs"
 ls -l /etc/nginx/modules-enabled
 
-# the unit is there for instances that the administrator enables
+# the units are there for instances that the administrator enables
 
 unit=$(dpkg -L ngx-bloom | grep '/ngx-bloom-follow@\.service$')
+timer=$(dpkg -L ngx-bloom | grep '/ngx-bloom-pull@\.timer$')
 if grep '^ExecStart=/usr/bin/ngx-bloom follow ' "$unit" \
+   && grep '^ExecStart=/usr/bin/ngx-bloom-pull ' "${timer%.timer}.service" \
    && [ -z "$(find /etc/systemd /var/lib/systemd -name '*bloom*')" ]
 then
-    ok "the unit starts the package's tool, and is not enabled"
+    ok "the units start the package's tools, and are not enabled"
 else
-    not_ok "the unit starts the package's tool, and is not enabled"
+    not_ok "the units start the package's tools, and are not enabled"
 fi
 
-wants=/etc/systemd/system/multi-user.target.wants
+follow=/etc/systemd/system/multi-user.target.wants/ngx-bloom-follow@ids.service
+pull=/etc/systemd/system/timers.target.wants/ngx-bloom-pull@ids.timer
 made=
-if [ ! -d $wants ]; then made=$wants; mkdir -p $wants; fi
-ln -s "$unit" $wants/ngx-bloom-follow@ids.service
+for link in $follow $pull; do
+    if [ ! -d ${link%/*} ]; then made="$made ${link%/*}"; mkdir -p ${link%/*}; fi
+done
+ln -s "$unit" $follow
+ln -s "$timer" $pull
 
 step "serve"
 configure
@@ -221,10 +227,10 @@ answers '*200' /item/1004
 
 step "purge while nginx uses the state"
 apt remove ngx-bloom
-holds "removing keeps the link of an enabled instance" [ -L $wants/ngx-bloom-follow@ids.service ]
+holds "removing keeps the links of enabled instances" [ -L $follow -a -L $pull ]
 apt purge $ours
-holds "purging removes the link of an enabled instance" [ ! -L $wants/ngx-bloom-follow@ids.service ]
-if [ -n "$made" ]; then rmdir -p --ignore-fail-on-non-empty $made; fi
+holds "purging removes the links of enabled instances" [ ! -L $follow -a ! -L $pull ]
+for directory in $made; do rmdir -p --ignore-fail-on-non-empty "$directory"; done
 said "nginx still uses $state, so it is kept"
 answers '*200' /item/1004
 holds "the state is kept" [ -d $state/ids ]
