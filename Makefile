@@ -292,13 +292,16 @@ test-nginx: all build/bench/lookups build/reference/expressions build/reference/
 	$(call suite,$(NGINX),$(CURDIR)/build/ngx_http_bloom_module.so)
 
 # A few tests of what depends on nginx: directives, phases, bodies of requests,
-# reloads, upgrades and restarts; and what only an nginx with HTTP/3 can run
+# reloads, upgrades and restarts; fewer still; and what only an nginx with HTTP/3
+# can run
 
 short_tests = t/http/rules.t t/http/rules-phase.t t/http/add.t \
               t/http/key-decode.t t/http/feedback.t t/http/audit.t \
               t/api/keys.t t/api/image.t t/zone/reload.t t/zone/upload.t \
               t/zone/upgrade.t t/zone/worker-death.t t/journal/replay.t \
               t/journal/checkpoint.t
+fewest_tests = t/http/rules-phase.t t/http/feedback.t t/api/image.t \
+               t/zone/reload.t t/zone/upgrade.t t/journal/checkpoint.t
 http3_tests = $(shell find t/http t/api -name '*http3*.t' | sort)
 
 # The module in Debian's nginx 1.22.1 has all tests in test-nginx, and nginx
@@ -320,7 +323,7 @@ test-nginxes: all build/reference/h3client  ## run the tests with every nginx in
 	@TEST_JOBS=$(TEST_JOBS) scripts/test-nginxes.sh all $(serving_tests)
 
 test-nginxes-short: all build/reference/h3client  ## run a few of them with every nginx in NGINX_SOURCES, built in one way
-	@TEST_JOBS=$(TEST_JOBS) scripts/test-nginxes.sh short $(short_tests)
+	@TEST_JOBS=$(TEST_JOBS) scripts/test-nginxes.sh short $(fewest_tests)
 
 # nginx's own tests, which are not a part of this project: SUITE is a checkout of
 # nginx/nginx-tests.  SOURCE is a version that scripts/nginx-source.sh fetches, or
@@ -341,12 +344,15 @@ test-sanitize: test-sanitize-unit test-sanitize-nginx  ## run test-sanitize-unit
 test-sanitize-unit: $(unit:%=build/sanitize/unit/%)  ## run the unit tests with ASan and UBSan
 	@scripts/run-unit.sh $^
 
-# The sanitizers run all tests of nginx and its module, and those of the tool but
-# for its shell scripts.  Left out are tests that do slowly, with browsers, shells
-# and other projects' programs, what others do to the same code.
+# The sanitizers run all tests of nginx and its module, and those of the tool that
+# give it bytes from outside.  Left out is what would only do slowly, with browsers,
+# shells and other projects' programs, what others do to the same code.
 
-sanitized_tests = $(filter-out t/tool/pull%.t t/tool/install.t t/import/% \
-                    t/api/page-browser.t t/api/runbook.t,$(tests)) \
+sanitized_tests = $(filter-out t/import/% t/api/page-browser.t t/api/runbook.t \
+                    $(addprefix t/tool/, pull%.t block-list-job.t nightly.t \
+                      install.t completion.t help.t size.t json.t \
+                      bench-lookups.t golden-key-forms.t key-forms-%.t), \
+                    $(tests)) \
                   $(filter t/import/serve.t t/import/hostile.t,$(tests))
 
 test-sanitize-nginx: build/sanitize/ngx-bloom build/sanitize/bench/lookups build/sanitize/reference/expressions build/reference/h3client nginx-1.26.3-sanitize $(packages)  ## run TESTS with an nginx built with ASan and UBSan

@@ -20,8 +20,7 @@ use constant { KEYS => 300, EVENTS => 60 };
 
 my $seed = $ENV{CHANGES_SEED} // time ^ $$;
 srand $seed;
-diag("CHANGES_SEED=$seed") if !$ENV{HARNESS_ACTIVE} || $ENV{CHANGES_SEED};
-note("CHANGES_SEED=$seed");
+diag("CHANGES_SEED=$seed") if !$ENV{HARNESS_ACTIVE};
 
 my $t = BloomTest->new;
 
@@ -107,22 +106,35 @@ sub follow {
     }
 }
 
+# A new helper may load an image that waits in the file, so the position may change
+# between two requests.  A zone that went back to an image from before a clear is
+# late until its source goes on.
+
 sub is_exact {
     my ($name) = @_;
 
-    my $entry = entry_at(position($t, 'ids'));
+    my @keys = ('base', map { "key$_" } 0 .. KEYS - 1);
+    my ($position, $answers);
+
+    wait_until(sub {
+        $position = position($t, 'ids');
+        alive($t, 'ids', $position) if source_state($t, 'ids') eq 'late';
+        $answers = ask($t, 'ids', @keys);
+
+        return $answers !~ /\?/ && $position == position($t, 'ids');
+    });
+
+    my $entry = entry_at($position);
 
     if (!defined $entry) {
         fail("$name: the zone is at a position of the source");
         return;
     }
 
-    my @keys = ('base', map { "key$_" } 0 .. KEYS - 1);
     my $want = join '', 1, map { $log[$entry]{keys}{$_} ? 1 : 0 }
                                @keys[1 .. KEYS];
 
-    is(ask_until_known($t, 'ids', @keys), $want,
-       "$name: exactly the keys of entry $entry");
+    is($answers, $want, "$name: exactly the keys of entry $entry");
 }
 
 my %events = (
@@ -196,5 +208,6 @@ for my $number (1 .. EVENTS) {
 $events{helper}->();
 follow(@log - 1);
 is_exact('at the end');
+diag("CHANGES_SEED=$seed") if !Test::More->builder->is_passing;
 
 done_testing;
