@@ -349,6 +349,7 @@ test-sanitize-unit: $(unit:%=build/sanitize/unit/%)  ## run the unit tests with 
 # shells and other projects' programs, what others do to the same code.
 
 sanitized_tests = $(filter-out t/import/% t/api/page-browser.t t/api/runbook.t \
+                    t/http/conf-examples.t t/zone/turn-cost.t \
                     $(addprefix t/tool/, pull%.t block-list-job.t nightly.t \
                       install.t completion.t help.t size.t json.t \
                       bench-lookups.t golden-key-forms.t key-forms-%.t), \
