@@ -316,8 +316,8 @@ subtest 'metrics' => sub {
               { %sample, refusals_total => 2, errors_total => 1 },
               'refusals and errors are counted, and the success stays');
 
-    pull_is(2, qr{error: .*; \S+/none/x cannot be written}, 'a wrong name',
-            @pull[0 .. 4], "$dir/none/x") ;
+    pull_is(2, qr{error: .*; \S+/none/x\.prom cannot be written}, 'a wrong name',
+            @pull[0 .. 4], "$dir/none/x.prom");
 };
 
 
@@ -378,13 +378,12 @@ subtest 'the command line, and the script itself' => sub {
     like($man, qr{^\.B[IR]? .*\Q$_\E}m, "the man page has $_")
         for $help =~ /(--[a-z-]+) .* {2}/g;
 
-    for ([[] => qr/URL must begin with https/],
+    for ([[] => qr/URL and FILE are missing/],
          [[$url] => qr/FILE is missing/], [[$url, 'x/'] => qr/FILE is missing/],
          [['ftp://x/y', 'z'] => qr/URL must begin with https/],
          [[$url, 'a', 'b'] => qr/"b" is one argument too many/],
          [[$url, 'a', '--nonsense'] => qr/option --nonsense is unknown, or/],
          [[$url, 'a', '--reload'] => qr/option --reload is unknown, or needs/],
-         [[] => qr/URL and FILE are missing/],
          [[$url, 'a', '--metrics', 'm.txt'] => qr/--metrics needs a file NAME\.prom/],
          [[$url, 'a', '--max-size', 'x'] => qr/--max-size must be a size/])
     {
