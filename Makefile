@@ -50,7 +50,7 @@ bench := $(patsubst bench/%.c,build/bench/%, \
         old-module check test test-layers test-unit test-nginx test-nginx-1.22 \
         test-nginx-1.26 test-nginx-1.26-short \
         test-nginxes test-nginxes-short test-nginx-tests \
-        test-sanitize test-sanitize-unit \
+        test-sanitize test-sanitize-unit test-sanitize-short \
         test-sanitize-nginx test-chaos test-fuzz test-docs test-cross cross \
         fuzz chaos fleet-chaos spellings dashboard dashboard-packages \
         screenshots bench removals lists pictures install uninstall \
@@ -304,8 +304,7 @@ fewest_tests = t/http/rules-phase.t t/http/feedback.t t/api/image.t \
                t/zone/reload.t t/zone/upgrade.t t/journal/checkpoint.t
 http3_tests = $(shell find t/http t/api -name '*http3*.t' | sort)
 
-# The module in Debian's nginx 1.22.1 has all tests in test-nginx, and nginx
-# 1.26.3 has them in test-sanitize-nginx.
+# The module in Debian's nginx 1.22.1 has all tests in test-nginx.
 
 test-nginx-1.22: tool nginx-1.22.1-static  ## run a few tests with the module linked into nginx 1.22.1
 	$(call serving,$(CURDIR)/build/nginx-1.22.1-static/objs/nginx,,,$(short_tests))
@@ -356,8 +355,25 @@ sanitized_tests = $(filter-out t/import/% t/api/page-browser.t t/api/runbook.t \
                     $(tests)) \
                   $(filter t/import/serve.t t/import/hostile.t,$(tests))
 
-test-sanitize-nginx: build/sanitize/ngx-bloom build/sanitize/bench/lookups build/sanitize/reference/expressions build/reference/h3client nginx-1.26.3-sanitize $(packages)  ## run TESTS with an nginx built with ASan and UBSan
-	TEST_NGINX_SANITIZED=1 $(call serving,$(CURDIR)/build/nginx-1.26.3-sanitize/objs/nginx,,build/sanitize/ngx-bloom,$(sanitized_tests))
+# In "make test" they run the tests that inject faults, and those that give nginx
+# or the tool bytes from outside.
+
+sanitized_short = $(filter-out t/http/%-learn.t t/http/conf-errors.t, \
+                    $(filter t/http/% t/api/% t/import/% t/zone/hostile-%, \
+                      $(sanitized_tests))) \
+                  $(addprefix t/zone/, damaged-image.t except.t \
+                    growth.t learn-late.t reload.t remove-image.t \
+                    resize-and-upgrade.t upgrade.t upload.t worker-death.t) \
+                  $(addprefix t/tool/, add.t bombs.t build.t except.t follow.t \
+                    hostile-text.t info.t journal.t list-reader.t merge.t \
+                    status.t test.t verify.t) \
+                  $(shell grep -l Faults t/journal/*.t t/zone/*.t)
+
+test-sanitize-nginx test-sanitize-short: build/sanitize/ngx-bloom build/sanitize/bench/lookups build/sanitize/reference/expressions build/reference/h3client nginx-1.26.3-sanitize $(packages)
+	TEST_NGINX_SANITIZED=1 $(call serving,$(CURDIR)/build/nginx-1.26.3-sanitize/objs/nginx,,build/sanitize/ngx-bloom,$(sort $(wildcard $(if $(filter %-short,$@),$(sanitized_short),$(sanitized_tests)))))
+
+test-sanitize-nginx:  ## run TESTS with an nginx built with ASan and UBSan
+test-sanitize-short:  ## run a part of them
 
 # The model checker is in t/chaos.  CHAOS passes it options, such as --seed N.
 

@@ -128,7 +128,7 @@ else
     echo
 fi
 stage sanitize-unit $make test-sanitize-unit
-stage sanitize $make test-sanitize-nginx
+stage sanitize $make test-sanitize-short
 stage chaos $make test-chaos
 
 wait "$background"
