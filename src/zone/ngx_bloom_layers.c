@@ -83,7 +83,8 @@ ngx_bloom_layers_wanted(const bloom_image_t *image, uint64_t max_keys)
 {
     uint32_t  layers;
 
-    layers = bloom_growth_layers(image->capacity, max_keys);
+    layers = bloom_growth_layers(&image->geometry, image->capacity,
+                                 max_keys);
     layers = ngx_min(layers, BLOOM_LAYERS_MAX);
 
     return bloom_geometry_is_foreign(image->geometry.layout)

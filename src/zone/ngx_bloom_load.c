@@ -245,6 +245,10 @@ ngx_bloom_load_check(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
         return ngx_bloom_load_refuse(load, 0, error);
     }
 
+    if (load->image.geometry.layout == BLOOM_LAYOUT_FUSE) {
+        return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_NO_FUSE);
+    }
+
     return ngx_bloom_load_admit(load);
 }
 
