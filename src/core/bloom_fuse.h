@@ -96,7 +96,8 @@
 typedef struct {
     uint64_t  bit[BLOOM_FUSE_K];         /* at which the slots begin */
     uint32_t  print;                     /* the fingerprint */
-    uint32_t  mask;                      /* 2^w - 1 */
+    uint32_t  drop;                      /* 32 - w: the upper bits of it that
+                                            are not compared */
 } bloom_fuse_place_t;
 
 
@@ -133,11 +134,12 @@ bloom_fuse_bit(const bloom_geometry_t *g, uint64_t slot)
 }
 
 
-/* Returns the shard of a key. */
+/* Returns the shard of a key: the first shard_bits bits of h1, also if these are
+ * none. */
 static inline uint64_t
 bloom_fuse_shard(const bloom_geometry_t *g, bloom_hash_t hash)
 {
-    return bloom_line_scale(hash.h1, (uint64_t) 1 << g->fuse.shard_bits);
+    return hash.h1 >> 1 >> (63 - g->fuse.shard_bits);
 }
 
 
@@ -193,17 +195,15 @@ bloom_fuse_place(const bloom_geometry_t *g, bloom_hash_t hash)
     first = bloom_fuse_shard(g, hash) * bloom_fuse_slots(g);
     window = bloom_fuse_window(g->fuse.segments - 2, g->fuse.length, x, slot);
 
+#pragma GCC unroll 3
     for (i = 0; i < BLOOM_FUSE_K; i++) {
         at.bit[i] = bloom_fuse_bit(g, first + slot[i]);
     }
 
     at.print = bloom_fuse_print(x);
-    at.mask = (uint32_t)
-              (((uint64_t) 1 << (g->fuse.width
-                                 + (first + window
-                                    + BLOOM_FUSE_K * (uint64_t) g->fuse.length
-                                    <= g->fuse.wide)))
-               - 1);
+    at.drop = 32 - g->fuse.width
+              - (first + window + BLOOM_FUSE_K * (uint64_t) g->fuse.length
+                 <= g->fuse.wide);
 
     return at;
 }
@@ -215,6 +215,7 @@ bloom_fuse_prefetch(const uint64_t *words, const bloom_fuse_place_t *at)
 {
     uint32_t  i;
 
+#pragma GCC unroll 3
     for (i = 0; i < BLOOM_FUSE_K; i++) {
         __builtin_prefetch((const uint8_t *) words + at->bit[i] / 8, 0);
     }
@@ -231,9 +232,8 @@ bloom_fuse_load(const uint64_t *words, uint64_t bit)
 
 
 /* Returns 1 if the key may be in the base: its slots have its fingerprint.
- * Returns 0 if it is absent.  All three are
- * read without a branch between them, so that memory serves them in
- * parallel. */
+ * Returns 0 if it is absent.  All three are read without a branch between them,
+ * so that memory serves them in parallel. */
 static inline int
 bloom_fuse_match(const bloom_geometry_t *g, const uint64_t *words,
     const bloom_fuse_place_t *at)
@@ -241,7 +241,7 @@ bloom_fuse_match(const bloom_geometry_t *g, const uint64_t *words,
     return ((bloom_fuse_load(words, at->bit[0])
              ^ bloom_fuse_load(words, at->bit[1])
              ^ bloom_fuse_load(words, at->bit[2]) ^ at->print)
-            & at->mask)
+            << at->drop)
            == 0 && g->fuse.keys != 0;
 }
 

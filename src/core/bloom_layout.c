@@ -189,29 +189,6 @@ fuse_layers_test(const bloom_geometry_t *g, const uint64_t *words,
 }
 
 
-/* A function of its own, so that the usual test need not save registers. */
-static int __attribute__((noinline))
-other_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
-{
-    if (g->slices != 0) {
-        return bloom_layout_ring_slices(g, words, hash) != 0;
-    }
-
-    if (g->layers == 0) {
-        return base_test(g, words, hash);
-    }
-
-    if (g->layout == BLOOM_LAYOUT_FUSE) {
-        return fuse_layers_test(g, words, hash);
-    }
-
-    __builtin_prefetch(first_line(g, words, hash), 0);
-    prefetch_layers(g, words, hash);
-
-    return base_test(g, words, hash) || layers_test(g, words, hash);
-}
-
-
 /* Returns 1 if there are layers or slices: both fields are read at once. */
 static inline int
 has_parts(const bloom_geometry_t *g)
@@ -221,6 +198,55 @@ has_parts(const bloom_geometry_t *g)
     memcpy(&both, &g->layers, sizeof(both));
 
     return both != 0;
+}
+
+
+/*
+ * Each kind of test is a function of its own, and the last thing that its caller
+ * does.  So no test saves registers for another one.
+ */
+
+static int __attribute__((noinline))
+base_only_test(const bloom_geometry_t *g, const uint64_t *words,
+    bloom_hash_t hash)
+{
+    return base_test(g, words, hash);
+}
+
+
+static int __attribute__((noinline))
+ring_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
+{
+    return bloom_layout_ring_slices(g, words, hash) != 0;
+}
+
+
+static int __attribute__((noinline))
+layered_test(const bloom_geometry_t *g, const uint64_t *words,
+    bloom_hash_t hash)
+{
+    __builtin_prefetch(first_line(g, words, hash), 0);
+    prefetch_layers(g, words, hash);
+
+    return base_test(g, words, hash) || layers_test(g, words, hash);
+}
+
+
+static int __attribute__((noinline))
+other_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
+{
+    if (!has_parts(g)) {
+        return g->layout == BLOOM_LAYOUT_FUSE
+               ? bloom_layout_fuse_test(g, words, hash)
+               : base_only_test(g, words, hash);
+    }
+
+    if (g->slices != 0) {
+        return ring_test(g, words, hash);
+    }
+
+    return g->layout == BLOOM_LAYOUT_FUSE ? fuse_layers_test(g, words, hash)
+                                          : layered_test(g, words, hash);
 }
 
 

@@ -10,15 +10,44 @@
 #include "bloom_layout.h"
 
 
+/* Returns the bits of a slot, and others above them. */
+static inline uint32_t
+slot_load(const bloom_geometry_t *g, const uint64_t *words, uint64_t slot)
+{
+    return bloom_fuse_load(words, bloom_fuse_bit(g, slot));
+}
+
+
+/* Does what bloom_fuse_place() and bloom_fuse_match() do, with fewer
+ * instructions: it needs no memory and few registers for the places. */
 int
 bloom_layout_fuse_test(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash)
 {
-    bloom_fuse_place_t  at;
+    uint32_t           rest;
+    uint64_t           x, first, length;
+    unsigned __int128  product;
 
-    at = bloom_fuse_place(g, hash);
+    x = bloom_fuse_signature(g, hash);
+    length = g->fuse.length;
+    product = (unsigned __int128) x * (g->fuse.segments - 2);
+    first = bloom_fuse_shard(g, hash) * bloom_fuse_slots(g)
+            + (uint64_t) (product >> 64) * length;
 
-    return bloom_fuse_match(g, words, &at);
+    rest = slot_load(g, words,
+                     first + bloom_line_scale((uint64_t) product, length));
+    first += length;
+    rest ^= slot_load(g, words,
+                      first + bloom_line_scale(x << 25 | x >> 39, length));
+    first += length;
+    rest ^= slot_load(g, words,
+                      first + bloom_line_scale(x << 43 | x >> 21, length));
+    first += length;
+
+    rest ^= bloom_fuse_print(x);
+
+    return rest << (32 - g->fuse.width - (first <= g->fuse.wide)) == 0
+           && g->fuse.keys != 0;
 }
 
 

@@ -74,11 +74,6 @@ ngx_bloom_image_file_open(ngx_bloom_image_file_t *file)
         goto failed;
     }
 
-    if (file->reader.image.geometry.layout == BLOOM_LAYOUT_FUSE) {
-        file->error = NGX_BLOOM_NO_FUSE;
-        goto failed;
-    }
-
     return NGX_OK;
 
 failed:

@@ -17,12 +17,6 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Why the module refuses an image with a fuse base. */
-#define NGX_BLOOM_NO_FUSE                                                    \
-    "has layout fuse, which this module cannot serve; build it again with "  \
-    "--layout blocked"
-
-
 /* Identifies a file and a version of its contents: each write to the file
  * changes the time. */
 typedef struct {

@@ -59,6 +59,8 @@ typedef enum {
 typedef enum {
     NGX_HTTP_BLOOM_STATS_ALWAYS = 0,     /* nothing */
     NGX_HTTP_BLOOM_STATS_SERVING,        /* an image serves */
+    NGX_HTTP_BLOOM_STATS_FILLS,          /* and its bits are set as keys are
+                                            added: its layout is not fuse */
     NGX_HTTP_BLOOM_STATS_CREATED,        /* the image says when it was built */
     NGX_HTTP_BLOOM_STATS_AS_OF,          /* the image has an as_of */
     NGX_HTTP_BLOOM_STATS_DAMAGED,        /* added keys may be lost */
