@@ -9,6 +9,8 @@
 #include "ngx_bloom_changes.h"
 #include "ngx_bloom_layers.h"
 
+#include <math.h>
+
 
 static ngx_str_t ngx_http_bloom_stats_text(const char *text);
 static void ngx_http_bloom_stats_source(ngx_http_bloom_stats_t *stats,
@@ -552,8 +554,10 @@ ngx_http_bloom_stats_image(ngx_http_bloom_stats_t *stats)
     bits = g->layers == 0 ? (double) g->bits
                           : 8 * (double) stats->filter_bytes;
 
-    stats->fill_ratio = (double) stats->info.bits_set
-                        / (bits * (double) ngx_max(stats->info.live_slices, 1));
+    stats->fill_ratio = (g->layout == BLOOM_LAYOUT_FUSE) ? NAN
+                        : (double) stats->info.bits_set
+                          / (bits
+                             * (double) ngx_max(stats->info.live_slices, 1));
 
     stats->items_estimated = (image->flags & BLOOM_IMAGE_ESTIMATED) != 0;
 

@@ -112,7 +112,7 @@ typedef struct {
     uint64_t                     filter_bytes;
     uint64_t                     estimated_items;
     double                       estimated_fpr;
-    double                       fill_ratio;
+    double                       fill_ratio;           /* NaN: none */
     uint64_t                     layers;               /* in use */
 
     ngx_str_t                    hugepages_wanted;
