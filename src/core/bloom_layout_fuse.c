@@ -18,8 +18,13 @@ slot_load(const bloom_geometry_t *g, const uint64_t *words, uint64_t slot)
 }
 
 
+/* Has the compiler keep the order of what is before and behind: it would compute
+ * all places before it loads the first slot, and save registers for them. */
+#define AS_WRITTEN(x)  __asm__("" : "+r" (x))
+
+
 /* Does what bloom_fuse_place() and bloom_fuse_match() do, with fewer
- * instructions: it needs no memory and few registers for the places. */
+ * instructions. */
 int
 bloom_layout_fuse_test(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash)
@@ -36,9 +41,11 @@ bloom_layout_fuse_test(const bloom_geometry_t *g, const uint64_t *words,
 
     rest = slot_load(g, words,
                      first + bloom_line_scale((uint64_t) product, length));
+    AS_WRITTEN(rest);
     first += length;
     rest ^= slot_load(g, words,
                       first + bloom_line_scale(x << 25 | x >> 39, length));
+    AS_WRITTEN(rest);
     first += length;
     rest ^= slot_load(g, words,
                       first + bloom_line_scale(x << 43 | x >> 21, length));

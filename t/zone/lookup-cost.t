@@ -27,7 +27,7 @@ $t->nginx_build !~ /fsanitize/
 
 # Name, zone, key, how many more instructions are allowed, and the instructions
 # before there were exceptions, layers and slices: at commit 93a0f88, with gcc 12
-# for x86-64.  An absent key may not take one more.
+# for x86-64.  An absent key may not take one more, unless the base is fuse.
 
 my @lookups = (
     ['raw, absent', 'raw', '7f1c9a528b1e4f0f', 0, 191],
@@ -37,7 +37,7 @@ my @lookups = (
     ['url, absent', 'url', 'http://a.b.c.d.evil.example/1/2/3/4.html?x=1', 0,
      6228],
     ['fuse, absent', 'fuse', '7f1c9a528b1e4f0f', 60, 191],
-    ['fuse, present', 'fuse', '7f1c9a528b1e4f0e', 60, 191],
+    ['fuse, present', 'fuse', '7f1c9a528b1e4f0e', 65, 191],
 );
 my @zones = qw(raw lower host url fuse);
 
