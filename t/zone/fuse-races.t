@@ -73,7 +73,7 @@ subtest 'a load waits for a process that adds keys to its bank' => sub {
     my $mark = $t->log_mark;
     my $answer = load('fuse1');
 
-    is($answer->status, 500, 'a load to the bank of the stopped process fails')
+    is($answer->status, 503, 'a load to the bank of the stopped process fails')
         or diag($answer);
     like($answer->json->{error}{message},
          qr/layout fuse while the stopped process $worker adds keys/,
@@ -102,6 +102,7 @@ subtest 'a load does not wait for a process that has died' => sub {
     $faults->kill_at('puts');
     post('dies')->response;
     ok(wait_until(sub { !$faults->pending }), 'a worker was killed');
+    $t->wait_for_log(qr/exited on signal 9/, $mark);
     $t->excuse_log($mark);
     ok(wait_until(sub { $t->workers == 2 }), 'nginx has replaced it');
 
@@ -116,13 +117,14 @@ for my $place (qw(grow grown set append)) {
     subtest "a worker is killed at \"$place\"" => sub {
         my $mark = $t->log_mark;
 
-        api($t, POST => 'zones/ids/clear?wait=true');
+        is(api($t, POST => 'zones/ids/clear')->status, 200, 'the zone is cleared');
         @added = ();
         is(zone_state($t, 'ids')->{filter}{layers}, 0, 'there is no layer');
 
         $faults->kill_at($place);
         post("dies-$place")->response;
         ok(wait_until(sub { !$faults->pending }), 'a worker was killed');
+        $t->wait_for_log(qr/exited on signal 9/, $mark);
         $t->excuse_log($mark);
         ok(wait_until(sub { $t->workers == 2 }), 'nginx has replaced it');
 
@@ -141,7 +143,7 @@ for my $place (qw(grow grown set append)) {
 # Two processes begin the first layer at the same time.
 
 subtest 'a process is stopped at "grow"' => sub {
-    api($t, POST => 'zones/ids/clear?wait=true');
+    is(api($t, POST => 'zones/ids/clear')->status, 200, 'the zone is cleared');
     @added = ();
 
     my $stop = $faults->stop_at('grow');
