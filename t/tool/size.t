@@ -144,7 +144,7 @@ tool(2, qr/-p "\Q$_\E": must be a rate from 1e-9 to 0\.5/,
 tool(2, qr/-m "\Q$_\E": must be a size from 1 to 1024g, in bytes/, 'size', '-n',
      '1', '-m', $_)
     for '0', 'x', '', '1kk', '1025g';
-tool(2, qr/--layout "x": must be blocked or classic/, 'size', '-n', '1',
+tool(2, qr/--layout "x": must be blocked, classic or fuse/, 'size', '-n', '1',
      '-p', '0.1', '--layout', 'x');
 tool(2, qr/unexpected argument "4711"/, 'size', '-n', '1', '-p', '0.1', '4711');
 tool(2, qr/: 1 byte is too little for 1 key in layout blocked,/,
