@@ -4,7 +4,7 @@
 
 NGINX ?= $(or $(shell command -v nginx),/usr/sbin/nginx)
 PREFIX ?= /usr/local
-FUZZ_SECONDS ?= 5
+FUZZ_SECONDS ?= 10
 TEST_JOBS ?= 4
 CLANG ?= clang
 
@@ -292,8 +292,7 @@ test-nginx: all build/bench/lookups build/reference/expressions build/reference/
 	$(call suite,$(NGINX),$(CURDIR)/build/ngx_http_bloom_module.so)
 
 # A few tests of what depends on nginx: directives, phases, bodies of requests,
-# reloads, upgrades and restarts; fewer still; and what only an nginx with HTTP/3
-# can run
+# reloads, upgrades and restarts; fewer still; and what needs an nginx with HTTP/3
 
 short_tests = t/http/rules.t t/http/rules-phase.t t/http/add.t \
               t/http/key-decode.t t/http/feedback.t t/http/audit.t \
@@ -311,7 +310,7 @@ test-nginx-1.22: tool nginx-1.22.1-static  ## run a few tests with the module li
 
 test-nginx-1.26 test-nginx-1.26-short: tool build/reference/h3client nginx-1.26.3-dynamic nginx-1.22.1-static
 	TEST_NGINX_OTHER_BINARY="$(CURDIR)/build/nginx-1.22.1-static/objs/nginx" \
-	$(call serving,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/nginx,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/ngx_http_bloom_module.so,,$(if $(filter %-short,$@),$(short_tests) $(http3_tests)))
+	$(call serving,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/nginx,$(CURDIR)/build/nginx-1.26.3-dynamic/objs/ngx_http_bloom_module.so,,$(if $(filter %-short,$@),$(short_tests) $(http3_tests) t/zone/upgrade-nginx.t))
 
 test-nginx-1.26:  ## run the tests with the module loaded into nginx 1.26.3
 test-nginx-1.26-short:  ## run a few of them, and those of HTTP/3
@@ -343,34 +342,27 @@ test-sanitize: test-sanitize-unit test-sanitize-nginx  ## run test-sanitize-unit
 test-sanitize-unit: $(unit:%=build/sanitize/unit/%)  ## run the unit tests with ASan and UBSan
 	@scripts/run-unit.sh $^
 
-# The sanitizers run all tests of nginx and its module, and those of the tool that
-# give it bytes from outside.  Left out is what would only do slowly, with browsers,
-# shells and other projects' programs, what others do to the same code.
+# Shell scripts have nothing that the sanitizers see.
 
-sanitized_tests = $(filter-out t/import/% t/api/page-browser.t t/api/runbook.t \
-                    t/http/conf-examples.t t/zone/turn-cost.t \
-                    $(addprefix t/tool/, pull%.t block-list-job.t nightly.t \
-                      install.t completion.t help.t size.t json.t \
-                      bench-lookups.t golden-key-forms.t key-forms-%.t), \
-                    $(tests)) \
-                  $(filter t/import/serve.t t/import/hostile.t,$(tests))
+sanitized_tests = $(filter-out t/tool/pull%.t t/tool/install.t,$(tests))
 
 # In "make test" they run the tests that inject faults, and those that give nginx
 # or the tool bytes from outside.
 
-sanitized_short = $(filter-out t/http/%-learn.t t/http/conf-errors.t, \
-                    $(filter t/http/% t/api/% t/import/% t/zone/hostile-%, \
-                      $(sanitized_tests))) \
+sanitized_short = $(filter-out t/http/%-learn.t t/http/conf-errors.t \
+                    t/http/conf-examples.t t/api/page-browser.t t/api/runbook.t, \
+                    $(wildcard t/http/*.t t/api/*.t t/zone/hostile-*.t)) \
                   $(addprefix t/zone/, damaged-image.t except.t \
                     growth.t learn-late.t reload.t remove-image.t \
                     resize-and-upgrade.t upgrade.t upload.t worker-death.t) \
                   $(addprefix t/tool/, add.t bombs.t build.t except.t follow.t \
                     hostile-text.t info.t journal.t list-reader.t merge.t \
                     status.t test.t verify.t) \
-                  $(shell grep -l Faults t/journal/*.t t/zone/*.t)
+                  t/import/serve.t t/import/hostile.t \
+                  $(shell grep -l BloomTest::Faults t/journal/*.t t/zone/*.t)
 
 test-sanitize-nginx test-sanitize-short: build/sanitize/ngx-bloom build/sanitize/bench/lookups build/sanitize/reference/expressions build/reference/h3client nginx-1.26.3-sanitize $(packages)
-	TEST_NGINX_SANITIZED=1 $(call serving,$(CURDIR)/build/nginx-1.26.3-sanitize/objs/nginx,,build/sanitize/ngx-bloom,$(sort $(wildcard $(if $(filter %-short,$@),$(sanitized_short),$(sanitized_tests)))))
+	TEST_NGINX_SANITIZED=1 $(call serving,$(CURDIR)/build/nginx-1.26.3-sanitize/objs/nginx,,build/sanitize/ngx-bloom,$(sort $(if $(filter %-short,$@),$(sanitized_short),$(sanitized_tests))))
 
 test-sanitize-nginx:  ## run TESTS with an nginx built with ASan and UBSan
 test-sanitize-short:  ## run a part of them
@@ -400,7 +392,7 @@ fleet-chaos: all  ## run the model checker of a fleet: make fleet-chaos TIME=10m
 test-fuzz fuzz: fuzzers
 	@scripts/run-fuzz.sh $(FUZZ_SECONDS) $(fuzz)
 
-test-fuzz:  ## run each fuzzer for FUZZ_SECONDS (5)
+test-fuzz:  ## run each fuzzer for FUZZ_SECONDS (10)
 fuzz:  ## run each fuzzer for longer: make fuzz FUZZ_SECONDS=3600
 
 SPELLINGS ?= 1000000

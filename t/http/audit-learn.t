@@ -13,7 +13,7 @@ use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
 use constant {
-    CAPACITY => 300,
+    CAPACITY => 1000,
     RATE => 0.01,
     BURST => 10,
 };
@@ -66,7 +66,7 @@ sub audit {
 
 subtest 'a zone learns up to its capacity' => sub {
     my $mark = $t->log_mark;
-    my $audit = audit('small', map { $_ . 'abc' } 1 .. 1500);
+    my $audit = audit('small', map { $_ . 'abc' } 1 .. 5000);
     my $filter = zone_state($t, 'small')->{filter};
 
     cmp_ok($audit->{learned}, '>=', CAPACITY,

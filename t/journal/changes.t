@@ -20,7 +20,7 @@ use constant { KEYS => 300, EVENTS => 60 };
 
 my $seed = $ENV{CHANGES_SEED} // time ^ $$;
 srand $seed;
-diag("CHANGES_SEED=$seed") if !$ENV{HARNESS_ACTIVE};
+diag("CHANGES_SEED=$seed");
 
 my $t = BloomTest->new;
 
@@ -106,9 +106,11 @@ sub follow {
     }
 }
 
+my $cleared = 0;    # the position of the last clear
+
 # A new helper may load an image that waits in the file, so the position may change
-# between two requests.  A zone that went back to an image from before a clear is
-# late until its source goes on.
+# between two requests.  Only a zone that went back behind the position of a clear,
+# which dropped the changes, is late: until its source goes on.
 
 sub is_exact {
     my ($name) = @_;
@@ -118,7 +120,8 @@ sub is_exact {
 
     wait_until(sub {
         $position = position($t, 'ids');
-        alive($t, 'ids', $position) if source_state($t, 'ids') eq 'late';
+        alive($t, 'ids', $position)
+            if $position < $cleared && source_state($t, 'ids') eq 'late';
         $answers = ask($t, 'ids', @keys);
 
         return $answers !~ /\?/ && $position == position($t, 'ids');
@@ -184,6 +187,7 @@ my %events = (
 
         my $alive = rand() < 0.5;
         alive($t, 'ids', position($t, 'ids')) if $alive;
+        $cleared = position($t, 'ids');
         follow(@log - 1) if !$alive;
     },
 );
@@ -208,6 +212,5 @@ for my $number (1 .. EVENTS) {
 $events{helper}->();
 follow(@log - 1);
 is_exact('at the end');
-diag("CHANGES_SEED=$seed") if !Test::More->builder->is_passing;
 
 done_testing;

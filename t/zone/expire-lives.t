@@ -18,7 +18,7 @@ use BloomTest::Zones;
 use constant { HOUR => 3600, DAY => 86400 };
 
 my $seed = $ENV{EXPIRE_SEED} // int rand 1e6;
-my $steps = $ENV{EXPIRE_STEPS} // 250;
+my $steps = $ENV{EXPIRE_STEPS} // 600;
 
 srand $seed;
 diag("EXPIRE_SEED=$seed");

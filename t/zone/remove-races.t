@@ -20,7 +20,7 @@ use BloomTest::Zones;
 my $t = BloomTest->new;
 my $dir = $t->testdir;
 
-use constant { CLIENTS => 4, ROUNDS => 25 };
+use constant { CLIENTS => 4, ROUNDS => 60 };
 
 my @shared = keys_of('shared', 8);
 my $zone = 'ids';

@@ -279,10 +279,7 @@ sub run_command {
     }
 
     $status = $?;
-
-    # A look at every process is slow.  Mostly nothing of its group is left.
-
-    kill(0, -$pid) || !$!{ESRCH} ? leftovers() : delete $sessions{$pid};
+    leftovers();
 
     return ($status & 127 ? 128 + ($status & 127) : $status >> 8,
             map { local $/; open my $fh, '<:raw', $_->filename; <$fh> // '' }
