@@ -151,8 +151,8 @@ ls -l /etc/nginx/modules-enabled
 
 # the units are there for instances that the administrator enables
 
-unit=$(dpkg -L ngx-bloom | grep '/ngx-bloom-follow@\.service$')
-timer=$(dpkg -L ngx-bloom | grep '/ngx-bloom-pull@\.timer$')
+unit=$(dpkg -L ngx-bloom | grep '/system/ngx-bloom-follow@\.service$')
+timer=$(dpkg -L ngx-bloom | grep '/system/ngx-bloom-pull@\.timer$')
 if grep '^ExecStart=/usr/bin/ngx-bloom follow ' "$unit" \
    && grep '^ExecStart=/usr/bin/ngx-bloom-pull ' "${timer%.timer}.service" \
    && [ -z "$(find /etc/systemd /var/lib/systemd -name '*bloom*')" ]

@@ -89,7 +89,7 @@ if ! mmdebstrap --mode=root --variant=apt --quiet \
         --aptopt="$work/apt.conf" --aptopt='APT::Install-Recommends "false"' \
         --skip=cleanup/apt,cleanup/tmp --include=iproute2 \
         --customize-hook="APT_CONFIG=\$MMDEBSTRAP_APT_CONFIG apt-get install \
-            --yes --download-only curl autopkgtest dpkg-repack ${packages[*]}" \
+            --yes --download-only curl autopkgtest dpkg-dev dpkg-repack ${packages[*]}" \
         "$codename" "$root" - < "$work/sources.list" > "$work/mmdebstrap.log" 2>&1
 then
     tail -n 40 "$work/mmdebstrap.log" >&2
