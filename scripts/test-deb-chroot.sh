@@ -266,6 +266,8 @@ apt purge $ours
 holds "it is purged" [ ! -e $state ]
 
 step "remove and install again"
+apt install ./now/*.deb
+service nginx restart
 configure
 answers '*"added":1*200' '/bloom/zones/ids/keys?durable=true' -d 1004
 unconfigure
