@@ -84,7 +84,7 @@ sub ran {
 
 subtest 'waiting requests make no system calls' => sub {
     my ($worker) = $t->workers;
-    my ($helper) = $t->helpers;
+    my $helper = $t->helper;
 
     kill 'STOP', $helper;
     my ($keys, @clients) = waiters(WAITERS);
@@ -107,7 +107,7 @@ subtest 'waiting requests make no system calls' => sub {
 
 
 subtest 'clients disconnect while they wait' => sub {
-    my ($helper) = $t->helpers;
+    my $helper = $t->helper;
 
     kill 'STOP', $helper;
     my ($keys, @clients) = waiters(300);
@@ -122,7 +122,7 @@ subtest 'clients disconnect while they wait' => sub {
 
 
 subtest 'the disk fails while requests wait' => sub {
-    my ($helper) = $t->helpers;
+    my $helper = $t->helper;
 
     kill 'STOP', $helper;
     my ($keys, @clients) = waiters(WAITERS);
@@ -141,7 +141,7 @@ subtest 'the disk fails while requests wait' => sub {
 
 
 subtest 'nginx is reloaded while requests wait' => sub {
-    my ($helper) = $t->helpers;
+    my $helper = $t->helper;
 
     kill 'STOP', $helper;
     my ($keys, @clients) = waiters(300);
@@ -156,7 +156,7 @@ subtest 'nginx is reloaded while requests wait' => sub {
 
 
 subtest 'the worker dies while requests wait' => sub {
-    my ($helper) = $t->helpers;
+    my $helper = $t->helper;
 
     kill 'STOP', $helper;
     my ($keys, @clients) = waiters(300);
@@ -172,7 +172,7 @@ subtest 'the worker dies while requests wait' => sub {
 
 
 subtest 'the helper dies while requests wait' => sub {
-    my ($helper) = $t->helpers;
+    my $helper = $t->helper;
 
     kill 'STOP', $helper;
     my ($keys, @clients) = waiters(300);

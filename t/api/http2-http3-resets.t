@@ -198,7 +198,7 @@ sub test_durable {
     my ($class) = @_;
 
     my $c = $class->new($t);
-    my ($helper) = $t->helpers;
+    my $helper = $t->helper;
     my $name = $class->name =~ s/\W//gr;
     my @keys = map { "$name-wait$_" } 1 .. 100;
 
@@ -232,7 +232,7 @@ sub test_quit {
     my ($class) = @_;
 
     my $c = $class->new($t);
-    my ($helper) = $t->helpers;
+    my $helper = $t->helper;
     my ($worker) = $t->workers;
     my $name = $class->name =~ s/\W//gr;
 
@@ -271,7 +271,7 @@ sub test_vanish {
 
     my $image = $t->read_file('ids.bloom');
     my $name = $class->name =~ s/\W//gr;
-    my ($helper) = $t->helpers;
+    my $helper = $t->helper;
 
     for my $how ('vanish', $class->can('close') ? 'close' : ()) {
         my $c = $class->new($t);

@@ -177,7 +177,7 @@ for my $socket ('reuseport', '') {
         for my $round (1, 2) {
             my @old = ($t->workers, $t->helpers);
             my %old = map { $_ => 1 } @old;
-            my ($helper) = $t->helpers;
+            my $helper = $t->helper;
             my ($idle, $body, $put, $wait) = map { connection() } 1 .. 4;
             my $name = "$what-$round" =~ s/\W//gr;
 

@@ -198,7 +198,7 @@ subtest 'durable=true waits for the disk if nothing is added' => sub {
              0, 0, 0, 1, 'an empty line is durable in a zone without keys');
     add($one, 'hosts', ['a.example']);
 
-    my ($helper) = $one->helpers;
+    my $helper = $one->helper;
     kill 'STOP', $helper;
     ok(wait_until(sub {
         open my $stat, '<', "/proc/$helper/stat" or return;

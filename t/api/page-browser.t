@@ -53,7 +53,7 @@ my $helper;
 my $ended = 0;
 
 my %do = (
-    silence => sub { ($helper) = $t->helpers; kill 'STOP', $helper },
+    silence => sub { $helper = $t->helper; kill 'STOP', $helper },
     wake => sub { kill 'CONT', $helper },
     alike => sub { make_alike($t, $other) },
     stop_node2 => sub { $other->stop },

@@ -415,7 +415,7 @@ subtest 'loads at the same time share a load or are refused' => sub {
 
     # the helper is stopped, so both requests wait
 
-    my ($helper) = $t->helpers;
+    my $helper = $t->helper;
     kill 'STOP', $helper;
 
     my @uploads = map {

@@ -313,7 +313,7 @@ subtest 'pending keys are dropped' => sub {
 
     # the journal can be written again, and the helper has not appended the key
 
-    my ($helper) = $t->helpers;
+    my $helper = $t->helper;
     $disk->allow;
     is(clear()->status, 200, 'the zone is cleared');
     is_whole('with a pending key', AFTER);
@@ -451,7 +451,7 @@ subtest 'another instance clears the zone during a load' => sub {
     for my $how ('reload', 'upload') {
         begin();
         my $old = $t->master;
-        my ($old_helper) = $t->helpers;
+        my $old_helper = $t->helper;
         my $new = $t->upgrade_begin;
         my %side = sides($t, $old, $new);
         is(both($t, 'ids', \%side, 'old2'), 'new 1 old 1', 'both instances have the key');

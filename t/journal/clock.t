@@ -267,7 +267,7 @@ subtest 'the clock jumps while an image is uploaded' => sub {
     configure($t, ['zone=ids file=ids.bloom'], api => 1, workers => 1);
     $t->run;
 
-    my ($helper) = $t->helpers;
+    my $helper = $t->helper;
     stop_process($helper);
 
     my $c = $t->connect;

@@ -229,7 +229,7 @@ subtest 'a journal of distinct keys is not compacted' => sub {
     compact_from(NEVER);
     $t->run;
     my $mark = $t->log_mark;
-    my ($helper) = $t->helpers;
+    my $helper = $t->helper;
 
     for (1 .. 13) {
         my $body = join "\n", map { "u$_$pad" } $unique .. $unique + 199_999;
@@ -242,7 +242,7 @@ subtest 'a journal of distinct keys is not compacted' => sub {
         compact_from(1_000_000);
         $mark = $t->log_mark;
         $t->run;
-        ($helper) = $t->helpers;
+        $helper = $t->helper;
     }
 
     like($t->wait_for_log(qr/is not compacted/, $mark),
@@ -264,7 +264,7 @@ subtest 'a journal has more than a million distinct keys' => sub {
     remove_tree("$dir/state");
     compact_from(NEVER);
     $t->run;
-    my ($helper) = $t->helpers;
+    my $helper = $t->helper;
     my $peak = peak_memory($helper);
     my $mark = $t->log_mark;
     feed(max($enough, 35_000_000), map { "k$_" } 1 .. $many);

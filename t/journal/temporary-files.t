@@ -66,7 +66,7 @@ sub clean {
 
 
 subtest 'another container has a process of the same id' => sub {
-    my ($helper) = $t->helpers;
+    my $helper = $t->helper;
     my @names = ("save.$helper.tmp", "upload.$helper.tmp",
                  map({ "snapshot.$helper.$_.bloom" } 1 .. 3));
 

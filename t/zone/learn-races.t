@@ -315,7 +315,7 @@ sub begin_two {
     $t->write_file('nginx.conf', $conf =~ s/127.0.0.1:$old/127.0.0.1:$new/r);
 
     my $master = $t->master;
-    my ($helper) = $t->helpers($master);
+    my $helper = $t->helper($master);
 
     my $second = $t->upgrade_begin;
 
@@ -325,7 +325,7 @@ sub begin_two {
                  ->json->{removals}{count};
     });
 
-    return ($helper, $t->helpers($second));
+    return ($helper, $t->helper($second));
 }
 
 sub end_two { $t->upgrade_back; $t->kill_all; }

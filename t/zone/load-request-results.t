@@ -35,7 +35,7 @@ configure($t, ['zone=ids file=ids.bloom'], api => 1, workers => 2);
 $t->run;
 
 my $prefix = '/bloom/zones/ids';
-my ($helper) = $t->helpers;
+my $helper = $t->helper;
 my ($slow, $quick) = $t->workers;
 
 

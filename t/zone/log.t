@@ -161,7 +161,7 @@ my $over = qr/and was made for/;
 # Adds keys while the helper does not look.
 
 sub add_unseen {
-    my ($helper) = $t->helpers;
+    my $helper = $t->helper;
 
     kill 'STOP', $helper;
     add($t, @_);

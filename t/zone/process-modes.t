@@ -135,7 +135,7 @@ subtest 'nginx -T shows and tests a configuration' => sub {
 
     # the helper writes its time into the state directory
 
-    my ($helper) = $t->helpers;
+    my $helper = $t->helper;
     stop_process($helper);
     my $before = state_files();
 
@@ -197,7 +197,7 @@ CONF
 
     # the client of a request that waits for the disk counts as writing
 
-    my ($helper) = $t->helpers;
+    my $helper = $t->helper;
     stop_process($helper);
     my $c = $t->connect;
     $c->send($t->request_text(POST => '/bloom/zones/seen/keys?durable=true',
@@ -407,7 +407,7 @@ subtest 'worker_shutdown_timeout ends requests' => sub {
     # the helper does not synchronise, so the request waits, until the worker
     # exits, which may synchronise
 
-    my ($helper) = $t->helpers;
+    my $helper = $t->helper;
     ($old) = $t->workers;
     stop_process($helper);
     my $wait = $t->connect;
@@ -428,7 +428,7 @@ subtest 'worker_shutdown_timeout ends requests' => sub {
 
     # a durable request during a reload
 
-    ($helper) = $t->helpers;
+    $helper = $t->helper;
     ($old) = $t->workers;
     stop_process($helper);
     $wait = $t->connect;

@@ -102,7 +102,7 @@ sub finish {
 # Tells nginx to stop, and returns when the helper has exited.
 
 sub quit {
-    my ($helper) = $t->helpers;
+    my $helper = $t->helper;
 
     kill 'QUIT', $t->master;
     wait_until(sub { !alive($helper) }) or diag("helper $helper stays");

@@ -103,7 +103,7 @@ for (@zones) {
     is(fill($zone, $room), 1, "zone $zone has one part, which is nearly full");
 
     my ($worker) = $t->workers;
-    my ($helper) = $t->helpers;
+    my $helper = $t->helper;
 
     kill STOP => $helper;
     wait_until(sub { `cat /proc/$helper/stat` =~ /\) T / })

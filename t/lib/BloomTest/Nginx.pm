@@ -240,6 +240,18 @@ sub helpers {
 }
 
 
+# Returns the helper process as soon as there is one.
+
+sub helper {
+    my ($self, $master) = @_;
+
+    my $helper = wait_until(sub { ($self->helpers($master))[0] })
+        or croak 'there is no helper';
+
+    return $helper;
+}
+
+
 # Reloads the configuration.  Returns when the new workers accept connections
 # and the old processes have exited.  With keep_old => 1 the old ones may still
 # be busy with requests, but no longer accept connections.  within => SECONDS
@@ -383,7 +395,7 @@ sub kill_worker {
 sub kill_helper {
     my ($self) = @_;
 
-    my $helper = ($self->helpers)[0] // croak 'there is no helper to kill';
+    my $helper = $self->helper;
 
     return $self->_kill('KILL', $helper, sub { $self->helpers });
 }
