@@ -12,6 +12,7 @@ use warnings;
 
 use File::Copy qw(copy);
 use File::Path qw(remove_tree);
+use JSON::PP qw(encode_json);
 use Time::HiRes qw(sleep);
 
 use BloomTest;
@@ -276,7 +277,7 @@ sub failover {
 
     redis($new, 'REPLICAOF', '127.0.0.1', $self->{nodes}[0]->port(6003));
 
-    my ($end) = map { $self->{writing}->() } 1 .. 3;
+    my $end = (map { $self->{writing}->() } 1 .. 3)[-1];
 
     # An entry that is on its way would be sent again, to the new primary, and
     # nodes that had it would rightly see no gap.
@@ -420,7 +421,9 @@ sub close_gap {
 
 
 # Trims entries that one node does not have, and all others have, so that the
-# followers must report a gap, which an image closes.
+# followers must report a gap, which an image closes.  The node starts when the
+# replica has trimmed them, too: one that lags behind still has them, and its
+# follower may carry them to the node, without a gap.
 
 sub trim_beyond {
     my ($self) = @_;
@@ -430,16 +433,24 @@ sub trim_beyond {
 
     $node->stop;
 
-    my ($end) = map { $self->{writing}->() } 1 .. 3;
+    my $end = (map { $self->{writing}->() } 1 .. 3)[-1];
 
     $self->reach($_, $end) for grep { $_ != $node } @{ $self->{nodes} };
 
     redis($self->{redis}, 'XTRIM', STREAM, 'MINID', $end);
+
+    wait_until(sub {
+        my ($first) = redis($self->{replica}, 'XRANGE', STREAM, '-', '+', 'COUNT',
+                            1) =~ /^(\d+-\d+)/;
+        return defined $first && Fleet::Ledger::compare($first, $end) >= 0;
+    }, 60) or die "the replica does not trim the stream\n";
+
     $node->run;
 
     wait_until(sub { $self->state($node)->{source}{state} eq 'gap' },
                $self->gap_limit)
-        or die "$node->{name}: no gap after $position is reported\n";
+        or die "$node->{name}: no gap after $position is reported, but "
+               . encode_json($self->state($node)->{source}) . "\n";
 
     $self->close_gap($node);
 }
