@@ -91,7 +91,11 @@ sub image {
 
 
 # Publishes an image as www/NAME, with its signature by the key, if one is
-# given.  Each file is replaced by a rename.
+# given.  Each file is replaced by a rename.  Its time differs from that of all
+# others by a second or more, because nginx's ETag is the time in seconds and the
+# length.
+
+my $published = time - 1_000_000;
 
 sub publish {
     my ($name, $image, $key, @options) = @_;
@@ -108,6 +112,7 @@ sub publish {
         unlink "$dir/www/$name.minisig";
     }
 
+    utime((++$published) x 2, "$dir/images/$name") or croak "utime: $!";
     rename "$dir/images/$name", "$dir/www/$name" or croak "rename: $!";
 }
 
