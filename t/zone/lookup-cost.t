@@ -26,15 +26,16 @@ $t->nginx_build !~ /fsanitize/
 
 # Name, zone, key, how many more instructions are allowed, and the instructions
 # before there were exceptions, layers and slices: at commit 93a0f88, with gcc 12
-# for x86-64.  An absent key may not take one more.
+# for x86-64, without the allocations of nginx, which differ between the programs
+# that are derived from it.  An absent key may not take one more.
 
 my @lookups = (
     ['raw, absent', 'raw', '7f1c9a528b1e4f0f', 0, 191],
     ['raw, present', 'raw', '7f1c9a528b1e4f0e', 5, 191],
-    ['lower, absent', 'lower', '7F1C9A52-8B1E-4F0E-9D43-A3F0CC12D97B', 0, 481],
+    ['lower, absent', 'lower', '7F1C9A52-8B1E-4F0E-9D43-A3F0CC12D97B', 0, 468],
     ['host, absent', 'host', 'www.evil.example', 0, 884],
     ['url, absent', 'url', 'http://a.b.c.d.evil.example/1/2/3/4.html?x=1', 0,
-     6228],
+     6215],
 );
 my @zones = qw(raw lower host url);
 
@@ -57,6 +58,7 @@ $t->write_file_expand('nginx.conf', join "\n",
 
 my $profile = $t->testdir . '/callgrind';
 my $pid = spawn(['valgrind', '--tool=callgrind',
+                 '--toggle-collect=ngx_bloom_lookup',
                  "--callgrind-out-file=$profile", $t->_command]);
 my $socket;
 
@@ -97,9 +99,11 @@ sub counted {
     my (undef, $text) = run_command(['callgrind_annotate', '--inclusive=yes',
                                      '--auto=no', '--threshold=100',
                                      '--show-percs=no', $file]);
-    my ($count) = $text =~ /^\s*([\d,]+) .*\bngx_bloom_lookup\b/m;
+    my ($count, $allocations)
+        = map { $text =~ /^\s*([\d,]+) .*\b$_\b/m ? $1 =~ tr{,}{}dr : 0 }
+              qw(ngx_bloom_lookup ngx_pnalloc);
 
-    return ($count // 0) =~ tr/,//dr;
+    return $count - $allocations;
 }
 
 for (@lookups) {
