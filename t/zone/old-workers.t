@@ -44,6 +44,7 @@ sub configured {
     configure($t, ["zone=ids$size file=ids.bloom"], api => 1, server => q(
         location = /slow {
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
+            proxy_read_timeout 1h;
             add_header X-Known "[$known_ids]";
         }));
 }
@@ -77,7 +78,7 @@ sub answers {
 install_image($t, 'plain');
 configured(':2m');
 my $backend = $t->backend(8081, sub {
-    wait_until(sub { -e "$dir/go" }, 60);
+    wait_until(sub { -e "$dir/go" }, 300);
     return { body => 'ok' };
 });
 $t->run;
