@@ -102,7 +102,9 @@ is(ask_until_known($t, 'ids', 'id1', 'no', 'new', $many[-1]), '1011',
 $clock->ahead($hours * 3600);
 is(upload_image($t, 'ids', 'recent')->status, 200,
    'an image that covers the first segment is uploaded');
-ok(wait_until(sub { !-e "$state/journal.0000000000000000" }, 60),
+# nginx removes segments once a minute
+
+ok(wait_until(sub { !-e "$state/journal.0000000000000000" }, 120),
    'a segment is removed that the old worker has not followed');
 ok(alive($old), 'the old worker runs when the segment is removed');
 
