@@ -487,7 +487,8 @@ ngx_bloom_catch_up_lost(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader)
 /*
  * Lowers `required` to the journal's end.  If it is higher, a process was about
  * to publish a record; as this function holds the lock `append`, that process
- * has died before it did.
+ * has died before it did.  An instance that was left stays so: the helper of the
+ * next one may have said so before this helper ended.
  */
 static ngx_int_t
 ngx_bloom_catch_up_unrequire(ngx_bloom_zone_t *zone)
@@ -507,7 +508,7 @@ ngx_bloom_catch_up_unrequire(ngx_bloom_zone_t *zone)
     old = __atomic_load_n(required, __ATOMIC_SEQ_CST);
     tail = ngx_bloom_state_tail(state);
 
-    if (old > tail
+    if (old > tail && old != NGX_BLOOM_LEFT
         && ((old & NGX_BLOOM_PENDING) == 0
             || ngx_bloom_pending_empty(&control->pending)))
     {

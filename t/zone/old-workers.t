@@ -8,12 +8,14 @@
 use strict;
 use warnings;
 
+use Time::HiRes qw(sleep);
+
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Clock;
 use BloomTest::Connection;
 use BloomTest::Image qw(patch_header);
-use BloomTest::Process qw(wait_until alive);
+use BloomTest::Process qw(alive resume_process stop_process wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
@@ -88,9 +90,25 @@ my @requests = map { slow($_) } qw(id1 no new);
 ok(wait_until(sub { scalar(() = $backend->requests) == 3 }),
    'three requests wait for the backend');
 
+# the old helper ends after the new one has begun
+
+my $old_helper = $t->helper;
+stop_process($old_helper);
+
 configured(':4m');
-$t->reload(keep_old => 1);
+kill HUP => $t->master;
+ok(wait_until(sub {
+    my @workers = $t->workers;
+    return @workers && !grep({ $_ == $old } @workers)
+           && grep { $_ != $old_helper } $t->helpers;
+}), 'nginx is reloaded');
 ok(alive($old), 'the old worker still runs');
+
+# it looks at the journal once a second, and then ends
+
+sleep 1.1;
+resume_process($old_helper);
+ok(wait_until(sub { !alive($old_helper) }), 'the old helper ends');
 
 add($t, 'ids', ['new', @many]);
 is(ask_until_known($t, 'ids', 'id1', 'no', 'new', $many[-1]), '1011',
@@ -102,9 +120,7 @@ is(ask_until_known($t, 'ids', 'id1', 'no', 'new', $many[-1]), '1011',
 $clock->ahead($hours * 3600);
 is(upload_image($t, 'ids', 'recent')->status, 200,
    'an image that covers the first segment is uploaded');
-# nginx removes segments once a minute
-
-ok(wait_until(sub { !-e "$state/journal.0000000000000000" }, 120),
+ok(wait_until(sub { !-e "$state/journal.0000000000000000" }, 60),
    'a segment is removed that the old worker has not followed');
 ok(alive($old), 'the old worker runs when the segment is removed');
 
