@@ -147,12 +147,21 @@ sub test_memory {
         return memory();
     };
 
-    $resets->(200);
-    my $before = $resets->(200);
-    my $after = $resets->(1000);
+    # connections that end late on a busy machine take memory once, and a leak
+    # takes it each time
 
-    cmp_ok($after - $before, '<', 4096,
-           'a thousand resets take no memory for good');
+    $resets->(200);
+    my $memory = $resets->(200);
+    my $more;
+
+    for (1 .. 3) {
+        my $after = $resets->(1000);
+        $more = $after - $memory;
+        $memory = $after;
+        last if $more < 4096;
+    }
+
+    cmp_ok($more, '<', 4096, 'a thousand resets take no memory for good');
 }
 
 
