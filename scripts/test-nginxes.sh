@@ -65,7 +65,10 @@ build() {
     local lacks built
 
     work=$PWD/build/$1-$2-$3
-    if [ "$mode" = all ]; then rm -rf "$work/objs/addon"; fi
+
+    if [ "$mode" = all ] && [ -d "$work/objs/addon" ]; then
+        find "$work/objs/addon" -name '*.o' -delete
+    fi
 
     CC=$3 scripts/build-nginx.sh "$1" "$2"
     built=$?
