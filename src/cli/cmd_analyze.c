@@ -449,6 +449,12 @@ run(char **operands, int n, void *values)
                           "keys or fewer steps", a->capacity, a->steps);
     }
 
+    if (a->layout == BLOOM_LAYOUT_FUSE) {
+        return cli_misuse("--layout fuse: such a filter does not fill, and its "
+                          "rate does not depend on the number of its keys; "
+                          "build an image and see \"ngx-bloom verify\"");
+    }
+
     if (bloom_geometry_size(&a->geometry, a->layout, a->capacity, a->fpr)
         != 0)
     {

@@ -19,7 +19,7 @@
 #include "keystore.h"
 #include "spill_file.h"
 
-#define PARTITION_BITS   11
+#define PARTITION_BITS   KEYSTORE_BITS
 #define PARTITIONS       (1 << PARTITION_BITS)
 
 #define WRITER_ROOM      32              /* hashes of a partition in a writer */
@@ -700,17 +700,13 @@ insert_hashes(const share_t *share, const bloom_hash_t *hash, size_t n)
 }
 
 
-static void *
-insert_share(void *data)
+static void
+insert_partitions(const share_t *share, scratch_t *scratch)
 {
     size_t         runs;
     unsigned       i;
-    share_t       *share = data;
-    scratch_t      scratch;
     partition_t   *p;
     const chunk_t *chunk;
-
-    memset(&scratch, 0, sizeof(scratch));
 
     for (i = share->first; i < share->last; i++) {
         p = &share->store->partition[i];
@@ -719,8 +715,50 @@ insert_share(void *data)
             insert_hashes(share, chunk->hashes, chunk_count(p, chunk));
         }
 
-        runs = read_runs(share->store, p, &scratch);
-        insert_hashes(share, scratch.runs, runs);
+        runs = read_runs(share->store, p, scratch);
+        insert_hashes(share, scratch->runs, runs);
+    }
+}
+
+
+static void *
+insert_share(void *data)
+{
+    share_t    *share = data;
+    scratch_t   scratch;
+
+    memset(&scratch, 0, sizeof(scratch));
+
+    insert_partitions(share, &scratch);
+    free_scratch(&scratch);
+
+    return NULL;
+}
+
+
+/* Drops duplicates in partitions without runs. */
+static void *
+distinct_share(void *data)
+{
+    size_t        n;
+    unsigned      i;
+    share_t      *share = data;
+    scratch_t     scratch;
+    partition_t  *p;
+
+    memset(&scratch, 0, sizeof(scratch));
+
+    for (i = share->first; i < share->last; i++) {
+        p = &share->store->partition[i];
+
+        if (p->runs == 0) {
+            n = distinct(&scratch, p, 0);
+
+            if (n != p->count) {
+                discard(p);
+                append(share->store, p, scratch.hashes, n);
+            }
+        }
     }
 
     free_scratch(&scratch);
@@ -866,5 +904,69 @@ keystore_each(keystore_t *store, unsigned threads, keystore_see_t see,
 
     run_shares(insert_share, share, threads);
 
+    free(share);
+}
+
+
+struct keystore_reader_s {
+    share_t    share;
+    scratch_t  scratch;
+};
+
+
+keystore_reader_t *
+keystore_reader(keystore_t *store)
+{
+    keystore_reader_t  *reader;
+
+    reader = cli_alloc(sizeof(*reader));
+    memset(reader, 0, sizeof(*reader));
+    reader->share.store = store;
+
+    return reader;
+}
+
+
+void
+keystore_read(keystore_reader_t *reader, unsigned first, unsigned n,
+    keystore_see_t see, void *data)
+{
+    reader->share.first = first;
+    reader->share.last = first + n;
+    reader->share.see = see;
+    reader->share.see_data = data;
+
+    insert_partitions(&reader->share, &reader->scratch);
+}
+
+
+void
+keystore_reader_close(keystore_reader_t *reader)
+{
+    free_scratch(&reader->scratch);
+    free(reader);
+}
+
+
+uint64_t
+keystore_held(const keystore_t *store, unsigned first, unsigned n)
+{
+    uint64_t  held;
+
+    for (held = 0; n != 0; n--, first++) {
+        held += store->partition[first].count + store->partition[first].spilled;
+    }
+
+    return held;
+}
+
+
+void
+keystore_distinct(keystore_t *store, unsigned threads)
+{
+    share_t  *share;
+
+    share = make_shares(store, threads);
+    run_shares(distinct_share, share, threads);
     free(share);
 }

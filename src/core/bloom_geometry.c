@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "bloom_geometry.h"
+#include "bloom_fuse.h"
 
 
 /*
@@ -172,6 +173,9 @@ bloom_geometry_fpr(const bloom_geometry_t *g, uint64_t items)
 
     case BLOOM_LAYOUT_LINKS:
         return links_fpr(g, (double) items);
+
+    case BLOOM_LAYOUT_FUSE:
+        return bloom_fuse_fpr(g);
     }
 
     return classic_fpr(g, (double) items);
@@ -230,6 +234,10 @@ bloom_geometry_size(bloom_geometry_t *g, uint32_t layout, uint64_t capacity,
         || !(fpr >= BLOOM_FPR_MIN && fpr <= BLOOM_FPR_MAX))
     {
         return -1;
+    }
+
+    if (layout == BLOOM_LAYOUT_FUSE) {
+        return bloom_fuse_size(g, capacity, fpr, 0);
     }
 
     best = 1;
@@ -331,7 +339,7 @@ bloom_geometry_size_fpr(bloom_geometry_t *g, uint32_t layout, uint64_t bytes,
      */
 
     low = BLOOM_FPR_MIN;
-    lines = layout == BLOOM_LAYOUT_CLASSIC ? 1 : BLOOM_LINES_MAX;
+    lines = layout == BLOOM_LAYOUT_BLOCKED ? BLOOM_LINES_MAX : 1;
 
     for ( /* void */ ; lines > 0; lines--, low = lines_suffice(lines)) {
         high = lines > 1 ? nextafter(lines_suffice(lines - 1), 0)
@@ -417,6 +425,7 @@ bloom_geometry_part(const bloom_geometry_t *g, uint32_t part)
         one.k = g->k;
         one.lines = g->lines;
         one.bits = g->bits;
+        one.fuse = g->fuse;
 
     } else {
         one.layout = BLOOM_LAYOUT_BLOCKED;
@@ -478,6 +487,10 @@ static int
 own_valid(const bloom_geometry_t *g)
 {
     uint32_t  per_line;
+
+    if (g->layout == BLOOM_LAYOUT_FUSE) {
+        return bloom_fuse_valid(g);
+    }
 
     if (g->bits == 0 || g->bits % BLOOM_LINE_BITS != 0
         || g->bits > BLOOM_BITS_MAX)
@@ -565,6 +578,12 @@ bloom_geometry_equal(const bloom_geometry_t *a, const bloom_geometry_t *b)
         return 0;
     }
 
+    if (a->layout == BLOOM_LAYOUT_FUSE
+        && memcmp(&a->fuse, &b->fuse, sizeof(a->fuse)) != 0)
+    {
+        return 0;
+    }
+
     for (i = 0; i < a->layers; i++) {
         if (a->layer[i].bits != b->layer[i].bits
             || a->layer[i].k != b->layer[i].k
@@ -611,6 +630,10 @@ bloom_geometry_items(const bloom_geometry_t *g, uint64_t bits_set)
 {
     double  m, zeros;
 
+    if (g->layout == BLOOM_LAYOUT_FUSE) {
+        return g->fuse.keys;
+    }
+
     m = (double) g->bits;
     zeros = bits_set < g->bits ? (double) (g->bits - bits_set) : 1;
 
@@ -622,6 +645,10 @@ double
 bloom_geometry_items_error(const bloom_geometry_t *g, uint64_t items)
 {
     double  m, a, k;
+
+    if (g->layout == BLOOM_LAYOUT_FUSE) {
+        return 0;
+    }
 
     m = (double) g->bits;
     k = mean_k(g);
@@ -636,7 +663,8 @@ bloom_geometry_layout_name(uint32_t layout)
 {
     static const char *const  names[] = {
         NULL, "blocked", "classic", NULL, "double", "double63", "double31",
-        "spark2", "zigzag", "lehmer", "four", "each", "links"
+        "spark2", "zigzag", "lehmer", "four", "each", "links",
+        "fuse"
     };
 
     return layout < sizeof(names) / sizeof(names[0]) ? names[layout] : NULL;
@@ -649,12 +677,12 @@ bloom_geometry_layout_parse(const char *name, uint64_t len)
     uint32_t     layout;
     const char  *candidate;
 
-    for (layout = BLOOM_LAYOUT_BLOCKED; layout <= BLOOM_LAYOUT_CLASSIC;
-         layout++)
-    {
+    for (layout = BLOOM_LAYOUT_BLOCKED; layout <= BLOOM_LAYOUT_FUSE; layout++) {
         candidate = bloom_geometry_layout_name(layout);
 
-        if (strlen(candidate) == len && memcmp(candidate, name, len) == 0) {
+        if (candidate != NULL && !bloom_geometry_is_foreign(layout)
+            && strlen(candidate) == len && memcmp(candidate, name, len) == 0)
+        {
             return layout;
         }
     }
