@@ -114,7 +114,7 @@ print_fuse(const bloom_geometry_t *g)
 {
     uint64_t  slots;
 
-    slots = bloom_fuse_slots(g) << g->fuse.shard_bits;
+    slots = bloom_fuse_slots(&g->fuse) << g->fuse.shard_bits;
 
     printf(", %" PRIu64 " slots of %" PRIu32 " bit%s", slots - g->fuse.wide,
            g->fuse.width, CLI_S(g->fuse.width));

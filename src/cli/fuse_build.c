@@ -260,7 +260,7 @@ fuse_build(bloom_geometry_t *g, uint64_t **words, keystore_t *store,
 
     for (attempt = 0; attempt < BLOOM_FUSE_ATTEMPTS; attempt++) {
 
-        if (bloom_fuse_size(g, keys, fpr, attempt) != 0) {
+        if (bloom_geometry_size_fuse(g, keys, fpr, attempt) != 0) {
             cli_error("a filter for %" PRIu64 " key%s at a rate of %g needs "
                       "more than 1 TiB; use a larger -p", keys, CLI_S(keys),
                       fpr);

@@ -142,7 +142,7 @@ image_json(json_t *json, const char *path, const bloom_image_t *image,
 
     if (g->layout == BLOOM_LAYOUT_FUSE) {
         json_count(json, "slots",
-                   bloom_fuse_slots(g) << g->fuse.shard_bits);
+                   bloom_fuse_slots(&g->fuse) << g->fuse.shard_bits);
         json_count(json, "slot_bits", g->fuse.width);
         json_count(json, "wide_slots", g->fuse.wide);
         json_count(json, "shards", (uint64_t) 1 << g->fuse.shard_bits);

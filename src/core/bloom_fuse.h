@@ -61,9 +61,9 @@
  *
  * Slot t begins at bit t * width + min(t, wide), and its lowest bit comes
  * first.  After the last slot there are at least 64 bits.  rotate() rotates to
- * the left; PHI and mix64 are those of bloom_layout.h.  A shard has at most 2^25
- * slots and a segment at most 2^18, so the three slots come from different bits
- * of x.
+ * the left; PHI and mix64 are those of bloom_layout.h.  A shard has at most
+ * 2^25 slots and a segment at most 2^18, so the three slots come from different
+ * bits of x.
  *
  * A base without keys is absent for every key, whatever its slots are.
  */
@@ -71,25 +71,14 @@
 #ifndef BLOOM_FUSE_H
 #define BLOOM_FUSE_H
 
-#include <math.h>
-
 #include "bloom_bytes.h"
+#include "bloom_fuse_size.h"
 #include "bloom_geometry.h"
 #include "bloom_hasher.h"
 #include "bloom_line.h"
 #include "bloom_murmur3.h"
 
 #pragma GCC visibility push(hidden)
-
-
-#define BLOOM_FUSE_K           3         /* slots of a key */
-#define BLOOM_FUSE_WIDTH_MAX   31        /* so that a wide slot has 32 bits */
-#define BLOOM_FUSE_SHARD_BITS  22        /* at most */
-#define BLOOM_FUSE_SLOTS_MAX   (1u << 25)               /* of a shard */
-#define BLOOM_FUSE_LENGTH_MAX  (1u << 18)               /* of a segment */
-#define BLOOM_FUSE_PADDING     64        /* bits, at least, after the last slot,
-                                            so that any slot can be read as
-                                            part of eight bytes */
 
 
 /* Where a key is looked up: in bits 0 .. w-1 from each of three bits. */
@@ -101,41 +90,8 @@ typedef struct {
 } bloom_fuse_place_t;
 
 
-/*
- * Finds the geometry of a filter of `keys` keys whose rate is at most `fpr`.
- * `attempt` is the number of the attempt to build it: the first one is 0, and
- * later ones have another salt and more slots.  Returns as
- * bloom_geometry_size().
- */
-int bloom_fuse_size(bloom_geometry_t *g, uint64_t keys, double fpr,
-    uint32_t attempt);
-
-/* Returns the rate of the base, which is exact on average over all keys. */
-double bloom_fuse_fpr(const bloom_geometry_t *g);
-
-/* Returns 1 if every field of a fuse base is in range, and no lookup can read
- * beyond its bits; else 0.  Layers are not looked at. */
-int bloom_fuse_valid(const bloom_geometry_t *g);
-
-
-/* Returns the slots of a shard. */
-static inline uint64_t
-bloom_fuse_slots(const bloom_geometry_t *g)
-{
-    return (uint64_t) g->fuse.segments * g->fuse.length;
-}
-
-
-/* Returns the bit at which a slot begins. */
-static inline uint64_t
-bloom_fuse_bit(const bloom_geometry_t *g, uint64_t slot)
-{
-    return slot * g->fuse.width + (slot < g->fuse.wide ? slot : g->fuse.wide);
-}
-
-
-/* Returns the shard of a key: the first shard_bits bits of h1, also if these are
- * none. */
+/* Returns the shard of a key: the first shard_bits bits of h1, also if these
+ * are none. */
 static inline uint64_t
 bloom_fuse_shard(const bloom_geometry_t *g, bloom_hash_t hash)
 {
@@ -192,12 +148,12 @@ bloom_fuse_place(const bloom_geometry_t *g, bloom_hash_t hash)
     bloom_fuse_place_t  at;
 
     x = bloom_fuse_signature(g, hash);
-    first = bloom_fuse_shard(g, hash) * bloom_fuse_slots(g);
+    first = bloom_fuse_shard(g, hash) * bloom_fuse_slots(&g->fuse);
     window = bloom_fuse_window(g->fuse.segments - 2, g->fuse.length, x, slot);
 
 #pragma GCC unroll 3
     for (i = 0; i < BLOOM_FUSE_K; i++) {
-        at.bit[i] = bloom_fuse_bit(g, first + slot[i]);
+        at.bit[i] = bloom_fuse_bit(&g->fuse, first + slot[i]);
     }
 
     at.print = bloom_fuse_print(x);

@@ -57,7 +57,7 @@ lay_out(build_t *b, const bloom_geometry_t *g, uint64_t n, uint8_t *scratch)
 
     b->windows = g->fuse.segments - 2;
     b->length = g->fuse.length;
-    b->slots = (uint32_t) bloom_fuse_slots(g);
+    b->slots = (uint32_t) bloom_fuse_slots(&g->fuse);
 
     size = 0;
 
@@ -92,7 +92,7 @@ bloom_fuse_scratch(const bloom_geometry_t *g, uint64_t n)
 uint64_t
 bloom_fuse_shard_begin(const bloom_geometry_t *g, uint64_t shard)
 {
-    return bloom_fuse_bit(g, shard * bloom_fuse_slots(g)) / 64;
+    return bloom_fuse_bit(&g->fuse, shard * bloom_fuse_slots(&g->fuse)) / 64;
 }
 
 

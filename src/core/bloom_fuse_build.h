@@ -6,7 +6,7 @@
  * ones at the same time.
  *
  *     for (attempt = 0; ; attempt++) {
- *         bloom_fuse_size(&g, keys, fpr, attempt);
+ *         bloom_geometry_size_fuse(&g, keys, fpr, attempt);
  *
  *         for each shard, until one fails:
  *             collect bloom_fuse_signature() of its keys
@@ -39,9 +39,6 @@
 /* Attempts after which a caller gives up.  Only hashes that were made to
  * collide need so many. */
 #define BLOOM_FUSE_ATTEMPTS  256
-
-/* The most keys of a filter whose equations may all be eliminated. */
-#define BLOOM_FUSE_ELIMINATED  32768
 
 
 /* Returns the bytes of scratch memory that are needed to build a shard of n

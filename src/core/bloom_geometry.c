@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "bloom_geometry.h"
-#include "bloom_fuse.h"
 
 
 /*
@@ -175,7 +174,7 @@ bloom_geometry_fpr(const bloom_geometry_t *g, uint64_t items)
         return links_fpr(g, (double) items);
 
     case BLOOM_LAYOUT_FUSE:
-        return bloom_fuse_fpr(g);
+        return bloom_fuse_fpr(&g->fuse);
     }
 
     return classic_fpr(g, (double) items);
@@ -237,7 +236,7 @@ bloom_geometry_size(bloom_geometry_t *g, uint32_t layout, uint64_t capacity,
     }
 
     if (layout == BLOOM_LAYOUT_FUSE) {
-        return bloom_fuse_size(g, capacity, fpr, 0);
+        return bloom_geometry_size_fuse(g, capacity, fpr, 0);
     }
 
     best = 1;
@@ -283,6 +282,27 @@ bloom_geometry_size(bloom_geometry_t *g, uint32_t layout, uint64_t capacity,
     }
 
     return found;
+}
+
+
+int
+bloom_geometry_size_fuse(bloom_geometry_t *g, uint64_t keys, double fpr,
+    uint32_t attempt)
+{
+    if (keys > BLOOM_CAPACITY_MAX
+        || !(fpr >= BLOOM_FPR_MIN && fpr <= BLOOM_FPR_MAX))
+    {
+        return -1;
+    }
+
+    memset(g, 0, sizeof(*g));
+
+    g->layout = BLOOM_LAYOUT_FUSE;
+    g->k = BLOOM_FUSE_K;
+    bloom_fuse_size(&g->fuse, keys, fpr, attempt);
+    g->bits = bloom_geometry_whole_lines(bloom_fuse_bits(&g->fuse));
+
+    return g->bits <= BLOOM_BITS_MAX ? 0 : -1;
 }
 
 
@@ -484,12 +504,24 @@ foreign_valid(const bloom_geometry_t *g)
 
 
 static int
+fuse_valid(const bloom_geometry_t *g)
+{
+    return g->k == BLOOM_FUSE_K && g->lines == 0
+           && g->fuse.keys <= BLOOM_CAPACITY_MAX
+           && g->fuse.room <= BLOOM_CAPACITY_MAX
+           && bloom_fuse_valid(&g->fuse)
+           && g->bits <= BLOOM_BITS_MAX
+           && g->bits == bloom_geometry_whole_lines(bloom_fuse_bits(&g->fuse));
+}
+
+
+static int
 own_valid(const bloom_geometry_t *g)
 {
     uint32_t  per_line;
 
     if (g->layout == BLOOM_LAYOUT_FUSE) {
-        return bloom_fuse_valid(g);
+        return fuse_valid(g);
     }
 
     if (g->bits == 0 || g->bits % BLOOM_LINE_BITS != 0

@@ -41,6 +41,8 @@
 
 #include <stdint.h>
 
+#include "bloom_fuse_size.h"
+
 #pragma GCC visibility push(hidden)
 
 
@@ -103,22 +105,6 @@ typedef struct {
 } bloom_layer_t;
 
 
-/* The dimensions of a fuse base, described in bloom_fuse.h. */
-typedef struct {
-    uint64_t  keys;                      /* distinct keys in the base */
-    uint64_t  room;                      /* keys that the first layer behind it
-                                            has room for, at least 1 */
-    uint64_t  wide;                      /* slots that have width + 1 bits: the
-                                            first ones */
-    uint32_t  length;                    /* slots of a segment */
-    uint32_t  segments;                  /* of a shard, at least 3 */
-    uint32_t  shard_bits;                /* there are 2^shard_bits shards */
-    uint32_t  width;                     /* bits of the other slots */
-    uint32_t  salt;
-    uint32_t  zero;
-} bloom_fuse_t;
-
-
 /* The layout of a filter and its dimensions. */
 typedef struct {
     uint32_t       layout;               /* BLOOM_LAYOUT_..., of the base */
@@ -141,7 +127,8 @@ typedef struct {
                                             used only with slices */
     uint32_t       links;                /* 2 to BLOOM_LINKS_MAX; used only by
                                             the layout links */
-    bloom_fuse_t   fuse;                 /* used only by the layout fuse */
+    bloom_fuse_t   fuse;                 /* used only by the layout fuse; see
+                                            bloom_fuse.h */
     bloom_link_t   link[BLOOM_LINKS_MAX];
     bloom_layer_t  layer[BLOOM_LAYERS_MAX];
 } bloom_geometry_t;
@@ -165,6 +152,11 @@ typedef struct {
  */
 int bloom_geometry_size(bloom_geometry_t *g, uint32_t layout, uint64_t capacity,
     double fpr);
+
+/* Does the same for the layout fuse and any attempt to build the filter: see
+ * bloom_fuse_size(). */
+int bloom_geometry_size_fuse(bloom_geometry_t *g, uint64_t keys, double fpr,
+    uint32_t attempt);
 
 /*
  * Finds the greatest capacity that fits in `bytes` at the rate `fpr`, as
@@ -235,8 +227,8 @@ double bloom_geometry_classic_fpr(const bloom_geometry_t *g, double fill);
  * result is rough because their fill ratios differ; bloom_census_items()
  * estimates each link separately.  In the layout fuse, the result is the number
  * of keys that the geometry states, whatever the bits are.  With layers: the
- * number of keys in the base; see bloom_growth_items().  With slices: the number
- * of keys in one slice; see bloom_ring_items().
+ * number of keys in the base; see bloom_growth_items().  With slices: the
+ * number of keys in one slice; see bloom_ring_items().
  */
 uint64_t bloom_geometry_items(const bloom_geometry_t *g, uint64_t bits_set);
 

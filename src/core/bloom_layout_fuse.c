@@ -7,19 +7,21 @@
 
 #include "bloom_layout_fuse.h"
 #include "bloom_fuse.h"
-#include "bloom_layout.h"
+
+#define BATCH  64                        /* keys, at most: a bitmap's bits */
 
 
 /* Returns the bits of a slot, and others above them. */
 static inline uint32_t
 slot_load(const bloom_geometry_t *g, const uint64_t *words, uint64_t slot)
 {
-    return bloom_fuse_load(words, bloom_fuse_bit(g, slot));
+    return bloom_fuse_load(words, bloom_fuse_bit(&g->fuse, slot));
 }
 
 
-/* Has the compiler keep the order of what is before and behind: it would compute
- * all places before it loads the first slot, and save registers for them. */
+/* Has the compiler keep the order of what is before and behind: it would
+ * compute all places before it loads the first slot, and save registers for
+ * them. */
 #define AS_WRITTEN(x)  __asm__("" : "+r" (x))
 
 
@@ -36,7 +38,7 @@ bloom_layout_fuse_test(const bloom_geometry_t *g, const uint64_t *words,
     x = bloom_fuse_signature(g, hash);
     length = g->fuse.length;
     product = (unsigned __int128) x * (g->fuse.segments - 2);
-    first = bloom_fuse_shard(g, hash) * bloom_fuse_slots(g)
+    first = bloom_fuse_shard(g, hash) * bloom_fuse_slots(&g->fuse)
             + (uint64_t) (product >> 64) * length;
 
     rest = slot_load(g, words,
@@ -64,7 +66,7 @@ bloom_layout_fuse_test_batch(const bloom_geometry_t *g, const uint64_t *words,
 {
     unsigned            i;
     uint64_t            present;
-    bloom_fuse_place_t  at[BLOOM_BATCH];
+    bloom_fuse_place_t  at[BATCH];
 
     for (i = 0; i < n; i++) {
         at[i] = bloom_fuse_place(g, hash[i]);

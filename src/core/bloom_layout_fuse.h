@@ -18,7 +18,7 @@
 int bloom_layout_fuse_test(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash);
 
-/* Tests n keys, at most BLOOM_BATCH (64).  Returns a bitmap: bit i is 1 if the
+/* Tests n keys, at most 64.  Returns a bitmap: bit i is 1 if the
  * base may have key i. */
 uint64_t bloom_layout_fuse_test_batch(const bloom_geometry_t *g,
     const uint64_t *words, const bloom_hash_t *hash, unsigned n);

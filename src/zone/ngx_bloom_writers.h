@@ -37,9 +37,9 @@ ngx_int_t ngx_bloom_writers_enter(ngx_bloom_zone_t *zone, uint64_t generation);
 void ngx_bloom_writers_leave(void);
 
 /*
- * Waits until no process writes to the idle bank, a second at most, before it is
- * filled with an image of this geometry.  Returns 0, or the id of a process that
- * still writes to it.  Does not wait if the geometry is not fuse.
+ * Waits until no process writes to the idle bank, a second at most, before it
+ * is filled with an image of this geometry.  Returns 0, or the id of a process
+ * that still writes to it.  Does not wait if the geometry is not fuse.
  */
 ngx_pid_t ngx_bloom_writers_wait(ngx_bloom_zone_t *zone, ngx_uint_t bank,
     const bloom_geometry_t *geometry);

@@ -20,6 +20,7 @@
 #include "bloom_exceptions.h"
 #include "bloom_exceptions_image.h"
 #include "bloom_image_reader.h"
+#include "bloom_image_seal.h"
 
 /* Offsets from docs/image-format.md. */
 #define AT_VERSION       8

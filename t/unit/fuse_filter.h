@@ -169,7 +169,7 @@ fuse_make(bloom_geometry_t *g, const bloom_hash_t *hash, uint64_t n, double fpr,
     uint64_t  *words;
 
     for (i = 0; i < BLOOM_FUSE_ATTEMPTS; i++) {
-        assert_int_equal(bloom_fuse_size(g, n, fpr, i), 0);
+        assert_int_equal(bloom_geometry_size_fuse(g, n, fpr, i), 0);
 
         words = fuse_build(g, hash, n);
 
@@ -197,9 +197,9 @@ fuse_divide(bloom_geometry_t *g, uint32_t bits)
 
     /* the last wide segment is in the middle of a shard */
 
-    slots = bloom_fuse_slots(g) << bits;
+    slots = bloom_fuse_slots(&g->fuse) << bits;
     g->fuse.wide = slots * 5 / 8 / g->fuse.length * g->fuse.length;
-    g->bits = (bloom_fuse_bit(g, slots) + 64 + 511) / 512 * 512;
+    g->bits = (bloom_fuse_bit(&g->fuse, slots) + 64 + 511) / 512 * 512;
 }
 
 

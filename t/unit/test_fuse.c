@@ -77,8 +77,8 @@ test_lookups_agree_with_a_simple_implementation(void **state)
         g.fuse.salt = shapes[i].salt;
         g.fuse.wide = shapes[i].wide * shapes[i].length;
         g.bits = bloom_geometry_whole_lines(
-                     bloom_fuse_bit(&g, bloom_fuse_slots(&g)
-                                        << g.fuse.shard_bits)
+                     bloom_fuse_bit(&g.fuse, bloom_fuse_slots(&g.fuse)
+                                             << g.fuse.shard_bits)
                      + 64);
 
         assert_true(bloom_geometry_valid(&g));
@@ -454,8 +454,8 @@ test_valid_geometries_are_never_read_beyond(void **state)
 
         if (unit_random(&seed) % 2 && g.fuse.shard_bits < 23) {
             g.bits = bloom_geometry_whole_lines(
-                         bloom_fuse_bit(&g, bloom_fuse_slots(&g)
-                                            << g.fuse.shard_bits)
+                         bloom_fuse_bit(&g.fuse, bloom_fuse_slots(&g.fuse)
+                                                 << g.fuse.shard_bits)
                          + 64);
         }
 

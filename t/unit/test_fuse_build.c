@@ -129,8 +129,8 @@ test_equal_keys_count_once(void **state)
 
         for (attempts = 0, words = NULL; words == NULL; attempts++) {
             assert_true(attempts < BLOOM_FUSE_ATTEMPTS);
-            assert_int_equal(bloom_fuse_size(&g, sets[i].distinct, 0.001,
-                                             attempts),
+            assert_int_equal(bloom_geometry_size_fuse(&g, sets[i].distinct,
+                                                      0.001, attempts),
                              0);
             words = fuse_build(&g, hash, n);
         }
@@ -147,7 +147,7 @@ test_equal_keys_count_once(void **state)
 
     hash = random_hashes(102000, 77);
     memcpy(hash + 100000, hash + 50, 2000 * sizeof(*hash));
-    assert_int_equal(bloom_fuse_size(&g, 100000, 0.01, 0), 0);
+    assert_int_equal(bloom_geometry_size_fuse(&g, 100000, 0.01, 0), 0);
     words = fuse_build(&g, hash, 102000);
     assert_non_null(words);
 
@@ -171,11 +171,11 @@ test_more_keys_than_slots_fail(void **state)
 
     hash = random_hashes(100000, 3);
 
-    assert_int_equal(bloom_fuse_size(&g, 10000, 0.01, 0), 0);
+    assert_int_equal(bloom_geometry_size_fuse(&g, 10000, 0.01, 0), 0);
     assert_null(fuse_build(&g, hash, 12000));
     assert_null(fuse_build(&g, hash, 100000));
 
-    assert_int_equal(bloom_fuse_size(&g, 70000, 0.01, 0), 0);
+    assert_int_equal(bloom_geometry_size_fuse(&g, 70000, 0.01, 0), 0);
     assert_null(fuse_build(&g, hash, 100000));
 
     free(hash);
@@ -194,13 +194,16 @@ test_attempts_grow(void **state)
     (void) state;
 
     for (n = 0; n < array_len(sizes); n++) {
-        assert_int_equal(bloom_fuse_size(&last, sizes[n], 0.001, 0), 0);
+        assert_int_equal(bloom_geometry_size_fuse(&last, sizes[n], 0.001, 0),
+                         0);
         assert_int_equal(last.fuse.salt, 0);
 
         for (i = 1; i < BLOOM_FUSE_ATTEMPTS; i++) {
-            assert_int_equal(bloom_fuse_size(&g, sizes[n], 0.001, i), 0);
+            assert_int_equal(bloom_geometry_size_fuse(&g, sizes[n], 0.001, i),
+                             0);
             assert_true(bloom_geometry_valid(&g));
-            assert_true(bloom_fuse_slots(&g) >= bloom_fuse_slots(&last)
+            assert_true(bloom_fuse_slots(&g.fuse)
+                        >= bloom_fuse_slots(&last.fuse)
                         || g.fuse.segments != last.fuse.segments);
             assert_int_equal(g.fuse.salt, i);
             last = g;
@@ -219,13 +222,15 @@ test_scratch_memory_has_a_bound(void **state)
     (void) state;
 
     for (n = 100000; n <= (uint64_t) 1 << 22; n *= 2) {
-        assert_int_equal(bloom_fuse_size(&g, n, 0.001, 0), 0);
+        assert_int_equal(bloom_geometry_size_fuse(&g, n, 0.001, 0), 0);
 
         per_key = (double) bloom_fuse_scratch(&g, n) / (double) n;
         assert_true(per_key < 26 + 6e6 / (double) n);
     }
 
-    assert_int_equal(bloom_fuse_size(&g, BLOOM_FUSE_ELIMINATED, 0.001, 0), 0);
+    assert_int_equal(bloom_geometry_size_fuse(&g, BLOOM_FUSE_ELIMINATED, 0.001,
+                                              0),
+                     0);
     assert_true(bloom_fuse_scratch(&g, BLOOM_FUSE_ELIMINATED) < 64 << 20);
 }
 

@@ -14,6 +14,7 @@
 #include "bloom_exceptions.h"
 #include "bloom_exceptions_image.h"
 #include "bloom_image_reader.h"
+#include "bloom_image_seal.h"
 
 #define VECTORS   "t/golden/*.txt"
 #define KEYS_MAX  64
