@@ -49,6 +49,10 @@ uint64_t ngx_bloom_layers_capacity(const bloom_image_t *image,
 uint64_t ngx_bloom_layers_need_any(const bloom_image_t *image,
     uint64_t max_keys);
 
+/* Returns the bytes that a bank needs at most for a fuse image without
+ * exceptions whose file has `size` bytes, and for one layer. */
+uint64_t ngx_bloom_layers_need_fuse(uint64_t size);
+
 /*
  * Returns 1 if a checkpoint has the layers, or the first layers, with which its
  * base would grow now; 0 if "max_keys" or the room in a bank were different when

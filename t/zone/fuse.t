@@ -418,6 +418,24 @@ subtest 'a zone that is too small for the first layer' => sub {
     is_error(upload_image($t, 'ids', 'large'), 507, qr/too small/,
              'an upload without room is refused');
     have_all('after the refusal');
+
+    # a body that is refused before it is read
+
+    build('larger', [keys_of('l', 600_000)], '-p', '1e-6');
+
+    my $answer = is_error(upload_image($t, 'ids', 'larger'), 413,
+                          qr/layout fuse/, 'a body without room is refused');
+    my ($enough) = $answer->json->{error}{message}
+                   =~ /"zone=ids:(\d+)k" if the image has layout fuse/;
+
+    $t->stop;
+    is(($config->($enough))[0], 0, 'the size that the message has is accepted');
+    $t->run;
+    is(upload_image($t, 'ids', 'larger')->status, 200, 'it is large enough');
+    add_all('ids', 'behind-larger');
+    is(filter('ids')->{layers}, 1, 'it has room for the layer');
+    is(present('ids', keys_of('l', 1000), @added), 1000 + @added,
+       'the keys of the image and the added keys are present');
 };
 
 
