@@ -180,8 +180,11 @@ bloom_fuse_size(bloom_fuse_t *fuse, uint64_t keys, double fpr,
         choose_widths(fuse, fpr);
     }
 
+    /* with several windows, the slots may have two widths */
+
     if (keys > BLOOM_FUSE_ELIMINATED
-        || bloom_fuse_bits(&peeled) < bloom_fuse_bits(fuse))
+        || (keys >= peeling[0].keys
+            && bloom_fuse_bits(&peeled) < bloom_fuse_bits(fuse)))
     {
         *fuse = peeled;
     }
