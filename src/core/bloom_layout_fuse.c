@@ -7,6 +7,7 @@
 
 #include "bloom_layout_fuse.h"
 #include "bloom_fuse.h"
+#include "bloom_simd.h"
 
 #define BATCH  64                        /* keys, at most: a bitmap's bits */
 
@@ -60,13 +61,48 @@ bloom_layout_fuse_test(const bloom_geometry_t *g, const uint64_t *words,
 }
 
 
+/* Tests n keys with vector instructions. */
+static uint64_t
+vector_test(const bloom_simd_t *simd, const bloom_geometry_t *g,
+    const uint64_t *words, const bloom_hash_t *hash, unsigned n)
+{
+    unsigned      i;
+    uint64_t      present;
+    bloom_hash_t  key[BATCH];
+
+    if (g->fuse.salt == 0 && n % BLOOM_SIMD_LANES == 0) {
+        return simd->test_fuse(&g->fuse, words, hash, n);
+    }
+
+    for (i = 0; i < n; i++) {
+        key[i].h1 = hash[i].h1;
+        key[i].h2 = bloom_fuse_signature(g, hash[i]);
+    }
+
+    for ( /* void */ ; i % BLOOM_SIMD_LANES != 0; i++) {
+        key[i] = key[n - 1];             /* its answer is dropped */
+    }
+
+    present = simd->test_fuse(&g->fuse, words, key, i);
+
+    return present & bloom_low_bits(n);
+}
+
+
 uint64_t
 bloom_layout_fuse_test_batch(const bloom_geometry_t *g, const uint64_t *words,
     const bloom_hash_t *hash, unsigned n)
 {
-    unsigned            i;
-    uint64_t            present;
-    bloom_fuse_place_t  at[BATCH];
+    unsigned             i;
+    uint64_t             present;
+    bloom_fuse_place_t   at[BATCH];
+    const bloom_simd_t  *simd;
+
+    simd = bloom_simd();
+
+    if (simd->test_fuse != NULL && g->fuse.keys != 0) {
+        return vector_test(simd, g, words, hash, n);
+    }
 
     for (i = 0; i < n; i++) {
         at[i] = bloom_fuse_place(g, hash[i]);

@@ -11,6 +11,7 @@
 
 #include "bloom_census.h"
 #include "bloom_growth.h"
+#include "bloom_simd.h"
 
 
 static bloom_geometry_t
@@ -45,10 +46,12 @@ random_hashes(uint64_t n, uint64_t seed)
 static void
 test_lookups_agree_with_a_simple_implementation(void **state)
 {
-    size_t             i, j;
-    uint64_t           seed, k, *words, batch, answers;
-    bloom_hash_t       hash[BLOOM_BATCH];
-    bloom_geometry_t   g;
+    size_t               i, j;
+    unsigned             v;
+    uint64_t             seed, k, *words, batch, answers;
+    bloom_hash_t         hash[BLOOM_BATCH];
+    bloom_geometry_t     g;
+    const bloom_simd_t  *vector;
 
     static const struct {
         uint32_t  length, segments, shard_bits, width, salt;
@@ -113,13 +116,22 @@ test_lookups_agree_with_a_simple_implementation(void **state)
                 bloom_layout_prefetch_add(&g, words, hash[k]);
             }
 
-            batch = bloom_layout_test_batch(&g, words, hash, BLOOM_BATCH);
-            assert_true(batch == answers);
+            for (v = 0; (vector = bloom_simd_list(v)) != NULL; v++) {
+                bloom_simd_use(vector);
+
+                batch = bloom_layout_test_batch(&g, words, hash, BLOOM_BATCH);
+                assert_true(batch == answers);
+
+                for (k = 0; k < BLOOM_BATCH; k += k < 10 ? 1 : 9) {
+                    batch = bloom_layout_test_batch(&g, words, hash,
+                                                    (unsigned) k);
+                    assert_true(batch == (answers & (((uint64_t) 1 << k) - 1)));
+                }
+            }
+
+            bloom_simd_use(NULL);
 
             for (k = 0; k < 7; k++) {
-                assert_int_equal(bloom_layout_test_batch(&g, words, hash,
-                                                         (unsigned) k),
-                                 answers & (((uint64_t) 1 << k) - 1));
                 assert_int_equal(bloom_layout_test_any(&g, words, hash,
                                                        (unsigned) k),
                                  answers & (((uint64_t) 1 << k) - 1)
