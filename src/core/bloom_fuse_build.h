@@ -13,9 +13,11 @@
  *             bloom_fuse_build(&g, shard, x, n, scratch, size, words)
  *     }
  *
- * An attempt fails for less than one filter in a hundred, except if the filter
- * has so few keys that another attempt takes no time.  Later attempts get more
- * slots, so that the loop ends.
+ * An attempt fails for less than one shard in a hundred.  Exceptions are shards
+ * of less than 300,000 keys, whose next attempt takes no time, and those of
+ * about a million: up to 8 in a hundred fail, since more slots would be more
+ * than 1.14 times the bound.  Later attempts get more slots, so that the loop
+ * ends.
  *
  * A key's equation is slot 0 ^ slot 1 ^ slot 2 = print.  A slot that only one
  * key has can be set last, whatever the other two are.  So the key is taken

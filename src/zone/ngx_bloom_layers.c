@@ -54,9 +54,9 @@ ngx_bloom_layers_need_any(const bloom_image_t *image, uint64_t max_keys)
 uint64_t
 ngx_bloom_layers_need_fuse(uint64_t size)
 {
-    /* The layer has room for an eighth of the keys, and takes less than a fifth
-     * of the base.  If it has room for more, since there are few keys, it is
-     * smaller than the header and the table of the file. */
+    /* the layer has room for an eighth of the keys, and takes less than a fifth
+     * of the base; that of a small base may take more, but less than the header
+     * and the table of the file */
 
     return size + size / 5;
 }

@@ -49,8 +49,9 @@ uint64_t ngx_bloom_layers_capacity(const bloom_image_t *image,
 uint64_t ngx_bloom_layers_need_any(const bloom_image_t *image,
     uint64_t max_keys);
 
-/* Returns the bytes that a bank needs at most for a fuse image without
- * exceptions whose file has `size` bytes, and for one layer. */
+/* Returns the bytes that a bank needs at most for a fuse image whose file has
+ * `size` bytes, and for one layer, if the image has the usual room and no
+ * exceptions. */
 uint64_t ngx_bloom_layers_need_fuse(uint64_t size);
 
 /*

@@ -186,7 +186,8 @@ ngx_http_bloom_upload_too_large(ngx_http_bloom_upload_t *upload, uint64_t size)
                          "the body has %s%uL bytes, but bloom zone \"%V\" has "
                          "room for images of up to %uL bytes; make the zone "
                          "larger with \"zone=%V:%uLk\", or with "
-                         "\"zone=%V:%uLk\" if the image has layout fuse",
+                         "\"zone=%V:%uLk\" if the image was built with "
+                         "\"--layout fuse\" and without \"-n\"",
                          size == upload->size ? "at least " : "", size,
                          name, upload->max, name, (needs + 1023) / 1024,
                          name, (fuse + 1023) / 1024);
