@@ -460,7 +460,8 @@ static const command_member_t  members[] = {
       "the position in that source up to which the image has its changes; null "
       "if it is not stated" },
     { "layout",
-      "the layout: blocked or classic; an imported filter has another one" },
+      "the layout: blocked, classic or fuse; an imported filter has another "
+      "one" },
     { "bits",
       "the number of bits in the filter; if it has layers, in its base" },
     { "k",

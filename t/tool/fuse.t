@@ -199,8 +199,8 @@ tool(2, qr/images in layout fuse cannot be merged; build one image from all/,
 tool(2, qr/images in layout fuse cannot be merged; give -p, --layout/,
      'build', '--like', $image, '-o', "$dir/like", file('more', ['b']));
 tool(2, qr/./, 'export', '--to', 'guava', '-o', "$dir/exported", $image);
-tool(2, qr/--layout fuse: such a filter does not fill/, 'analyze', '--layout',
-     'fuse');
+tool(2, qr/--layout "fuse": such a filter does not fill/, 'analyze',
+     '--layout', 'fuse');
 ok(content_of($image) eq $before, 'the image did not change');
 ok(!-e "$dir/$_", "no $_ is written") for qw(merged like exported);
 
