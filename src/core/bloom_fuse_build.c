@@ -23,6 +23,10 @@
 /* Cores that are solved if the filter is too large to eliminate all. */
 #define CORE_MAX   4096
 
+/* Slots are requested from memory for the key that is this far ahead in the
+ * queue. */
+#define AHEAD      6
+
 
 /* What a shard is built with. */
 typedef struct {
@@ -202,6 +206,34 @@ count_keys(build_t *b, uint64_t n)
 }
 
 
+/*
+ * Requests what is needed to peel a key further on in the queue.  Processors
+ * look ahead by themselves, but not beyond a branch that they predict wrongly,
+ * and whether the key of a slot was peeled elsewhere is not predictable.  This
+ * is always a part of its caller: the compiler would drop a call that does
+ * nothing but requests.
+ */
+static inline __attribute__((always_inline)) void
+look_ahead(const build_t *b, const uint32_t *next, const uint32_t *end)
+{
+    uint32_t  slot[BLOOM_FUSE_K], j;
+
+    if (end - next <= 2 * AHEAD) {
+        return;
+    }
+
+    __builtin_prefetch(&b->sum[next[2 * AHEAD]]);
+
+    (void) bloom_fuse_window(b->windows, b->length, b->sum[next[AHEAD]], slot);
+
+#pragma GCC unroll 3
+    for (j = 0; j < BLOOM_FUSE_K; j++) {
+        __builtin_prefetch(&b->sum[slot[j]]);
+        __builtin_prefetch(&b->count[slot[j]]);
+    }
+}
+
+
 /* Peels the keys of the slots in the queue, and of those that have one key
  * after that.  Returns the new number of peeled keys. */
 static uint64_t
@@ -213,6 +245,7 @@ peel_queue(build_t *b, uint32_t *begin, uint32_t *end, uint64_t peeled)
 
     while (*begin != *end) {
         s = b->value[(*begin)++];
+        look_ahead(b, &b->value[*begin], &b->value[*end]);
 
         if (b->count[s] / ONE != 1) {
             continue;                    /* its key was peeled elsewhere */
@@ -253,9 +286,8 @@ peel(build_t *b)
     for (s = 0; s < b->slots; /* void */ ) {
 
         for (next = s + b->length; s < next; s++) {
-            if (b->count[s] / ONE == 1) {
-                b->value[end++] = s;
-            }
+            b->value[end] = s;
+            end += b->count[s] / ONE == 1;
         }
 
         peeled = peel_queue(b, &begin, &end, peeled);
