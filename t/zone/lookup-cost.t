@@ -17,6 +17,11 @@ use BloomTest::Process qw(spawn wait_until run_command alive);
 
 use constant REQUESTS => 50;
 
+# What an allocation takes in nginx 1.22.1.  It is counted so in every program, as
+# Angie's takes two more.
+
+use constant ALLOCATION => 13;
+
 my $t = BloomTest->new(log_level => 'error');
 
 -x '/usr/bin/callgrind_control'
@@ -26,16 +31,15 @@ $t->nginx_build !~ /fsanitize/
 
 # Name, zone, key, how many more instructions are allowed, and the instructions
 # before there were exceptions, layers and slices: at commit 93a0f88, with gcc 12
-# for x86-64, without the allocations of nginx, which differ between the programs
-# that are derived from it.  An absent key may not take one more.
+# for x86-64 and nginx 1.22.1.  An absent key may not take one more.
 
 my @lookups = (
     ['raw, absent', 'raw', '7f1c9a528b1e4f0f', 0, 191],
     ['raw, present', 'raw', '7f1c9a528b1e4f0e', 5, 191],
-    ['lower, absent', 'lower', '7F1C9A52-8B1E-4F0E-9D43-A3F0CC12D97B', 0, 468],
+    ['lower, absent', 'lower', '7F1C9A52-8B1E-4F0E-9D43-A3F0CC12D97B', 0, 481],
     ['host, absent', 'host', 'www.evil.example', 0, 884],
     ['url, absent', 'url', 'http://a.b.c.d.evil.example/1/2/3/4.html?x=1', 0,
-     6215],
+     6228],
 );
 my @zones = qw(raw lower host url);
 
@@ -84,6 +88,24 @@ sub request {
     return $status;
 }
 
+# Returns how often a function was called, as a file of callgrind says.  A name has
+# a number, with which later lines replace it.
+
+sub calls {
+    my ($file, $function) = @_;
+
+    open my $lines, '<', $file or croak "$file: $!";
+    my ($number, $called, $calls) = ('', '', 0);
+
+    while (my $line = <$lines>) {
+        $number = $1 if $line =~ /=\((\d+)\) \Q$function\E$/;
+        $called = $1 if $line =~ /^cfn=\((\d+)\)/;
+        $calls += $1 if $line =~ /^calls=(\d+)/ && $called eq $number;
+    }
+
+    return $calls;
+}
+
 my $dumps = 0;
 
 # Returns the instructions of lookups since the last call.
@@ -99,11 +121,11 @@ sub counted {
     my (undef, $text) = run_command(['callgrind_annotate', '--inclusive=yes',
                                      '--auto=no', '--threshold=100',
                                      '--show-percs=no', $file]);
-    my ($count, $allocations)
+    my ($count, $allocating)
         = map { $text =~ /^\s*([\d,]+) .*\b$_\b/m ? $1 =~ tr{,}{}dr : 0 }
               qw(ngx_bloom_lookup ngx_pnalloc);
 
-    return $count - $allocations;
+    return $count - $allocating + ALLOCATION * calls($file, 'ngx_pnalloc');
 }
 
 for (@lookups) {
