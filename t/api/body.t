@@ -296,15 +296,37 @@ subtest 'a body with a broken chunk is refused' => sub {
 
     my $c = $t->connect;
     $c->send($head . "e\r\ncut1\ncut2\ncut3\r\n");
+    wait_until(sub { ask($t, 'seen', 'cut1', 'cut2') eq '11' })
+        or die 'keys of whole lines are not added before the end of a body';
     $c->end;
     my $cut = $c->response;
     ok($cut->status == 400 || $cut->status == 0,
        'a body without a last chunk is refused or gets no response')
         or diag($cut);
-    ok(wait_until(sub { ask($t, 'seen', 'cut1', 'cut2') eq '11' }),
-       'keys of whole lines before a missing last chunk are added');
-    is(ask($t, 'seen', 'cut3', 'cut'), '00',
-       'a line that is cut by a missing last chunk is not a key');
+    is(ask($t, 'seen', 'cut1', 'cut2', 'cut3', 'cut'), '1100',
+       'the keys of whole lines before a missing last chunk are added');
+
+    # The end of the connection may arrive together with the header.  freenginx
+    # then drops the bytes between them, and the response counts no key.
+
+    my $drops = $t->nginx_build =~ m{version: freenginx/};
+
+    for my $i (1 .. 50) {
+        my @keys = map { sprintf 'end%02d-%d', $i, $_ } 1 .. 3;
+        my $end = $t->connect;
+        $end->send($head . sprintf "%x\r\n%s\r\n", 23, join "\n", @keys);
+        $end->end;
+        my $r = $end->response;
+
+        is_error($r, 400, qr/connection ended before the body/,
+                 "a body that ends with the connection is refused, $i");
+        my $taken = $r->json->{received};
+        ok($taken == 2 || $drops && $taken == 0,
+           "the response counts the keys of whole lines, $i")
+            or diag($r->body);
+        is(ask($t, 'seen', @keys), $taken ? '110' : '000',
+           "only the keys that the response counts are added, $i");
+    }
 };
 
 
