@@ -56,7 +56,7 @@ main(int argc, char **argv)
 
     for (i = 0; i < n; i++) {
         make_key(key, i);
-        bloom_layout_add(&bloom, key, KEY_LEN);
+        bloom_add(&bloom, key, KEY_LEN);
     }
 
     printf("%" PRIu64 "\n", (uint64_t) bloom.bits);
