@@ -134,7 +134,8 @@ make(filter_t *f, const char *kind, uint64_t capacity, double fpr,
         base = fpr;
 
     } else {
-        f->planned = bloom_growth_layers(capacity, capacity * times);
+        f->planned = bloom_growth_layers(&f->geometry, capacity,
+                                         capacity * times);
         base = f->planned ? fpr / 2 : fpr;
     }
 

@@ -14,7 +14,8 @@
  * cache.  So a random line costs more if lines are read less often.
  *
  * The filter has random bits, as many as a full filter would have set, and the
- * keys that are to be found.
+ * keys that are to be found.  No key can be added to a fuse filter, so none is
+ * found; that makes no difference, since all of its lookups read as much.
  */
 
 #include <getopt.h>
@@ -46,6 +47,13 @@ typedef enum { ALONE, LOOP, BATCH } way_t;
 typedef enum { BASE, LIMIT, LOOKUP, KINDS } kind_t;
 
 static const char *const  ways[] = { "alone", "loop", "batch" };
+
+static const uint32_t  layouts[] = {
+    BLOOM_LAYOUT_BLOCKED, BLOOM_LAYOUT_CLASSIC, BLOOM_LAYOUT_FUSE,
+    BLOOM_LAYOUT_DOUBLE, BLOOM_LAYOUT_DOUBLE63, BLOOM_LAYOUT_DOUBLE31
+};
+
+#define LAYOUTS  (sizeof(layouts) / sizeof(layouts[0]))
 
 
 typedef struct {
@@ -91,8 +99,10 @@ usage(void)
 "  -m, --memory SIZE    size of the filter, 4k to 1024g (1g)\n"
 "  -p, --fpr RATE       false-positive rate, which determines the number of\n"
 "                       bits and lines per key (0.001)\n"
-"      --layout L       blocked, classic, double, double63 or double31 (blocked)\n"
-"      --hits SHARE     share of keys that are found, 0 to 1 (0)\n"
+"      --layout L       blocked, classic, fuse, double, double63 or double31\n"
+"                       (blocked)\n"
+"      --hits SHARE     share of keys that are found, 0 to 1; with the layout\n"
+"                       fuse it is 0 (0)\n"
 "      --way W          alone: the next lookup begins when the last has ended\n"
 "                       loop: one after the other; the processor may overlap\n"
 "                       batch: several at a time (alone)\n"
@@ -146,8 +156,8 @@ parse_options(int argc, char **argv, bench_t *bench)
 {
     int                    c;
     unsigned               i;
-    const char            *name, *batches, *hashed;
-    const bloom_simd_t  *vector;
+    const char            *batches, *hashed;
+    const bloom_simd_t    *vector;
 
     enum {
         LAYOUT = 256, HITS, WAY, BATCH_SIZE, VECTOR, KEY_LENGTH, HASH, WORK,
@@ -220,20 +230,19 @@ parse_options(int argc, char **argv, bench_t *bench)
 
         case LAYOUT:
 
-            for (i = BLOOM_LAYOUT_BLOCKED; i <= BLOOM_LAYOUT_DOUBLE31; i++) {
-                name = bloom_geometry_layout_name(i);
-
-                if (name != NULL && strcmp(name, optarg) == 0) {
+            for (i = 0; i < LAYOUTS; i++) {
+                if (strcmp(bloom_geometry_layout_name(layouts[i]), optarg) == 0)
+                {
                     break;
                 }
             }
 
-            if (i > BLOOM_LAYOUT_DOUBLE31) {
-                refuse("--layout \"%s\": must be blocked, classic,"
+            if (i == LAYOUTS) {
+                refuse("--layout \"%s\": must be blocked, classic, fuse,"
                        " double, double63 or double31", optarg);
             }
 
-            bench->layout = i;
+            bench->layout = layouts[i];
             break;
 
         case HITS:
@@ -350,6 +359,10 @@ parse_options(int argc, char **argv, bench_t *bench)
 
     if (optind != argc) {
         refuse("unexpected argument \"%s\"", argv[optind]);
+    }
+
+    if (bench->layout == BLOOM_LAYOUT_FUSE && bench->hits != 0) {
+        refuse("no key can be added to the layout fuse: leave out --hits");
     }
 
     if (batches != NULL && bench->way != BATCH) {
@@ -517,8 +530,10 @@ fill(bench_t *bench)
     uint64_t       i, n, done, state;
     bloom_hash_t   hash[BLOOM_BATCH];
 
-    share = 1 - exp(-(double) bench->geometry.k * (double) bench->capacity
-                    / (double) bench->geometry.bits);
+    share = bench->layout == BLOOM_LAYOUT_FUSE
+            ? 0.5
+            : 1 - exp(-(double) bench->geometry.k * (double) bench->capacity
+                      / (double) bench->geometry.bits);
 
     n = bench->size < PATTERN ? bench->size : PATTERN;
 
@@ -856,8 +871,8 @@ main(int argc, char **argv)
 
     /* imported filters have the size of classic ones */
 
-    layout = bench.layout == BLOOM_LAYOUT_BLOCKED ? BLOOM_LAYOUT_BLOCKED
-                                                  : BLOOM_LAYOUT_CLASSIC;
+    layout = bloom_geometry_is_foreign(bench.layout) ? BLOOM_LAYOUT_CLASSIC
+                                                     : bench.layout;
 
     bench.capacity = bloom_geometry_size_capacity(&bench.geometry, layout,
                                                   bench.memory, bench.fpr);

@@ -9,7 +9,7 @@ _ngx_bloom_value() {
     build:--output | build:-o) kind=file ;;
     build:--fpr | build:-p) kind=word words='' ;;
     build:--capacity | build:-n) kind=word words='' ;;
-    build:--layout) kind=word words='blocked classic' ;;
+    build:--layout) kind=word words='blocked classic fuse' ;;
     build:--hash) kind=word words='murmur3 siphash' ;;
     build:--key) kind=word words='raw lower host url' ;;
     build:--seed) kind=word words='' ;;
@@ -42,7 +42,7 @@ _ngx_bloom_value() {
     size:--items | size:-n) kind=word words='' ;;
     size:--fpr | size:-p) kind=word words='' ;;
     size:--memory | size:-m) kind=word words='' ;;
-    size:--layout) kind=word words='blocked classic' ;;
+    size:--layout) kind=word words='blocked classic fuse' ;;
     size:--max-keys) kind=word words='' ;;
     size:--expire) kind=word words='' ;;
     size:--slices) kind=word words='' ;;

@@ -3,7 +3,7 @@
 // Shows a zone's card: what one should see at a glance.
 
 import { h, setAttribute, setChildren, setText } from './dom.js';
-import { ago, bytes, duration, perSecond, plural, rate, short }
+import { ago, bitsSet, bytes, duration, perSecond, plural, rate, short }
     from './format.js';
 import { gauge } from './gauge.js';
 import { overFull, worst } from './health.js';
@@ -56,7 +56,7 @@ export class Card {
 
         setText(this.keys, filter === null ? 'no filter'
             : `${short(filter.estimated_items)} of ${short(filter.max_items)} `
-              + `keys, ${rate(filter.fill_ratio)} of the bits`
+              + `keys${bitsSet(filter)}`
               + (filter.layers > 0
                     ? `, ${plural(filter.layers, 'layer')}` : ''));
         this.life.hidden = zone.expire === null;

@@ -7,7 +7,7 @@ import { Actions } from './actions.js';
 import { freshness, lastLoad, measured, problem, source } from './card.js';
 import { curve, history } from './charts.js';
 import { h, setChildren, setText } from './dom.js';
-import { bytes, duration, moment, number, perSecond, rate }
+import { bitsSet, bytes, duration, moment, number, perSecond, rate }
     from './format.js';
 import { decisions } from './series.js';
 import { life, sliceRows, slices } from './slices.js';
@@ -183,7 +183,8 @@ function tables(zone, now) {
             : image.layout],
         ['Hash', image.hash],
         ['Key form', image.key_form],
-        ['Bits per key', number(image.k)],
+        [image.layout === 'fuse' ? 'Slots per key' : 'Bits per key',
+         number(image.k)],
         ['Capacity', number(image.capacity)],
         ['Keys built in', `${image.items_estimated ? 'about ' : ''}`
                           + number(image.items)],
@@ -196,8 +197,10 @@ function tables(zone, now) {
         ...(filter === null ? [] : [
             ['Bits', number(filter.parts.reduce(
                 (sum, part) => sum + part.bits, 0))],
-            ['Bits set', `${number(filter.bits_set)}, `
-                         + rate(filter.fill_ratio)],
+            ...(filter.fill_ratio === null ? [] : [
+                ['Bits set', `${number(filter.bits_set)}, `
+                             + rate(filter.fill_ratio)],
+            ]),
             ['Keys', `about ${number(filter.estimated_items)}`],
             ['False positives', `${rate(filter.estimated_fpr)} estimated`],
             ['Measured', learning(zone)],
@@ -235,8 +238,8 @@ function tables(zone, now) {
         list.push(['Parts', filter.parts.map((part, i) => [
             i === 0 ? 'Base' : `Layer ${i}`,
             `about ${number(part.estimated_items)} of `
-            + `${number(part.capacity)} keys, ${bytes(part.bits / 8)}, `
-            + `${rate(part.fill_ratio)} of the bits`,
+            + `${number(part.capacity)} keys, ${bytes(part.bits / 8)}`
+            + bitsSet(part),
         ])]);
     }
 

@@ -52,6 +52,12 @@ export function digits(n) {
 }
 
 
+// Says how many bits of a filter or a part are set.  A fuse base does not fill.
+
+export const bitsSet = ({ fill_ratio: fill }) =>
+    fill === null ? '' : `, ${rate(fill)} of the bits`;
+
+
 // Formats a share in percent, or as "1 in N" if it is below 0.001 %.
 
 export function rate(p) {

@@ -207,7 +207,13 @@ export function overFull({ filter }) {
 }
 
 
-function errorOf({ k, bits, estimated_items: items }) {
+// The number of keys in a fuse base is known.
+
+function errorOf({ k, bits, estimated_items: items, fill_ratio: fill }) {
+    if (fill === null) {
+        return 0;
+    }
+
     const load = k * items / bits;
 
     return Math.sqrt(bits * (Math.expm1(load) - load)) / k;

@@ -160,7 +160,8 @@ const columns = [
     { title: 'Keys', mark: 'filter',
       value: ({ told }) => told.filter === null ? '–'
           : short(told.filter.estimated_items) },
-    { title: 'Fill', value: ({ told }) => told.filter === null ? '–'
+    { title: 'Fill',
+      value: ({ told }) => (told.filter?.fill_ratio ?? null) === null ? '–'
           : rate(told.filter.fill_ratio) },
     { title: 'Bits set', mark: 'bits',
       value: ({ told }) => told.filter === null ? '–'

@@ -66,6 +66,13 @@ read_image(add_t *add, const char *path)
         return CLI_ERROR;
     }
 
+    if (add->old.image.geometry.layout == BLOOM_LAYOUT_FUSE) {
+        cli_error("%s: has layout fuse, which takes no more keys; build it "
+                  "again from all keys, or add these keys to the zone of nginx",
+                  path);
+        return CLI_ERROR;
+    }
+
     if (add->as_of != 0 && add->as_of < add->old.image.as_of) {
         cli_error("%s: is already complete as of %s, which is later than "
                   "--as-of; leave out --as-of", path,

@@ -72,14 +72,16 @@ typedef struct {
 } analysis_t;
 
 
+static int take_layout(const option_t *option, const char *text, void *to);
+
 static const option_t  options[] = {
     OPTIONS_CAPACITY(analysis_t,
       "the capacity of the filter in keys, with k, m or g (default: 100k)"),
     OPTIONS_FPR(analysis_t,
       "the false-positive rate at capacity, from 1e-9 to 0.5, or in % "
       "(default: 0.001)"),
-    OPTIONS_LAYOUT(analysis_t,
-      "the layout, blocked or classic (default: blocked)"),
+    { 0, "layout", "NAME", offsetof(analysis_t, layout), take_layout,
+      "the layout, blocked or classic (default: blocked)" },
     OPTIONS_HASH(analysis_t),
     { 0, "seed", "N", offsetof(analysis_t, seed), options_take_count,
       "a number below 2^32 that determines the seeds and keys of all runs "
@@ -428,6 +430,28 @@ print_summary(const analysis_t *a)
             format_rate(deviation, row.deviation),
             format_rate(estimated, row.estimated_fpr),
             format_rate(target, a->fpr));
+}
+
+
+static int
+take_layout(const option_t *option, const char *text, void *to)
+{
+    uint32_t  *layout = to;
+
+    *layout = bloom_geometry_layout_parse(text, strlen(text));
+
+    if (*layout == 0) {
+        return options_wrong(option, text, "must be blocked or classic");
+    }
+
+    if (*layout == BLOOM_LAYOUT_FUSE) {
+        return options_wrong(option, text, "such a filter does not fill, and "
+                             "its rate does not depend on the number of its "
+                             "keys; build an image and see \"ngx-bloom "
+                             "verify\"");
+    }
+
+    return CLI_OK;
 }
 
 

@@ -14,6 +14,7 @@
 
 #include "cli.h"
 #include "command.h"
+#include "fuse_build.h"
 #include "good_keys.h"
 #include "guards.h"
 #include "image_json.h"
@@ -59,13 +60,18 @@ static const option_t  options[] = {
     OPTIONS_CAPACITY(build_t,
       "the number of keys that the image has room for at that rate, with k, m "
       "or g; if there are more keys, the image is written all the same, and a "
-      "warning tells which rate to expect (default: the number of keys)"),
+      "warning tells which rate to expect (default: the number of keys; in "
+      "layout fuse an eighth more, and at least 1000, for keys that are added "
+      "to the zone)"),
     OPTIONS_LAYOUT(build_t,
       "the layout, which says where the bits of a key are (default: blocked)\n"
       "blocked: in one cache line, or in two or three for very low rates; a "
       "lookup takes one memory access for each line\n"
       "classic: anywhere in the filter, as in textbooks; the filter is 3 to "
-      "9 % smaller, and a lookup takes one memory access for each bit"),
+      "9 % smaller, and a lookup takes one memory access for each bit\n"
+      "fuse: in three places that are read at once; the filter is a quarter "
+      "smaller than blocked ones, and takes no more keys: a zone puts those that "
+      "are added into a layer, and images cannot be merged"),
     OPTIONS_HASH(build_t),
     OPTIONS_KEY_FORM(build_t,
       "the key form, which depends on what requests ask, not on what the list "
@@ -122,6 +128,12 @@ take_like(build_t *build)
     }
 
     image_read_free(&like);
+
+    if (like.image.geometry.layout == BLOOM_LAYOUT_FUSE) {
+        return cli_misuse("--like %s: images in layout fuse cannot be merged; "
+                          "give -p, --layout, --hash, --seed and --key instead",
+                          build->like);
+    }
 
     if (build->key_form != NO_KEY_FORM
         && build->key_form != like.image.key_form)
@@ -221,6 +233,10 @@ prepare(build_t *build)
         build->layout = BLOOM_LAYOUT_BLOCKED;
     }
 
+    if (build->layout == BLOOM_LAYOUT_FUSE) {
+        build->from.memory /= 2;         /* the other half is for fuse_build() */
+    }
+
     image->fpr = build->fpr != 0 ? build->fpr : DEFAULT_FPR;
     image->capacity = build->capacity;
     image->key_form = build->key_form != NO_KEY_FORM ? build->key_form
@@ -234,6 +250,36 @@ prepare(build_t *build)
     if (build->seed != NULL) {
         warn_weak_seed(build);
     }
+
+    return CLI_OK;
+}
+
+
+/*
+ * Builds a fuse base, which has exactly the keys of the store.  Room for
+ * additions to a zone is what -n has room for beyond these keys.
+ */
+static int
+build_fuse(build_t *build, uint64_t **words)
+{
+    bloom_image_t      *image;
+    collect_options_t  *from;
+
+    image = &build->image;
+    from = &build->from;
+
+    if (fuse_build(&image->geometry, words, from->store, image->items,
+                   image->fpr, from->threads, from->memory)
+        != CLI_OK)
+    {
+        return CLI_ERROR;
+    }
+
+    if (build->capacity > image->items) {
+        image->geometry.fuse.room = build->capacity - image->items;
+    }
+
+    image->capacity = image->items + image->geometry.fuse.room;
 
     return CLI_OK;
 }
@@ -274,25 +320,6 @@ choose_size(build_t *build)
 }
 
 
-/* Returns zeroed memory, on huge pages if the system has them. */
-static uint64_t *
-map_words(uint64_t size)
-{
-    void  *words;
-
-    words = mmap(NULL, size, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS,
-                 -1, 0);
-
-    if (words == MAP_FAILED) {
-        cli_no_memory(size);
-    }
-
-    (void) madvise(words, size, MADV_HUGEPAGE);
-
-    return words;
-}
-
-
 /* Returns an estimate of how many of the received keys are distinct, from the
  * words. */
 static uint64_t
@@ -324,7 +351,7 @@ build_image(build_t *build, output_t *out, char **names, int n,
     image = &build->image;
 
     if (image->flags & BLOOM_IMAGE_IMPORTED) {
-        from->words = map_words(bloom_geometry_bytes(&image->geometry));
+        from->words = fuse_build_map(bloom_geometry_bytes(&image->geometry));
     }
 
     rc = collect(from, names, n, counts);
@@ -358,14 +385,18 @@ build_image(build_t *build, output_t *out, char **names, int n,
         return rc;
     }
 
-    if (choose_size(build) != CLI_OK) {
-        return CLI_ERROR;
-    }
-
     words = from->words;
 
-    if (words == NULL) {
-        words = map_words(bloom_geometry_bytes(&image->geometry));
+    if (build->layout == BLOOM_LAYOUT_FUSE) {
+        if (build_fuse(build, &words) != CLI_OK) {
+            return CLI_ERROR;
+        }
+
+    } else if (choose_size(build) != CLI_OK) {
+        return CLI_ERROR;
+
+    } else if (words == NULL) {
+        words = fuse_build_map(bloom_geometry_bytes(&image->geometry));
         keystore_insert(from->store, &image->geometry, words, from->threads);
     }
 
@@ -512,7 +543,9 @@ const command_t  cmd_build = {
         "The number of keys need not be known in advance. The build needs the "
         "memory of the filter, and 16 bytes for each distinct key, or up to "
         "four times that if there are many duplicates. Keys that exceed "
-        "--memory go to a temporary file.\n\n"
+        "--memory go to a temporary file. In layout fuse, half of --memory is "
+        "for keys, and half for solving the filter's equations; a build with "
+        "too little for all threads uses fewer.\n\n"
         "Do not pipe a query into this command: if the query fails halfway, "
         "the image lacks the keys that the query did not print. Write the "
         "keys to a file, and build the image if that succeeded.\n\n"

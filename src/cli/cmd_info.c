@@ -12,6 +12,8 @@
 #include <string.h>
 
 #include "bloom_exceptions_image.h"
+#include "bloom_fuse.h"
+#include "bloom_growth.h"
 #include "bloom_scheme.h"
 #include "cli.h"
 #include "command.h"
@@ -93,7 +95,8 @@ print_layers(const bloom_image_t *image)
 
         printf("layer %-10" PRIu32 "%" PRIu64 " keys, blocked, %" PRIu64
                " bits, k %" PRIu32 ", lines %" PRIu32 "\n", i + 1,
-               image->capacity << (i + 1), layer->bits, layer->k,
+               bloom_growth_room(&image->geometry, image->capacity, i + 1),
+               layer->bits, layer->k,
                layer->lines);
     }
 
@@ -101,6 +104,24 @@ print_layers(const bloom_image_t *image)
         printf("with layers     %" PRIu64 " keys at a false-positive rate of "
                "%s\n", bloom_image_capacity(image),
                format_rate(text, bloom_image_promised(image)));
+    }
+}
+
+
+/* Prints the slots of a fuse base. */
+static void
+print_fuse(const bloom_geometry_t *g)
+{
+    uint64_t  slots;
+
+    slots = bloom_fuse_slots(&g->fuse) << g->fuse.shard_bits;
+
+    printf(", %" PRIu64 " slots of %" PRIu32 " bit%s", slots - g->fuse.wide,
+           g->fuse.width, CLI_S(g->fuse.width));
+
+    if (g->fuse.wide != 0) {
+        printf(" and %" PRIu64 " of %" PRIu32, g->fuse.wide,
+               g->fuse.width + 1);
     }
 }
 
@@ -145,6 +166,10 @@ print_text(const char *path, const bloom_image_t *image,
         printf(", links %" PRIu32, g->links);
     }
 
+    if (g->layout == BLOOM_LAYOUT_FUSE) {
+        print_fuse(g);
+    }
+
     printf("\nhash            %s, ", bloom_hasher_name(image->hasher.kind));
 
     if (image->hasher.kind == BLOOM_HASH_SIPHASH) {
@@ -164,6 +189,12 @@ print_text(const char *path, const bloom_image_t *image,
     printf("key form        %s\n", bloom_form_name(image->key_form));
     printf("capacity        %" PRIu64 " keys at a false-positive rate of %s\n",
            image->capacity, format_rate(text, image->fpr));
+
+    if (g->layout == BLOOM_LAYOUT_FUSE) {
+        printf("room            %" PRIu64 " keys, added to a zone, are in its "
+               "first layer\n", g->fuse.room);
+    }
+
     print_layers(image);
     printf("items           %" PRIu64, image->items);
 
@@ -429,13 +460,26 @@ static const command_member_t  members[] = {
       "the position in that source up to which the image has its changes; null "
       "if it is not stated" },
     { "layout",
-      "the layout: blocked or classic; an imported filter has another one" },
+      "the layout: blocked, classic or fuse; an imported filter has another "
+      "one" },
     { "bits",
       "the number of bits in the filter; if it has layers, in its base" },
-    { "k", "the number of bits that a key sets, in the base" },
+    { "k",
+      "the number of bits that a key sets, in the base; layout fuse: the "
+      "number of slots that a key has" },
     { "lines",
       "layout blocked: the number of cache lines that a key's bits are in; 0 "
       "in other layouts" },
+    { "slots", "layout fuse only: the number of slots in the filter" },
+    { "slot_bits", "layout fuse only: the number of bits of a slot" },
+    { "wide_slots",
+      "layout fuse only: the number of slots that have one bit more" },
+    { "shards", "layout fuse only: the number of shards, which have as many "
+      "slots each" },
+    { "room",
+      "layout fuse only: the number of keys that the first layer has room for, "
+      "which a zone adds; \"capacity\" is the sum of this number and the keys "
+      "in the base" },
     { "hash",
       "the hash: murmur3 or siphash; an imported filter has another one" },
     { "seed", "the seed of the hash; null for siphash, whose key is a secret" },

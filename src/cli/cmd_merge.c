@@ -173,6 +173,15 @@ open_images(merge_t *merge, output_t *out, char **paths, int n)
             }
         }
 
+        if (first->image.geometry.layout == BLOOM_LAYOUT_FUSE
+            || other->image.geometry.layout == BLOOM_LAYOUT_FUSE)
+        {
+            cli_error("%s: cannot be merged with %s: images in layout fuse "
+                      "cannot be merged; build one image from all keys",
+                      other->path, first->path);
+            return CLI_ERROR;
+        }
+
         what = differs(&merge->image, &other->image);
 
         if (what != NULL) {

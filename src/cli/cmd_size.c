@@ -24,7 +24,7 @@ typedef struct {
     uint64_t  items;
     double    fpr;
     uint64_t  memory;                    /* bytes */
-    uint32_t  layout;                    /* 0: both */
+    uint32_t  layout;                    /* 0: all */
     uint64_t  max_keys;                  /* 0: the filter does not grow */
     uint64_t  expire;                    /* ms; 0: keys do not expire */
     unsigned  slices;                    /* 0: the default */
@@ -51,8 +51,8 @@ static const option_t  options[] = {
       "is a few KiB larger",
       .is = "a size", 1, BLOOM_BITS_MAX / 8 },
     OPTIONS_LAYOUT(plan_t,
-      "only this layout, blocked or classic (default: both; with --max-keys "
-      "blocked)"),
+      "only this layout, blocked, classic or fuse (default: all; with "
+      "--max-keys blocked)"),
     { 0, "max-keys", "N", offsetof(plan_t, max_keys), options_take_count,
       "with -n and -p: the filter grows by layers until it has room for N "
       "keys, with k, m or g (decimal), as that of a zone with max_keys=",
@@ -67,7 +67,7 @@ static const option_t  options[] = {
       .is = "a number of slices", BLOOM_RING_SLICES_MIN,
       BLOOM_RING_SLICES_MAX },
     { 0, "json", NULL, offsetof(plan_t, json), options_take_flag,
-      "print JSON; with both layouts, an object per line" },
+      "print JSON; with several layouts, an object per line" },
     { 0 }
 };
 
@@ -173,13 +173,20 @@ grow(const plan_t *plan, double fpr, bloom_image_t *image)
     memset(image, 0, sizeof(*image));
     image->capacity = plan->items;
 
-    if (bloom_geometry_size(&image->geometry, layout, plan->items, fpr) == 0
-        && bloom_growth_extend(&image->geometry, plan->items,
-                               bloom_growth_layers(plan->items,
-                                                   plan->max_keys))
-           == 0)
-    {
-        return CLI_OK;
+    if (bloom_geometry_size(&image->geometry, layout, plan->items, fpr) == 0) {
+
+        if (layout == BLOOM_LAYOUT_FUSE) {
+            image->capacity += image->geometry.fuse.room;
+        }
+
+        if (bloom_growth_extend(&image->geometry, image->capacity,
+                                bloom_growth_layers(&image->geometry,
+                                                    image->capacity,
+                                                    plan->max_keys))
+            == 0)
+        {
+            return CLI_OK;
+        }
     }
 
     cli_error("a filter that grows from %" PRIu64 " to %" PRIu64 " key%s at a "
@@ -196,7 +203,7 @@ print_grown_json(const bloom_image_t *image, int behind)
 {
     json_t                   json, object;
     uint32_t                 i;
-    uint64_t                 max_items;
+    uint64_t                 max_items, room;
     bloom_geometry_t         part;
     const bloom_geometry_t  *g;
 
@@ -206,7 +213,7 @@ print_grown_json(const bloom_image_t *image, int behind)
     json_begin(&json, 1);
     json_text(&json, "zone", behind ? "image" : "empty");
     json_text(&json, "layout", bloom_geometry_layout_name(g->layout));
-    json_count(&json, "items", image->capacity);
+    json_count(&json, "items", bloom_growth_room(g, image->capacity, 0));
     json_count(&json, "max_items", max_items);
     json_number(&json, "fpr", bloom_image_fpr(image, max_items));
     json_count(&json, "filter_bytes", bloom_geometry_bytes(g));
@@ -217,15 +224,15 @@ print_grown_json(const bloom_image_t *image, int behind)
 
     for (i = 0; i <= g->layers; i++) {
         part = bloom_geometry_part(g, i);
+        room = bloom_growth_room(g, image->capacity, i);
 
         json_object(&object, i == 0);
-        json_count(&object, "capacity", image->capacity << i);
+        json_count(&object, "capacity", room);
         json_count(&object, "bits", part.bits);
         json_count(&object, "k", part.k);
         json_count(&object, "lines", part.lines);
         json_count(&object, "filter_bytes", bloom_geometry_bytes(&part));
-        json_number(&object, "fpr",
-                    bloom_geometry_fpr(&part, image->capacity << i));
+        json_number(&object, "fpr", bloom_geometry_fpr(&part, room));
         json_object_end();
     }
 
@@ -238,8 +245,8 @@ static void
 print_grown(const bloom_image_t *image)
 {
     char              name[16], rate[UNITS_LEN], bytes[UNITS_LEN], lines[16];
-    double            n;
     uint32_t          i;
+    uint64_t          n;
     bloom_geometry_t  part;
 
     printf("part              items         rate      memory  bits/item    k"
@@ -247,18 +254,16 @@ print_grown(const bloom_image_t *image)
 
     for (i = 0; i <= image->geometry.layers; i++) {
         part = bloom_geometry_part(&image->geometry, i);
-        n = (double) (image->capacity << i);
+        n = bloom_growth_room(&image->geometry, image->capacity, i);
 
         snprintf(name, sizeof(name), i == 0 ? "base" : "layer %" PRIu32, i);
         snprintf(lines, sizeof(lines), part.lines ? "%" PRIu32 : "-",
                  part.lines);
 
         printf("%-8s %14" PRIu64 " %12s %11s %10.2f %4" PRIu32 " %6s\n", name,
-               image->capacity << i,
-               format_rate(rate, bloom_geometry_fpr(&part,
-                                                    image->capacity << i)),
+               n, format_rate(rate, bloom_geometry_fpr(&part, n)),
                format_bytes(bytes, bloom_geometry_bytes(&part)),
-               (double) part.bits / n, part.k, lines);
+               (double) part.bits / (double) n, part.k, lines);
     }
 
     printf("%-8s %14" PRIu64 " %12s %11s %10.2f\n", "all",
@@ -277,6 +282,7 @@ print_grown(const bloom_image_t *image)
 static int
 run_grown(const plan_t *plan)
 {
+    int            fuse;
     bloom_image_t  empty, image;
 
     if (plan->items == 0 || plan->fpr == 0) {
@@ -284,23 +290,39 @@ run_grown(const plan_t *plan)
                           "with room for) and -p (rate)");
     }
 
+    memset(&empty, 0, sizeof(empty));
+
     if (plan->max_keys <= plan->items
-        || bloom_growth_layers(plan->items, plan->max_keys) > BLOOM_LAYERS_MAX)
+        || bloom_growth_layers(&empty.geometry, plan->items, plan->max_keys)
+           > BLOOM_LAYERS_MAX)
     {
         return cli_misuse("--max-keys \"%" PRIu64 "\": must be more than -n, "
                           "%" PRIu64 ", and at most %d times as much",
                           plan->max_keys, plan->items, BLOOM_GROWTH_MAX);
     }
 
-    if (grow(plan, fmax(plan->fpr / 2, BLOOM_FPR_MIN), &empty) != CLI_OK
+    fuse = plan->layout == BLOOM_LAYOUT_FUSE;
+
+    if ((!fuse && grow(plan, fmax(plan->fpr / 2, BLOOM_FPR_MIN), &empty)
+                  != CLI_OK)
         || grow(plan, plan->fpr, &image) != CLI_OK)
     {
         return CLI_ERROR;
     }
 
     if (plan->json) {
-        print_grown_json(&empty, 0);
+        if (!fuse) {
+            print_grown_json(&empty, 0);
+        }
+
         print_grown_json(&image, 1);
+        return CLI_OK;
+    }
+
+    if (fuse) {
+        printf("a zone with max_keys=%" PRIu64 " and an image in layout fuse, "
+               "built with -p %g\n", plan->max_keys, plan->fpr);
+        print_grown(&image);
         return CLI_OK;
     }
 
@@ -396,9 +418,10 @@ run_ring(plan_t *plan)
                           "time) and -p (rate)");
     }
 
-    if (plan->layout == BLOOM_LAYOUT_CLASSIC) {
-        return cli_misuse("--expire cannot be used with --layout classic: keys "
-                          "expire in the layout blocked only");
+    if (plan->layout > BLOOM_LAYOUT_BLOCKED) {
+        return cli_misuse("--expire cannot be used with --layout %s: keys "
+                          "expire in the layout blocked only",
+                          bloom_geometry_layout_name(plan->layout));
     }
 
     plan->slices = plan->slices ? plan->slices : SLICES;
@@ -457,7 +480,11 @@ run(char **operands, int n, void *values)
 {
     int        i;
     plan_t    *plan = values;
-    answer_t   answers[2];
+    answer_t   answers[3];
+
+    static const uint32_t  layouts[] = {
+        BLOOM_LAYOUT_BLOCKED, BLOOM_LAYOUT_CLASSIC, BLOOM_LAYOUT_FUSE
+    };
 
     if (n != 0) {
         return cli_misuse("unexpected argument \"%s\"", operands[0]);
@@ -476,14 +503,10 @@ run(char **operands, int n, void *values)
         return run_grown(plan);
     }
 
-    n = plan->layout ? 1 : 2;
+    n = plan->layout ? 1 : 3;
 
     for (i = 0; i < n; i++) {
-
-        /* the numbers of the layouts are 1 and 2 */
-
-        if (solve(plan, plan->layout ? plan->layout : (uint32_t) i + 1,
-                  &answers[i])
+        if (solve(plan, plan->layout ? plan->layout : layouts[i], &answers[i])
             != CLI_OK)
         {
             return CLI_ERROR;
@@ -512,16 +535,18 @@ static plan_t  values;
 
 static const command_member_t  members[] = {
     { NULL, "for each layout, an object:" },
-    { "layout", "the layout: blocked or classic" },
+    { "layout", "the layout: blocked, classic or fuse" },
     { "items", "the number of keys" },
     { "fpr", "the false-positive rate with this number of keys" },
     { "filter_bytes", "the memory of the filter in bytes" },
     { "bits_per_item", "\"bits\" divided by \"items\"" },
     { "bits", "the number of bits in the filter" },
-    { "k", "the number of bits that a key sets" },
+    { "k",
+      "the number of bits that a key sets; layout fuse: the number of slots "
+      "that a key has" },
     { "lines",
       "layout blocked: the number of cache lines that a key's bits are in; 0 "
-      "in layout classic" },
+      "in other layouts" },
     { NULL, "with --max-keys, for each zone, an object with these members, of "
             "the whole filter, but not bits, k and lines, and:" },
     { "zone",
@@ -568,7 +593,9 @@ const command_t  cmd_size = {
         "before. In a zone that starts empty, base and layers have half of the "
         "rate -p each, so that the rate holds at any number of keys. Behind an "
         "image with the rate -p, the layers have that rate together, so twice "
-        "-p holds. Memory of layers is used only when the zone has grown.\n\n"
+        "-p holds. Memory of layers is used only when the zone has grown. An "
+        "image in layout fuse has -n keys and no room: the first layer has "
+        "room for an eighth as many.\n\n"
         "With --expire, it shows the ring of slices of a zone with expire=: "
         "keys are added to one slice after the other, and a slice is dropped "
         "when all its keys have lived for the time. The rate -p holds as long "

@@ -146,7 +146,8 @@ print_json(const verify_t *verify, const image_read_t *read, int rc,
                    bloom_census_items(&findings->census));
         json_number(&json, "estimated_items_error",
                     bloom_census_items_error(&findings->census));
-        json_number(&json, "fill_ratio", bloom_census_fill(&findings->census));
+        image_json_fill(&json, read->image.geometry.layout,
+                        bloom_census_fill(&findings->census));
         json_number(&json, "estimated_fpr",
                     bloom_census_fpr(&findings->census));
         json_number(&json, "promised_fpr", bloom_image_promised(&read->image));
@@ -176,9 +177,15 @@ print_text(const image_read_t *read, const findings_t *findings)
     census = &findings->census;
 
     visible_name(read->path);
-    printf(": ok, %" PRIu64 " item%s, %s of the bits set, false-positive "
-           "rate %s", read->image.items, CLI_S(read->image.items),
-           format_rate(fill, bloom_census_fill(census)),
+    printf(": ok, %" PRIu64 " item%s", read->image.items,
+           CLI_S(read->image.items));
+
+    if (read->image.geometry.layout != BLOOM_LAYOUT_FUSE) {
+        printf(", %s of the bits set",
+               format_rate(fill, bloom_census_fill(census)));
+    }
+
+    printf(", false-positive rate %s",
            format_rate(rate, bloom_census_fpr(census)));
 
     if (read->image.geometry.layers != 0) {
@@ -188,9 +195,13 @@ print_text(const image_read_t *read, const findings_t *findings)
                CLI_S(read->image.geometry.layers));
     }
 
-    printf(", %" PRIu64 " +- %.0f items estimated from the bits",
-           bloom_census_items(census),
-           ceil(bloom_census_items_error(census)));
+    if (read->image.geometry.layout != BLOOM_LAYOUT_FUSE
+        || read->image.geometry.layers != 0)
+    {
+        printf(", %" PRIu64 " +- %.0f items estimated from the bits",
+               bloom_census_items(census),
+               ceil(bloom_census_items_error(census)));
+    }
 
     print_kind(findings->kinds.excepted, "excepted");
     print_kind(findings->kinds.removed, "removed");
@@ -251,9 +262,12 @@ static const command_member_t  members[] = {
     { NULL, "also, if the result is ok:" },
     { "items", "the number of distinct keys that the header states" },
     { "estimated_items",
-      "the number of distinct keys estimated from the bits" },
+      "the number of distinct keys estimated from the bits; in layout fuse, "
+      "the number that the header states for the base" },
     { "estimated_items_error", "the standard error of that estimate" },
-    { "fill_ratio", "the part of the bits that is set, from 0 to 1" },
+    { "fill_ratio",
+      "the part of the bits that is set, from 0 to 1; null in layout fuse, "
+      "where it means nothing" },
     { "estimated_fpr", "the false-positive rate of these bits" },
     { "promised_fpr",
       "the false-positive rate at capacity, with the layers of the image" },

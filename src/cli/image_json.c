@@ -7,6 +7,8 @@
 #include <stdio.h>
 
 #include "bloom_foreign.h"
+#include "bloom_fuse.h"
+#include "bloom_growth.h"
 #include "bloom_scheme.h"
 #include "image_json.h"
 #include "units.h"
@@ -46,6 +48,18 @@ image_json_kinds(json_t *json, const exception_kinds_t *kinds)
 
 
 void
+image_json_fill(json_t *json, uint32_t layout, double fill)
+{
+    if (layout == BLOOM_LAYOUT_FUSE) {
+        json_null(json, "fill_ratio");
+
+    } else {
+        json_number(json, "fill_ratio", fill);
+    }
+}
+
+
+void
 image_json_parts(json_t *json, const bloom_image_t *image,
     const bloom_census_t *census)
 {
@@ -60,19 +74,20 @@ image_json_parts(json_t *json, const bloom_image_t *image,
                ? image->geometry : bloom_geometry_part(&image->geometry, i);
 
         json_object(&object, i == 0);
-        json_count(&object, "capacity", image->capacity << i);
+        json_count(&object, "capacity",
+                   bloom_growth_room(&image->geometry, image->capacity, i));
         json_count(&object, "bits", part.bits);
         json_count(&object, "k", part.k);
         json_count(&object, "lines", part.lines);
 
         if (census != NULL && image->geometry.layers == 0) {
             json_count(&object, "estimated_items", bloom_census_items(census));
-            json_number(&object, "fill_ratio", bloom_census_fill(census));
+            image_json_fill(&object, part.layout, bloom_census_fill(census));
             json_number(&object, "estimated_fpr", bloom_census_fpr(census));
 
         } else if (census != NULL) {
             json_count(&object, "estimated_items", census->part[i].items);
-            json_number(&object, "fill_ratio", census->part[i].fill);
+            image_json_fill(&object, part.layout, census->part[i].fill);
             json_number(&object, "estimated_fpr", census->part[i].fpr);
         }
 
@@ -124,6 +139,15 @@ image_json(json_t *json, const char *path, const bloom_image_t *image,
     json_count(json, "bits", g->bits);
     json_count(json, "k", g->k);
     json_count(json, "lines", g->lines);
+
+    if (g->layout == BLOOM_LAYOUT_FUSE) {
+        json_count(json, "slots",
+                   bloom_fuse_slots(&g->fuse) << g->fuse.shard_bits);
+        json_count(json, "slot_bits", g->fuse.width);
+        json_count(json, "wide_slots", g->fuse.wide);
+        json_count(json, "shards", (uint64_t) 1 << g->fuse.shard_bits);
+        json_count(json, "room", g->fuse.room);
+    }
 
     json_text(json, "hash", bloom_hasher_name(image->hasher.kind));
 

@@ -24,6 +24,9 @@ void image_json(json_t *json, const char *path, const bloom_image_t *image,
 void image_json_parts(json_t *json, const bloom_image_t *image,
     const bloom_census_t *census);
 
+/* Prints the fill ratio; null in layout fuse, where it means nothing. */
+void image_json_fill(json_t *json, uint32_t layout, double fill);
+
 /* Prints how many exceptions have each kind. */
 void image_json_kinds(json_t *json, const exception_kinds_t *kinds);
 

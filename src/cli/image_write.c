@@ -12,6 +12,7 @@
 
 #include "cli.h"
 #include "image_write.h"
+#include "bloom_image_seal.h"
 #include "units.h"
 
 

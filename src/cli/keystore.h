@@ -32,6 +32,9 @@
 
 #define KEYSTORE_MEMORY_MIN  (16 * 1024 * 1024)
 
+/* The first bits of h1, which number the partitions. */
+#define KEYSTORE_BITS        11
+
 
 typedef struct keystore_s  keystore_t;
 
@@ -70,6 +73,24 @@ typedef void (*keystore_see_t)(void *data, const bloom_hash_t *hash, size_t n);
 
 void keystore_each(keystore_t *store, unsigned threads, keystore_see_t see,
     void *data);
+
+/*
+ * A reader passes the hashes of a stretch of partitions to `see`, many at a
+ * time, in the calling thread.  Several threads may read at once, each with a
+ * reader of its own, after all writers are closed.
+ */
+typedef struct keystore_reader_s  keystore_reader_t;
+
+keystore_reader_t *keystore_reader(keystore_t *store);
+void keystore_read(keystore_reader_t *reader, unsigned first, unsigned n,
+    keystore_see_t see, void *data);
+void keystore_reader_close(keystore_reader_t *reader);
+
+/* Returns how many hashes keystore_read() passes. */
+uint64_t keystore_held(const keystore_t *store, unsigned first, unsigned n);
+
+/* Drops duplicates in all partitions that are in memory. */
+void keystore_distinct(keystore_t *store, unsigned threads);
 
 /* Returns the number of bytes in the spill file. */
 uint64_t keystore_spilled(const keystore_t *store);

@@ -215,7 +215,7 @@ options_take_layout(const option_t *option, const char *text, void *to)
 
     return *layout != 0
            ? CLI_OK
-           : options_wrong(option, text, "must be blocked or classic");
+           : options_wrong(option, text, "must be blocked, classic or fuse");
 }
 
 

@@ -79,6 +79,10 @@ part_fpr(const bloom_census_part_t *part, const bloom_geometry_t *g)
     double    rate, one;
     uint32_t  j;
 
+    if (g->layout == BLOOM_LAYOUT_FUSE) {
+        return bloom_geometry_fpr(g, g->fuse.keys);
+    }
+
     if (g->layout != BLOOM_LAYOUT_BLOCKED) {
         return bloom_geometry_classic_fpr(g, part->fill);
     }

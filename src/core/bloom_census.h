@@ -3,6 +3,9 @@
 /*
  * A census reads all bits of a filter and computes its fill ratio, an estimate
  * of the number of its keys, and the false-positive rate of exactly these bits.
+ *
+ * In a fuse base about half of the bits are set, whatever its keys are.  Its
+ * number of keys and its rate are those that its geometry states.
  */
 
 #ifndef BLOOM_CENSUS_H

@@ -172,6 +172,9 @@ bloom_geometry_fpr(const bloom_geometry_t *g, uint64_t items)
 
     case BLOOM_LAYOUT_LINKS:
         return links_fpr(g, (double) items);
+
+    case BLOOM_LAYOUT_FUSE:
+        return bloom_fuse_fpr(&g->fuse);
     }
 
     return classic_fpr(g, (double) items);
@@ -232,6 +235,10 @@ bloom_geometry_size(bloom_geometry_t *g, uint32_t layout, uint64_t capacity,
         return -1;
     }
 
+    if (layout == BLOOM_LAYOUT_FUSE) {
+        return bloom_geometry_size_fuse(g, capacity, fpr, 0);
+    }
+
     best = 1;
     memset(&try, 0, sizeof(try));
     try.layout = layout;
@@ -275,6 +282,27 @@ bloom_geometry_size(bloom_geometry_t *g, uint32_t layout, uint64_t capacity,
     }
 
     return found;
+}
+
+
+int
+bloom_geometry_size_fuse(bloom_geometry_t *g, uint64_t keys, double fpr,
+    uint32_t attempt)
+{
+    if (keys > BLOOM_CAPACITY_MAX
+        || !(fpr >= BLOOM_FPR_MIN && fpr <= BLOOM_FPR_MAX))
+    {
+        return -1;
+    }
+
+    memset(g, 0, sizeof(*g));
+
+    g->layout = BLOOM_LAYOUT_FUSE;
+    g->k = BLOOM_FUSE_K;
+    bloom_fuse_size(&g->fuse, keys, fpr, attempt);
+    g->bits = bloom_geometry_whole_lines(bloom_fuse_bits(&g->fuse));
+
+    return g->bits <= BLOOM_BITS_MAX ? 0 : -1;
 }
 
 
@@ -331,7 +359,7 @@ bloom_geometry_size_fpr(bloom_geometry_t *g, uint32_t layout, uint64_t bytes,
      */
 
     low = BLOOM_FPR_MIN;
-    lines = layout == BLOOM_LAYOUT_CLASSIC ? 1 : BLOOM_LINES_MAX;
+    lines = layout == BLOOM_LAYOUT_BLOCKED ? BLOOM_LINES_MAX : 1;
 
     for ( /* void */ ; lines > 0; lines--, low = lines_suffice(lines)) {
         high = lines > 1 ? nextafter(lines_suffice(lines - 1), 0)
@@ -417,6 +445,7 @@ bloom_geometry_part(const bloom_geometry_t *g, uint32_t part)
         one.k = g->k;
         one.lines = g->lines;
         one.bits = g->bits;
+        one.fuse = g->fuse;
 
     } else {
         one.layout = BLOOM_LAYOUT_BLOCKED;
@@ -475,9 +504,25 @@ foreign_valid(const bloom_geometry_t *g)
 
 
 static int
+fuse_valid(const bloom_geometry_t *g)
+{
+    return g->k == BLOOM_FUSE_K && g->lines == 0
+           && g->fuse.keys <= BLOOM_CAPACITY_MAX
+           && g->fuse.room <= BLOOM_CAPACITY_MAX
+           && bloom_fuse_valid(&g->fuse)
+           && g->bits <= BLOOM_BITS_MAX
+           && g->bits == bloom_geometry_whole_lines(bloom_fuse_bits(&g->fuse));
+}
+
+
+static int
 own_valid(const bloom_geometry_t *g)
 {
     uint32_t  per_line;
+
+    if (g->layout == BLOOM_LAYOUT_FUSE) {
+        return fuse_valid(g);
+    }
 
     if (g->bits == 0 || g->bits % BLOOM_LINE_BITS != 0
         || g->bits > BLOOM_BITS_MAX)
@@ -565,6 +610,12 @@ bloom_geometry_equal(const bloom_geometry_t *a, const bloom_geometry_t *b)
         return 0;
     }
 
+    if (a->layout == BLOOM_LAYOUT_FUSE
+        && memcmp(&a->fuse, &b->fuse, sizeof(a->fuse)) != 0)
+    {
+        return 0;
+    }
+
     for (i = 0; i < a->layers; i++) {
         if (a->layer[i].bits != b->layer[i].bits
             || a->layer[i].k != b->layer[i].k
@@ -611,6 +662,10 @@ bloom_geometry_items(const bloom_geometry_t *g, uint64_t bits_set)
 {
     double  m, zeros;
 
+    if (g->layout == BLOOM_LAYOUT_FUSE) {
+        return g->fuse.keys;
+    }
+
     m = (double) g->bits;
     zeros = bits_set < g->bits ? (double) (g->bits - bits_set) : 1;
 
@@ -622,6 +677,10 @@ double
 bloom_geometry_items_error(const bloom_geometry_t *g, uint64_t items)
 {
     double  m, a, k;
+
+    if (g->layout == BLOOM_LAYOUT_FUSE) {
+        return 0;
+    }
 
     m = (double) g->bits;
     k = mean_k(g);
@@ -636,7 +695,8 @@ bloom_geometry_layout_name(uint32_t layout)
 {
     static const char *const  names[] = {
         NULL, "blocked", "classic", NULL, "double", "double63", "double31",
-        "spark2", "zigzag", "lehmer", "four", "each", "links"
+        "spark2", "zigzag", "lehmer", "four", "each", "links",
+        "fuse"
     };
 
     return layout < sizeof(names) / sizeof(names[0]) ? names[layout] : NULL;
@@ -649,12 +709,12 @@ bloom_geometry_layout_parse(const char *name, uint64_t len)
     uint32_t     layout;
     const char  *candidate;
 
-    for (layout = BLOOM_LAYOUT_BLOCKED; layout <= BLOOM_LAYOUT_CLASSIC;
-         layout++)
-    {
+    for (layout = BLOOM_LAYOUT_BLOCKED; layout <= BLOOM_LAYOUT_FUSE; layout++) {
         candidate = bloom_geometry_layout_name(layout);
 
-        if (strlen(candidate) == len && memcmp(candidate, name, len) == 0) {
+        if (candidate != NULL && !bloom_geometry_is_foreign(layout)
+            && strlen(candidate) == len && memcmp(candidate, name, len) == 0)
+        {
             return layout;
         }
     }

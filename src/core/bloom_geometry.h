@@ -16,6 +16,10 @@
  *               k/lines = 8        |64|64|64|64|64|64|64|64|
  *               k/lines = 4        | 128 | 128 | 128 | 128 |
  *
+ *   fuse      A key has three slots of a few bits, whose XOR is its
+ *             fingerprint.  All keys must be known when the filter is built:
+ *             keys cannot be added, except to layers.  See bloom_fuse.h.
+ *
  * A filter of these layouts may have grown: then it has layers, which are
  * blocked filters behind the base, the filter that the geometry begins with.
  * Its parts are the base and the layers, or the links of an imported scaling
@@ -37,6 +41,8 @@
 
 #include <stdint.h>
 
+#include "bloom_fuse_size.h"
+
 #pragma GCC visibility push(hidden)
 
 
@@ -55,6 +61,8 @@
 #define BLOOM_LAYOUT_FOUR      10
 #define BLOOM_LAYOUT_EACH      11
 #define BLOOM_LAYOUT_LINKS     12
+
+#define BLOOM_LAYOUT_FUSE      13
 
 #define BLOOM_LINKS_MAX        56
 #define BLOOM_LAYERS_MAX       16
@@ -101,7 +109,8 @@ typedef struct {
 typedef struct {
     uint32_t       layout;               /* BLOOM_LAYOUT_..., of the base */
     uint32_t       k;                    /* bits of a key, over all its lines;
-                                            links: in the last link */
+                                            links: in the last link; fuse: 3,
+                                            the slots of a key */
     uint32_t       lines;                /* lines of a key; 0 unless blocked */
     uint16_t       layers;               /* behind the base; imported: 0 */
     uint16_t       slices;               /* 0 if the filter is no ring.  Next to
@@ -118,6 +127,8 @@ typedef struct {
                                             used only with slices */
     uint32_t       links;                /* 2 to BLOOM_LINKS_MAX; used only by
                                             the layout links */
+    bloom_fuse_t   fuse;                 /* used only by the layout fuse; see
+                                            bloom_fuse.h */
     bloom_link_t   link[BLOOM_LINKS_MAX];
     bloom_layer_t  layer[BLOOM_LAYERS_MAX];
 } bloom_geometry_t;
@@ -131,12 +142,21 @@ typedef struct {
  * the rate decides the number of lines: one down to 1e-3, two down to 1e-6,
  * three below.
  *
+ * In the layout fuse, `capacity` is the number of keys in the base, and g->fuse
+ * gets room for an eighth as many additions, and at least for 1000.  The rate
+ * decides the width of the slots.
+ *
  * Returns 0, or -1 if capacity is not in 1..BLOOM_CAPACITY_MAX, if fpr is not
  * in BLOOM_FPR_MIN..BLOOM_FPR_MAX, or if the filter would need more than
  * BLOOM_BITS_MAX bits.
  */
 int bloom_geometry_size(bloom_geometry_t *g, uint32_t layout, uint64_t capacity,
     double fpr);
+
+/* Does the same for the layout fuse and any attempt to build the filter: see
+ * bloom_fuse_size(). */
+int bloom_geometry_size_fuse(bloom_geometry_t *g, uint64_t keys, double fpr,
+    uint32_t attempt);
 
 /*
  * Finds the greatest capacity that fits in `bytes` at the rate `fpr`, as
@@ -158,7 +178,7 @@ double bloom_geometry_size_fpr(bloom_geometry_t *g, uint32_t layout,
 static inline int
 bloom_geometry_is_foreign(uint32_t layout)
 {
-    return layout > BLOOM_LAYOUT_CLASSIC;
+    return layout > BLOOM_LAYOUT_CLASSIC && layout != BLOOM_LAYOUT_FUSE;
 }
 
 /* Returns a number of bits rounded up to whole lines. */
@@ -188,8 +208,9 @@ int bloom_geometry_valid(const bloom_geometry_t *g);
 int bloom_geometry_equal(const bloom_geometry_t *a, const bloom_geometry_t *b);
 
 /* Returns the expected false-positive rate after `items` distinct keys were
- * added.  With layers: that of the base; see bloom_growth_fpr().  With slices:
- * that of one slice; see bloom_ring_fpr(). */
+ * added; in the layout fuse, it is the same for any number above 0.  With
+ * layers: that of the base; see bloom_growth_fpr().  With slices: that of one
+ * slice; see bloom_ring_fpr(). */
 double bloom_geometry_fpr(const bloom_geometry_t *g, uint64_t items);
 
 /* Returns the rate of a classic filter, an imported filter other than links, or
@@ -204,9 +225,10 @@ double bloom_geometry_classic_fpr(const bloom_geometry_t *g, double fill);
  * close to Poisson, so the expected share of zero bits is e^(-k items/bits) in
  * both.  A filter without zero bits is counted as if it had one.  For links the
  * result is rough because their fill ratios differ; bloom_census_items()
- * estimates each link separately.  With layers: the number of keys in the base;
- * see bloom_growth_items().  With slices: the number of keys in one slice; see
- * bloom_ring_items().
+ * estimates each link separately.  In the layout fuse, the result is the number
+ * of keys that the geometry states, whatever the bits are.  With layers: the
+ * number of keys in the base; see bloom_growth_items().  With slices: the
+ * number of keys in one slice; see bloom_ring_items().
  */
 uint64_t bloom_geometry_items(const bloom_geometry_t *g, uint64_t bits_set);
 
@@ -219,8 +241,8 @@ double bloom_geometry_items_error(const bloom_geometry_t *g, uint64_t items);
 /* Returns the name of a layout, such as "blocked"; NULL if it is unknown. */
 const char *bloom_geometry_layout_name(uint32_t layout);
 
-/* Returns the layout of the name "blocked" or "classic", the layouts in which
- * new filters are made; 0 for any other name. */
+/* Returns the layout of the name "blocked", "classic" or "fuse", the layouts in
+ * which new filters are made; 0 for any other name. */
 uint32_t bloom_geometry_layout_parse(const char *name, uint64_t len);
 
 

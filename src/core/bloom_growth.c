@@ -10,10 +10,13 @@
 #include "bloom_growth.h"
 
 
-/* Returns how many keys a part has room for. */
-static uint64_t
-room(uint64_t capacity, uint32_t part)
+uint64_t
+bloom_growth_room(const bloom_geometry_t *g, uint64_t capacity, uint32_t part)
 {
+    if (g->layout == BLOOM_LAYOUT_FUSE) {
+        return part == 0 ? g->fuse.keys : g->fuse.room << (part - 1);
+    }
+
     return capacity << part;
 }
 
@@ -24,27 +27,39 @@ static uint64_t
 share(const bloom_geometry_t *g, uint64_t capacity, uint32_t part,
     uint64_t rest)
 {
-    return part < g->layers && room(capacity, part) < rest
-           ? room(capacity, part) : rest;
+    uint64_t  room;
+
+    room = bloom_growth_room(g, capacity, part);
+
+    return part < g->layers && room < rest ? room : rest;
 }
 
 
 uint64_t
-bloom_growth_capacity(uint64_t capacity, uint32_t layers)
+bloom_growth_capacity(const bloom_geometry_t *g, uint64_t capacity,
+    uint32_t layers)
 {
+    if (g->layout == BLOOM_LAYOUT_FUSE) {
+        return layers <= BLOOM_LAYERS_MAX
+               ? g->fuse.keys
+                 + g->fuse.room * (((uint64_t) 1 << layers) - 1)
+               : UINT64_MAX;
+    }
+
     return capacity <= BLOOM_CAPACITY_MAX && layers <= BLOOM_LAYERS_MAX
            ? capacity * (((uint64_t) 2 << layers) - 1) : UINT64_MAX;
 }
 
 
 uint32_t
-bloom_growth_layers(uint64_t capacity, uint64_t max_keys)
+bloom_growth_layers(const bloom_geometry_t *g, uint64_t capacity,
+    uint64_t max_keys)
 {
     uint32_t  layers;
 
-    for (layers = 0;
+    for (layers = g->layout == BLOOM_LAYOUT_FUSE;
          layers <= BLOOM_LAYERS_MAX
-         && bloom_growth_capacity(capacity, layers) < max_keys;
+         && bloom_growth_capacity(g, capacity, layers) < max_keys;
          layers++)
     {
         /* void */
@@ -70,9 +85,15 @@ bloom_growth_extend(bloom_geometry_t *g, uint64_t capacity, uint32_t layers)
     base = bloom_geometry_part(g, 0);
     fpr = bloom_geometry_fpr(&base, capacity);
 
+    if (g->layout == BLOOM_LAYOUT_FUSE) {
+        base.fuse.keys = 1;
+        fpr = bloom_geometry_fpr(&base, 1);
+    }
+
     for (i = g->layers + 1; i <= layers; i++) {
 
-        if (bloom_geometry_size(&one, BLOOM_LAYOUT_BLOCKED, room(capacity, i),
+        if (bloom_geometry_size(&one, BLOOM_LAYOUT_BLOCKED,
+                                bloom_growth_room(g, capacity, i),
                                 fmin(fmax(ldexp(fpr, (int) i)
                                           / (ldexp(2, (int) layers) - 2),
                                           BLOOM_FPR_MIN),
@@ -206,10 +227,12 @@ bloom_growth_is_full(const bloom_geometry_t *g, uint64_t capacity,
     bloom_geometry_t  last;
 
     if (g->layers == 0) {
-        return bloom_geometry_items(g, bits_set) >= capacity;
+        return g->layout == BLOOM_LAYOUT_FUSE
+               || bloom_geometry_items(g, bits_set) >= capacity;
     }
 
     last = bloom_geometry_part(g, g->layers);
 
-    return bloom_geometry_items(&last, bits_set) >= room(capacity, g->layers);
+    return bloom_geometry_items(&last, bits_set)
+           >= bloom_growth_room(g, capacity, g->layers);
 }

@@ -17,6 +17,14 @@
  * the rates given, the sum of the bits is least if all p / n are equal
  * (Lagrange).  Rates that tighten from layer to layer, as in scalable filters
  * (Almeida and others, 2007), are for growth without an end, and take more.
+ *
+ * A fuse base has its keys and no room: any addition goes to a layer.  Layer 1
+ * has room for g->fuse.room keys, and each layer after it for twice as many as
+ * the one before.  `capacity` is the sum of the keys and the room, and does not
+ * count here.
+ *
+ *     |-- base --|- layer 1 -|---- layer 2 ----| ...
+ *         keys       room         2 * room
  */
 
 #ifndef BLOOM_GROWTH_H
@@ -27,18 +35,26 @@
 #pragma GCC visibility push(hidden)
 
 
-/* A filter has at most this many times the capacity of its base:
- * 2^(BLOOM_LAYERS_MAX + 1) - 1. */
+/* A filter has at most this many times the capacity of its base, unless that is
+ * a fuse base: 2^(BLOOM_LAYERS_MAX + 1) - 1. */
 #define BLOOM_GROWTH_MAX  131071
 
 
-/* Returns how many keys a filter of that many layers has room for; UINT64_MAX
- * if capacity or layers is out of range. */
-uint64_t bloom_growth_capacity(uint64_t capacity, uint32_t layers);
+/* Returns how many keys a part has room for; part 0, a fuse base: how many it
+ * has. */
+uint64_t bloom_growth_room(const bloom_geometry_t *g, uint64_t capacity,
+    uint32_t part);
 
-/* Returns how many layers a filter needs for `max_keys` keys; more than
- * BLOOM_LAYERS_MAX if it cannot have so many. */
-uint32_t bloom_growth_layers(uint64_t capacity, uint64_t max_keys);
+/* Returns how many keys a filter with that base and that many layers has room
+ * for; UINT64_MAX if capacity or layers is out of range. */
+uint64_t bloom_growth_capacity(const bloom_geometry_t *g, uint64_t capacity,
+    uint32_t layers);
+
+/* Returns how many layers a filter with that base needs for `max_keys` keys;
+ * more than BLOOM_LAYERS_MAX if it cannot have so many.  A fuse base needs one
+ * at least. */
+uint32_t bloom_growth_layers(const bloom_geometry_t *g, uint64_t capacity,
+    uint64_t max_keys);
 
 /*
  * Adds layers to a geometry that has fewer, until it has `layers`, at most
@@ -71,7 +87,7 @@ double bloom_growth_items_error_at(const bloom_geometry_t *g,
     uint64_t capacity, uint64_t items);
 
 /* Returns 1 if the last part with so many bits set has as many keys as it has
- * room for, else 0. */
+ * room for, else 0.  A fuse base is always full. */
 int bloom_growth_is_full(const bloom_geometry_t *g, uint64_t capacity,
     uint64_t bits_set);
 

@@ -55,6 +55,16 @@ static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'O', 'O', 'M', 0x0d, 0x0a };
 #define AT_LINKS         160
 #define AT_ORIGIN_ITEMS  168
 #define AT_LINK_TABLE    176
+#define AT_FUSE_KEYS     152             /* from here on: if fuse */
+#define AT_FUSE_ROOM     160
+#define AT_FUSE_WIDE     168
+#define AT_FUSE_LENGTH   176
+#define AT_FUSE_SEGMENTS 180
+#define AT_FUSE_SHARDS   184
+#define AT_FUSE_WIDTH    188
+#define AT_FUSE_SALT     192
+#define AT_FUSE_ZERO     196
+#define AT_FUSE_END      200
 #define AT_EXCEPTIONS    3584            /* from here on: version 2 */
 #define AT_EXCEPTIONS_SIZE  3592
 #define AT_EXCEPTIONS_CRC   3600
@@ -130,7 +140,8 @@ bloom_image_capacity(const bloom_image_t *image)
 {
     return image->geometry.layers == 0
            ? image->capacity
-           : bloom_growth_capacity(image->capacity, image->geometry.layers);
+           : bloom_growth_capacity(&image->geometry, image->capacity,
+                                   image->geometry.layers);
 }
 
 
@@ -258,93 +269,6 @@ bloom_image_file_size(const bloom_image_t *image)
 }
 
 
-static void
-seal_chunk(uint64_t size, uint64_t chunk, const void *data, void *table)
-{
-    bloom_put32((uint8_t *) table + 4 * chunk,
-                bloom_crc32c(0, data, chunk_size_of(size, chunk)));
-}
-
-
-/* Fills the rest of a table with zeros.  Returns its checksum. */
-static uint32_t
-seal_table(uint64_t size, void *table)
-{
-    uint64_t  used;
-
-    used = 4 * chunks_of(size);
-
-    memset((uint8_t *) table + used, 0, table_size_of(size) - used);
-
-    return bloom_crc32c(0, table, table_size_of(size));
-}
-
-
-void
-bloom_image_seal(bloom_image_t *image, const void *payload, void *table)
-{
-    uint64_t  i;
-
-    for (i = 0; i < bloom_image_chunks(image); i++) {
-        bloom_image_seal_chunk(image, i, (const uint8_t *) payload
-                                         + i * BLOOM_IMAGE_CHUNK, table);
-    }
-
-    bloom_image_seal_table(image, table);
-}
-
-
-void
-bloom_image_seal_chunk(const bloom_image_t *image, uint64_t chunk,
-    const void *data, void *table)
-{
-    seal_chunk(bloom_image_payload_size(image), chunk, data, table);
-}
-
-
-void
-bloom_image_seal_table(bloom_image_t *image, void *table)
-{
-    image->table_crc = seal_table(bloom_image_payload_size(image), table);
-}
-
-
-void
-bloom_image_seal_exceptions(bloom_image_t *image, const void *data,
-    void *table)
-{
-    uint64_t  i;
-
-    for (i = 0; i < bloom_image_exceptions_chunks(image); i++) {
-        bloom_image_seal_exceptions_chunk(image, i, (const uint8_t *) data
-                                                    + i * BLOOM_IMAGE_CHUNK,
-                                          table);
-    }
-
-    bloom_image_seal_exceptions_table(image, table);
-}
-
-
-void
-bloom_image_seal_exceptions_chunk(const bloom_image_t *image, uint64_t chunk,
-    const void *data, void *table)
-{
-    seal_chunk(bloom_image_exceptions_padded(image), chunk, data, table);
-}
-
-
-void
-bloom_image_seal_exceptions_table(bloom_image_t *image, void *table)
-{
-    image->exceptions_crc = seal_table(bloom_image_exceptions_padded(image),
-                                       table);
-
-    if (image->origin_len > bloom_image_origin_room(image)) {
-        image->origin_len = 0;
-    }
-}
-
-
 static uint32_t
 links_of(const bloom_image_t *image)
 {
@@ -370,6 +294,20 @@ encode_origin(const bloom_image_t *image, uint8_t *h)
         bloom_put32(h + AT_LINK_TABLE + 16 * i + 8,
                     image->geometry.link[i].k);
     }
+}
+
+
+static void
+encode_fuse(const bloom_fuse_t *fuse, uint8_t *h)
+{
+    bloom_put64(h + AT_FUSE_KEYS, fuse->keys);
+    bloom_put64(h + AT_FUSE_ROOM, fuse->room);
+    bloom_put64(h + AT_FUSE_WIDE, fuse->wide);
+    bloom_put32(h + AT_FUSE_LENGTH, fuse->length);
+    bloom_put32(h + AT_FUSE_SEGMENTS, fuse->segments);
+    bloom_put32(h + AT_FUSE_SHARDS, fuse->shard_bits);
+    bloom_put32(h + AT_FUSE_WIDTH, fuse->width);
+    bloom_put32(h + AT_FUSE_SALT, fuse->salt);
 }
 
 
@@ -447,6 +385,9 @@ bloom_image_encode(const bloom_image_t *image, uint8_t h[BLOOM_IMAGE_PAGE])
 
     if (image->flags & BLOOM_IMAGE_IMPORTED) {
         encode_origin(image, h);
+
+    } else if (image->geometry.layout == BLOOM_LAYOUT_FUSE) {
+        encode_fuse(&image->geometry.fuse, h);
     }
 
     if (image->exceptions != 0) {
@@ -586,6 +527,23 @@ decode_origin(bloom_image_t *image, const uint8_t *h, size_t *used,
     *used = AT_LINK_TABLE + 16 * g->links + image->origin_len;
 
     return 0;
+}
+
+
+/* Decodes the dimensions of a fuse base, not checked: see
+ * bloom_geometry_valid(). */
+static void
+decode_fuse(bloom_fuse_t *fuse, const uint8_t *h)
+{
+    fuse->keys = bloom_get64(h + AT_FUSE_KEYS);
+    fuse->room = bloom_get64(h + AT_FUSE_ROOM);
+    fuse->wide = bloom_get64(h + AT_FUSE_WIDE);
+    fuse->length = bloom_get32(h + AT_FUSE_LENGTH);
+    fuse->segments = bloom_get32(h + AT_FUSE_SEGMENTS);
+    fuse->shard_bits = bloom_get32(h + AT_FUSE_SHARDS);
+    fuse->width = bloom_get32(h + AT_FUSE_WIDTH);
+    fuse->salt = bloom_get32(h + AT_FUSE_SALT);
+    fuse->zero = bloom_get32(h + AT_FUSE_ZERO);
 }
 
 
@@ -758,6 +716,13 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
         return -1;
     }
 
+    if (g->layout == BLOOM_LAYOUT_FUSE
+        && (image->flags & BLOOM_IMAGE_IMPORTED) == 0)
+    {
+        decode_fuse(&g->fuse, h);
+        used = AT_FUSE_END;
+    }
+
     if (bloom_geometry_layout_name(g->layout) == NULL) {
         return fail("has layout %" PRIu32 ", which this program does not "
                     "know; use a newer program", g->layout);
@@ -808,6 +773,14 @@ bloom_image_decode(bloom_image_t *image, const uint8_t h[BLOOM_IMAGE_PAGE],
                     g->bits, bloom_get64(h + AT_PAYLOAD_SIZE),
                     bloom_get64(h + AT_PAYLOAD), file_size,
                     image->exceptions_size);
+    }
+
+    if (g->layout == BLOOM_LAYOUT_FUSE
+        && image->capacity != g->fuse.keys + g->fuse.room)
+    {
+        return fail("is invalid: its capacity is %" PRIu64 ", but it has %"
+                    PRIu64 " keys and room for %" PRIu64 " more; build it "
+                    "again", image->capacity, g->fuse.keys, g->fuse.room);
     }
 
     if (image->capacity == 0 || !(image->fpr > 0 && image->fpr < 1)) {

@@ -154,39 +154,7 @@ bloom_image_part_t bloom_image_exceptions_part(const bloom_image_t *image);
 
 /* ---- writing ---- */
 
-/*
- * Fills `table`, bloom_image_table_size() bytes, with the checksums of the
- * payload, and sets image->table_crc.  Call it when the bits are final, before
- * bloom_image_encode().
- */
-void bloom_image_seal(bloom_image_t *image, const void *payload, void *table);
-
-/*
- * Do what bloom_image_seal() does, in pieces.  Call the first function for
- * every chunk, bloom_image_chunk_size() bytes, in any order; then call the
- * second one once.
- */
-void bloom_image_seal_chunk(const bloom_image_t *image, uint64_t chunk,
-    const void *data, void *table);
-void bloom_image_seal_table(bloom_image_t *image, void *table);
-
-/*
- * Seal the exceptions in the same way, if the image has any: image->exceptions
- * and image->exceptions_size are set, `data` has the entries and zeros after
- * them, bloom_image_exceptions_padded() bytes, and `table` has
- * bloom_image_exceptions_table_size() bytes.
- *
- * The last step also sets image->origin_len to 0 if the header of an imported
- * filter's source is too long for version 2.  Such an image cannot be exported
- * any more.
- */
-void bloom_image_seal_exceptions(bloom_image_t *image, const void *data,
-    void *table);
-void bloom_image_seal_exceptions_chunk(const bloom_image_t *image,
-    uint64_t chunk, const void *data, void *table);
-void bloom_image_seal_exceptions_table(bloom_image_t *image, void *table);
-
-/* Writes the header of a sealed image. */
+/* Writes the header of a sealed image; see bloom_image_seal.h. */
 void bloom_image_encode(const bloom_image_t *image,
     uint8_t header[BLOOM_IMAGE_PAGE]);
 

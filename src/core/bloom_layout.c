@@ -2,8 +2,9 @@
 
 /*
  * This file tests and adds keys in the layouts blocked and classic, singly and
- * in batches.  It calls bloom_layout_foreign.c for all other layouts, and
- * bloom_layout_ring.c for lookups in slices.
+ * in batches.  It calls bloom_layout_fuse.c for lookups in fuse bases, to which
+ * no key can be added, bloom_layout_ring.c for lookups in slices, and
+ * bloom_layout_foreign.c for all other layouts.
  *
  * If the filter has layers, the first lines of a key in all parts are requested
  * from memory before the first of them is read.
@@ -14,7 +15,9 @@
 
 #include "bloom_layout.h"
 #include "bloom_bits.h"
+#include "bloom_fuse.h"
 #include "bloom_layout_foreign.h"
+#include "bloom_layout_fuse.h"
 #include "bloom_layout_ring.h"
 #include "bloom_line.h"
 #include "bloom_simd.h"
@@ -86,6 +89,10 @@ base_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
         return classic_test(g, words, hash);
     }
 
+    if (g->layout == BLOOM_LAYOUT_FUSE) {
+        return bloom_layout_fuse_test(g, words, hash);
+    }
+
     return bloom_layout_foreign_test(g, words, hash);
 }
 
@@ -100,8 +107,7 @@ blocked_line(const bloom_geometry_t *g, const uint64_t *words,
 }
 
 
-/* Returns the first line that a test of the base reads, of a filter that is not
- * imported. */
+/* Returns the first line that a test of a blocked or classic base reads. */
 static inline const uint64_t *
 first_line(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
 {
@@ -110,6 +116,21 @@ first_line(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
     }
 
     return blocked_line(g, words, hash);
+}
+
+
+/* Requests what a test of the base reads first, for writing if it is blocked or
+ * classic; nothing if it is imported. */
+static inline void
+prefetch_base(const bloom_geometry_t *g, const uint64_t *words,
+    bloom_hash_t hash)
+{
+    if (g->layout == BLOOM_LAYOUT_FUSE) {
+        bloom_layout_fuse_prefetch(g, words, hash);
+
+    } else if (!bloom_geometry_is_foreign(g->layout)) {
+        __builtin_prefetch(first_line(g, words, hash), 1);
+    }
 }
 
 
@@ -152,22 +173,19 @@ layers_test(const bloom_geometry_t *g, const uint64_t *words,
 }
 
 
-/* A function of its own, so that the usual test need not save registers. */
+/* Tests a fuse base and the layers. */
 static int __attribute__((noinline))
-other_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
+fuse_layers_test(const bloom_geometry_t *g, const uint64_t *words,
+    bloom_hash_t hash)
 {
-    if (g->slices != 0) {
-        return bloom_layout_ring_slices(g, words, hash) != 0;
-    }
+    bloom_fuse_place_t  at;
 
-    if (g->layers == 0) {
-        return base_test(g, words, hash);
-    }
+    at = bloom_fuse_place(g, hash);
 
-    __builtin_prefetch(first_line(g, words, hash), 0);
+    bloom_fuse_prefetch(words, &at);
     prefetch_layers(g, words, hash);
 
-    return base_test(g, words, hash) || layers_test(g, words, hash);
+    return bloom_fuse_match(g, words, &at) || layers_test(g, words, hash);
 }
 
 
@@ -180,6 +198,55 @@ has_parts(const bloom_geometry_t *g)
     memcpy(&both, &g->layers, sizeof(both));
 
     return both != 0;
+}
+
+
+/*
+ * Each kind of test is a function of its own, and the last thing that its caller
+ * does.  So no test saves registers for another one.
+ */
+
+static int __attribute__((noinline))
+base_only_test(const bloom_geometry_t *g, const uint64_t *words,
+    bloom_hash_t hash)
+{
+    return base_test(g, words, hash);
+}
+
+
+static int __attribute__((noinline))
+ring_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
+{
+    return bloom_layout_ring_slices(g, words, hash) != 0;
+}
+
+
+static int __attribute__((noinline))
+layered_test(const bloom_geometry_t *g, const uint64_t *words,
+    bloom_hash_t hash)
+{
+    __builtin_prefetch(first_line(g, words, hash), 0);
+    prefetch_layers(g, words, hash);
+
+    return base_test(g, words, hash) || layers_test(g, words, hash);
+}
+
+
+static int __attribute__((noinline))
+other_test(const bloom_geometry_t *g, const uint64_t *words, bloom_hash_t hash)
+{
+    if (!has_parts(g)) {
+        return g->layout == BLOOM_LAYOUT_FUSE
+               ? bloom_layout_fuse_test(g, words, hash)
+               : base_only_test(g, words, hash);
+    }
+
+    if (g->slices != 0) {
+        return ring_test(g, words, hash);
+    }
+
+    return g->layout == BLOOM_LAYOUT_FUSE ? fuse_layers_test(g, words, hash)
+                                          : layered_test(g, words, hash);
 }
 
 
@@ -310,8 +377,9 @@ add(const bloom_geometry_t *g, uint64_t *words, bloom_hash_t hash, int atomic)
         return blocked_add(bloom_line_base(g), words, hash, atomic);
     }
 
-    if (bloom_geometry_is_foreign(g->layout)) {
-        return bloom_layout_foreign_add(g, words, hash, atomic);
+    if (g->layout != BLOOM_LAYOUT_CLASSIC) {
+        return g->layout == BLOOM_LAYOUT_FUSE
+               ? 0 : bloom_layout_foreign_add(g, words, hash, atomic);
     }
 
     changed = 0;
@@ -353,6 +421,9 @@ bloom_layout_bits(const bloom_geometry_t *g, bloom_hash_t hash,
         }
 
         return g->k;
+
+    } else if (g->layout == BLOOM_LAYOUT_FUSE) {
+        return 0;
     }
 
     r = part.k / part.lines;
@@ -393,8 +464,8 @@ bloom_layout_prefetch(const bloom_geometry_t *g, const uint64_t *words,
     if (g->slices != 0) {
         bloom_layout_ring_prefetch(g, words, hash);
 
-    } else if (!bloom_geometry_is_foreign(g->layout)) {
-        __builtin_prefetch(first_line(g, words, hash), 1);
+    } else {
+        prefetch_base(g, words, hash);
         prefetch_layers(g, words, hash);
     }
 }
@@ -544,6 +615,10 @@ base_test_batch(const bloom_geometry_t *g, const uint64_t *words,
         return classic_test_batch(g, words, hash, bloom_low_bits(n));
     }
 
+    if (g->layout == BLOOM_LAYOUT_FUSE) {
+        return bloom_layout_fuse_test_batch(g, words, hash, n);
+    }
+
     for (present = 0, i = 0; i < n; i++) {
         present |= (uint64_t) bloom_layout_foreign_test(g, words, hash[i]) << i;
     }
@@ -686,11 +761,9 @@ bloom_layout_add_many(const bloom_geometry_t *g, uint64_t *words,
             continue;
         }
 
-        if (!bloom_geometry_is_foreign(g->layout)) {
-            for (i = 0; i < part; i++) {
-                __builtin_prefetch(first_line(g, open, hash[i]), 1);
-                prefetch_layers(g, words, hash[i]);
-            }
+        for (i = 0; i < part; i++) {
+            prefetch_base(g, open, hash[i]);
+            prefetch_layers(g, words, hash[i]);
         }
 
         for (i = 0; i < part; i++) {
@@ -717,6 +790,11 @@ bloom_layout_test_any(const bloom_geometry_t *g, const uint64_t *words,
         } else if (g->layout == BLOOM_LAYOUT_CLASSIC) {
             for (i = 1; i < n; i++) {
                 __builtin_prefetch(first_line(g, words, hash[i]), 0);
+            }
+
+        } else if (g->layout == BLOOM_LAYOUT_FUSE) {
+            for (i = 1; i < n; i++) {
+                bloom_layout_fuse_prefetch(g, words, hash[i]);
             }
         }
 

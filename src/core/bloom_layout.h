@@ -36,6 +36,10 @@
  * i * bits / 64.  A key is present if any live slice has it.  It is added to
  * the open slice, also if another slice has it: there it expires earlier.
  *
+ * A fuse base is described in bloom_fuse.h.  No key can be added to it: with
+ * layers, keys are added to the last one; without layers, the functions that add
+ * keys change nothing, and callers refuse additions before.
+ *
  * The layouts of imported filters are described in bloom_layout_foreign.h; the
  * functions here accept them too.
  *
@@ -86,8 +90,8 @@ int bloom_layout_add_atomic(const bloom_geometry_t *g, uint64_t *words,
 uint64_t bloom_layout_add_batch(const bloom_geometry_t *g, uint64_t *words,
     const bloom_hash_t *hash, unsigned n, int atomic, uint64_t *changed);
 
-/* Prefetches the first line that a test or an addition will touch; with layers
- * or slices: in each layer or live slice. */
+/* Prefetches the first line that a test or an addition will touch, in a fuse
+ * base all of them; with layers or slices: in each layer or live slice. */
 void bloom_layout_prefetch(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash);
 
@@ -117,7 +121,7 @@ uint64_t bloom_layout_slices(const bloom_geometry_t *g, const uint64_t *words,
 /* Computes the positions of the key's k bits, in the order of the formulas
  * above.  Some of them may be equal.  With links or layers they are positions
  * in the last one, with slices in the open one, to which keys are added.
- * Returns its k. */
+ * Returns its k; 0 for a fuse base without layers, to which none are added. */
 uint32_t bloom_layout_bits(const bloom_geometry_t *g, bloom_hash_t hash,
     uint64_t bits[BLOOM_K_MAX]);
 

@@ -2,7 +2,8 @@
 
 /*
  * These functions test or set patterns of eight bits in many lines at a time,
- * with the best vector instructions that the processor has.
+ * and look many keys up in a fuse base, with the best vector instructions that
+ * the processor has.
  *
  * A pattern has 48 bits.  It selects one bit in each word of a line: bit
  * (pattern >> 6 i) & 63 of word i, i = 0 .. 7, as in bloom_layout.h with 8 bits
@@ -24,8 +25,13 @@
 
 #include <stdint.h>
 
+#include "bloom_fuse_size.h"
+#include "bloom_hasher.h"
+
 #pragma GCC visibility push(hidden)
 
+
+#define BLOOM_SIMD_LANES  4
 
 /* A key's pattern in one line. */
 typedef struct {
@@ -46,6 +52,13 @@ typedef struct {
     /* Sets the bits of n patterns.  No other process may access the words at
      * the same time. */
     void       (*add)(uint64_t *words, const bloom_place_t *place, unsigned n);
+
+    /* Looks up n keys in a fuse base: at most 64, and a multiple of
+     * BLOOM_SIMD_LANES.  hash[i].h2 is the signature of key i.  Returns a
+     * bitmap: bit i is 1 if the slots of key i have its fingerprint.  NULL if
+     * there are no vector instructions for this. */
+    uint64_t   (*test_fuse)(const bloom_fuse_t *fuse, const uint64_t *words,
+                            const bloom_hash_t *hash, unsigned n);
 } bloom_simd_t;
 
 

@@ -535,7 +535,7 @@ ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
     if (params->layout.data != NULL) {
         layout = bloom_geometry_layout_parse((char *) params->layout.data,
                                              params->layout.len);
-        if (layout == 0) {
+        if (layout == 0 || layout == BLOOM_LAYOUT_FUSE) {
             return ngx_http_bloom_conf_invalid(cf, "layout", &params->layout,
                                                "\"blocked\" or \"classic\"");
         }
@@ -559,7 +559,8 @@ ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
     if (zone->max_keys != 0) {
 
         if (zone->max_keys <= image->capacity
-            || bloom_growth_layers(image->capacity, zone->max_keys)
+            || bloom_growth_layers(&image->geometry, image->capacity,
+                                   zone->max_keys)
                > BLOOM_LAYERS_MAX)
         {
             return ngx_http_bloom_conf_invalid(cf, "max_keys",

@@ -11,6 +11,7 @@
 #include "ngx_bloom_pending.h"
 #include "ngx_bloom_shutdown.h"
 #include "ngx_bloom_wake.h"
+#include "ngx_bloom_writers.h"
 
 
 /* How often a batch tries the lock before it returns NGX_AGAIN.  A round takes
@@ -113,13 +114,17 @@ ngx_bloom_add_bits(ngx_bloom_zone_t *zone, const uint8_t *keys,
             break;                               /* nothing serves yet */
         }
 
-        *puts = ngx_bloom_zone_puts(&bits);
+        if (ngx_bloom_writers_enter(zone, generation) == NGX_OK) {
+            *puts = ngx_bloom_zone_puts(&bits);
 
-        ngx_bloom_fault("puts");
+            ngx_bloom_fault("puts");
 
-        ngx_bloom_set_keys(&bits, keys, end, tally);
+            ngx_bloom_set_keys(&bits, keys, end, tally);
 
-        ngx_bloom_fault("set");
+            ngx_bloom_fault("set");
+        }
+
+        ngx_bloom_writers_leave();
 
         /* set the bits before the generation is read again */
 
@@ -148,7 +153,11 @@ ngx_bloom_add_lift(ngx_bloom_zone_t *zone, const uint8_t *keys,
             return;
         }
 
-        ngx_bloom_zone_lift(&bits, keys, end);
+        if (ngx_bloom_writers_enter(zone, generation) == NGX_OK) {
+            ngx_bloom_zone_lift(&bits, keys, end);
+        }
+
+        ngx_bloom_writers_leave();
 
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
 

@@ -31,7 +31,8 @@ typedef struct {
 
 #define NGX_BLOOM_COUNTERS_SIZE                                               \
     (ngx_align(sizeof(ngx_bloom_counters_shm_t), ngx_pagesize)                \
-     + NGX_MAX_PROCESSES * sizeof(*ngx_bloom_counters_rows))
+     + NGX_MAX_PROCESSES * (sizeof(*ngx_bloom_counters_rows)                  \
+                            + sizeof(ngx_bloom_writer_t)))
 
 
 static ngx_int_t ngx_bloom_counters_init(ngx_shm_zone_t *shm_zone, void *data);
@@ -44,6 +45,7 @@ static ngx_str_t  ngx_bloom_counters_name = ngx_string("bloom counters");
 static ngx_bloom_counters_shm_t  *ngx_bloom_counters_shm;
 
 ngx_bloom_counters_t  (*ngx_bloom_counters_rows)[NGX_BLOOM_SERIES];
+ngx_bloom_writer_t     *ngx_bloom_counters_writers;
 
 
 ngx_int_t
@@ -110,6 +112,8 @@ ngx_bloom_counters_init(ngx_shm_zone_t *shm_zone, void *data)
                                         + ngx_align(
                                               sizeof(ngx_bloom_counters_shm_t),
                                               ngx_pagesize));
+    ngx_bloom_counters_writers = (ngx_bloom_writer_t *)
+                                 (ngx_bloom_counters_rows + NGX_MAX_PROCESSES);
 
     return NGX_OK;
 }

@@ -9,7 +9,7 @@
  * cache lines that no other process writes:
  *
  *     shared memory:   slab header | names of series | row 0 | row 1 | ...
- *     row:             series 0 | series 1 | ...          (three lines each)
+ *     row:             series 0 | series 1 | ...          (four lines each)
  *
  * A counter's value is the sum over all rows.  When a process dies, the process
  * that nginx starts in its place continues the row.  So until nginx ends no
@@ -99,6 +99,15 @@ typedef struct {
 
 /* The rows, indexed by ngx_process_slot; NULL: nothing is counted. */
 extern ngx_bloom_counters_t  (*ngx_bloom_counters_rows)[NGX_BLOOM_SERIES];
+
+/* What a process writes to, for ngx_bloom_writers.c. */
+typedef struct {
+    uint64_t            what;            /* atomic; 0: nothing */
+    int64_t             pid;             /* atomic */
+} __attribute__((aligned(64))) ngx_bloom_writer_t;
+
+/* One for each process, as the rows. */
+extern ngx_bloom_writer_t  *ngx_bloom_counters_writers;
 
 
 /* Adds `n` to a counter of a series in this process's own row. */

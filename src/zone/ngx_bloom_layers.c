@@ -20,6 +20,7 @@ static ngx_int_t ngx_bloom_layers_extend(bloom_image_t *image,
     uint32_t layers);
 static void ngx_bloom_layers_choose(ngx_bloom_zone_t *zone,
     const bloom_image_t *image, bloom_image_t *planned);
+static void ngx_bloom_layers_grow(ngx_bloom_zone_bits_t *bits, uint32_t layers);
 
 
 uint64_t
@@ -51,6 +52,29 @@ ngx_bloom_layers_need_any(const bloom_image_t *image, uint64_t max_keys)
 
 
 uint64_t
+ngx_bloom_layers_need_fuse(uint64_t size)
+{
+    /* the layer has room for an eighth of the keys, and takes less than a fifth
+     * of the base; that of a small base may take more, but less than the header
+     * and the table of the file */
+
+    return size + size / 5;
+}
+
+
+ngx_uint_t
+ngx_bloom_layers_extensible(const bloom_image_t *image)
+{
+    bloom_image_t  grown;
+
+    grown = ngx_bloom_layers_grown(image, 0);
+
+    return image->geometry.layout != BLOOM_LAYOUT_FUSE
+           || grown.geometry.layers != 0;
+}
+
+
+uint64_t
 ngx_bloom_layers_capacity(const bloom_image_t *image, uint64_t max_keys)
 {
     bloom_image_t  grown;
@@ -77,13 +101,15 @@ ngx_bloom_layers_grown(const bloom_image_t *image, uint64_t max_keys)
 }
 
 
-/* Returns how many layers an image has when it has room for max_keys. */
+/* Returns how many layers an image has when it has room for max_keys; 1 at least
+ * if no key can be added to its base. */
 static uint32_t
 ngx_bloom_layers_wanted(const bloom_image_t *image, uint64_t max_keys)
 {
     uint32_t  layers;
 
-    layers = bloom_growth_layers(image->capacity, max_keys);
+    layers = bloom_growth_layers(&image->geometry, image->capacity,
+                                 max_keys);
     layers = ngx_min(layers, BLOOM_LAYERS_MAX);
 
     return bloom_geometry_is_foreign(image->geometry.layout)
@@ -254,7 +280,7 @@ ngx_bloom_layers_put(ngx_bloom_zone_bits_t *bits, const bloom_hash_t *hash,
     ngx_uint_t n, u_char *changed)
 {
     uint32_t    part;
-    uint64_t    bits_set, grown, which;
+    uint64_t    bits_set, which;
     ngx_uint_t  i;
 
     if (bits->ring != NULL) {
@@ -264,6 +290,15 @@ ngx_bloom_layers_put(ngx_bloom_zone_bits_t *bits, const bloom_hash_t *hash,
 
     ngx_bloom_zone_follow(bits->geometry, bits->grown, NULL, bits->generation,
                           bits->room);
+
+    if (bits->geometry->layout == BLOOM_LAYOUT_FUSE
+        && bits->geometry->layers == 0)
+    {
+        /* the base takes no keys; if this generation serves no longer, no layer
+         * begins, no key is added, and the caller starts again */
+
+        ngx_bloom_layers_grow(bits, 0);
+    }
 
     part = bits->geometry->layers;
     bits_set = bloom_layout_add_batch(bits->geometry, bits->words, hash, n,
@@ -283,16 +318,33 @@ ngx_bloom_layers_put(ngx_bloom_zone_bits_t *bits, const bloom_hash_t *hash,
     if (part < bits->room
         && bloom_growth_is_full(bits->geometry, bits->capacity, bits_set))
     {
-        grown = ngx_bloom_zone_grown(bits->generation, part);
-
-        ngx_bloom_fault("grow");
-
-        (void) __atomic_compare_exchange_n(bits->grown, &grown, grown + 1, 0,
-                                           __ATOMIC_SEQ_CST,
-                                           __ATOMIC_SEQ_CST);
-
-        ngx_bloom_fault("grown");
+        ngx_bloom_layers_grow(bits, part);
     }
+}
+
+
+/* Begins the next layer of a filter with `layers` layers, unless another process
+ * has begun it or another generation serves. */
+static void
+ngx_bloom_layers_grow(ngx_bloom_zone_bits_t *bits, uint32_t layers)
+{
+    uint64_t  grown;
+
+    if (layers >= bits->room) {
+        return;
+    }
+
+    grown = ngx_bloom_zone_grown(bits->generation, layers);
+
+    ngx_bloom_fault("grow");
+
+    (void) __atomic_compare_exchange_n(bits->grown, &grown, grown + 1, 0,
+                                       __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+
+    ngx_bloom_fault("grown");
+
+    ngx_bloom_zone_follow(bits->geometry, bits->grown, NULL, bits->generation,
+                          bits->room);
 }
 
 

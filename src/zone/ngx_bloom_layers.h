@@ -4,6 +4,10 @@
  * The filter of a zone with "max_keys" grows: when its last part is full, the
  * next layer begins, and further keys are added to it (bloom_growth.h).
  *
+ * No key can be added to a fuse base.  So such a filter always has room for one
+ * layer, with "max_keys" for more, and the first layer begins when the first key
+ * is added: until then a lookup reads the base alone.
+ *
  * When an image is loaded, all layers that the bank has room for are planned:
  * the geometry in sh->bank[].image describes them, and it does not change while
  * the generation serves.  How many of them are in use says sh->bank[].grown,
@@ -26,9 +30,14 @@
 /*
  * Returns the bytes that a bank needs for an image and for the layers with
  * which it has room for `max_keys` keys, or for its own layers if max_keys is
- * 0.  The image may be imported: it gets no layers.
+ * 0; for one layer at least if its base is fuse.  The image may be imported: it
+ * gets no layers.
  */
 uint64_t ngx_bloom_layers_need(const bloom_image_t *image, uint64_t max_keys);
+
+/* Returns 0 if the image has a fuse base and would be too large with a layer:
+ * then no key could be added.  Returns 1 for any other image. */
+ngx_uint_t ngx_bloom_layers_extensible(const bloom_image_t *image);
 
 /* Returns how many keys an image has room for, with its own layers and those
  * that it gets in a zone with `max_keys`, if the zone has room for them. */
@@ -39,6 +48,11 @@ uint64_t ngx_bloom_layers_capacity(const bloom_image_t *image,
  * capacity is another one. */
 uint64_t ngx_bloom_layers_need_any(const bloom_image_t *image,
     uint64_t max_keys);
+
+/* Returns the bytes that a bank needs at most for a fuse image whose file has
+ * `size` bytes, and for one layer, if the image has the usual room and no
+ * exceptions. */
+uint64_t ngx_bloom_layers_need_fuse(uint64_t size);
 
 /*
  * Returns 1 if a checkpoint has the layers, or the first layers, with which its
@@ -83,7 +97,8 @@ double ngx_bloom_layers_fpr(const bloom_image_t *image,
 /*
  * Adds n keys, NGX_BLOOM_ZONE_GROUP at most, whose lines have been requested
  * from memory.  changed[i] becomes 1 if key i was absent, else 0.  Begins the
- * next layer if the last one is full.
+ * first layer of a fuse base before, and the next layer if the last one is
+ * full.
  */
 void ngx_bloom_layers_put(ngx_bloom_zone_bits_t *bits, const bloom_hash_t *hash,
     ngx_uint_t n, u_char *changed);

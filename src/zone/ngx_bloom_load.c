@@ -17,6 +17,7 @@
 #include "ngx_bloom_memory.h"
 #include "ngx_bloom_pending.h"
 #include "ngx_bloom_ring.h"
+#include "ngx_bloom_writers.h"
 
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -84,6 +85,7 @@ ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
 {
     char               error[BLOOM_IMAGE_ERROR_LEN];
     uint8_t            secret[BLOOM_HASH_KEY_LEN];
+    ngx_pid_t          pid;
     bloom_geometry_t   geometry;
     ngx_bloom_zone_t  *zone;
 
@@ -163,6 +165,17 @@ ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
 
     if (ngx_bloom_load_admit(load) != NGX_OK) {
         return NGX_ERROR;
+    }
+
+    pid = ngx_bloom_writers_wait(zone, load->bank, &load->image.geometry);
+
+    if (pid != 0) {
+        return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, 0,
+                                    "bloom zone \"%V\" cannot load an image of "
+                                    "layout fuse while the stopped process %P "
+                                    "adds keys to an older one; resume or end "
+                                    "that process, and try again",
+                                    &zone->name, pid);
     }
 
     while (ngx_bloom_bank_release(zone, load->bank, (size_t) -1)) {
@@ -315,7 +328,11 @@ ngx_bloom_load_admit(ngx_bloom_load_t *load)
     ngx_bloom_zone_t  *zone;
 
     zone = load->zone;
-    size = ngx_bloom_zone_bank_needs(&load->image, 0);
+    size = ngx_bloom_layers_need(&load->image, 0);
+
+    if (!ngx_bloom_layers_extensible(&load->image)) {
+        return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_LOAD_NO_LAYER);
+    }
 
     if (size > zone->image_room) {
         return ngx_bloom_load_fails(load, NGX_BLOOM_NO_ROOM, 0,

@@ -41,6 +41,9 @@
     "is too old: keys that it may lack were dropped from the journal, because" \
     " a newer image has them; build it again, with an --as-of more than an "   \
     "hour after the last of these keys was added"
+#define NGX_BLOOM_LOAD_NO_LAYER                                              \
+    "has layout fuse and is so large that no key could be added; build it "    \
+    "with fewer keys"
 #define NGX_BLOOM_LOAD_TOO_EARLY                                             \
     "is too old: changes that it may lack were dropped from the journal, "     \
     "because a newer image has them; build it again, with a later position "   \

@@ -163,9 +163,13 @@ ngx_bloom_lookup_key(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
         }
 
         if (!zone->plain) {
-            ngx_bloom_zone_follow_serving(zone);
 
-            if (!zone->raw) {
+            if (zone->raw) {
+                ngx_bloom_zone_follow_layers(zone);
+
+            } else {
+                ngx_bloom_zone_follow_serving(zone);
+
                 rc = ngx_bloom_lookup_form(zone, key, exact, behind, pool);
 
                 if (rc >= 0) {

@@ -9,6 +9,7 @@
 #include "bloom_growth.h"
 #include "ngx_bloom_layers.h"
 #include "bloom_exceptions_image.h"
+#include "bloom_image_seal.h"
 #include "ngx_bloom_as_of.h"
 #include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_cleared.h"

@@ -150,6 +150,7 @@ ngx_bloom_zone_refresh(ngx_bloom_zone_t *zone, uint64_t generation)
     zone->room = ngx_bloom_zone_bound(&zone->geometry);
     zone->capacity = zone->sh->bank[bank].image.capacity;
     zone->grown = &zone->sh->bank[bank].grown;
+    zone->seen = 0;
     zone->ring = ngx_bloom_zone_ring(zone, bank, &zone->geometry);
     zone->hasher = zone->sh->bank[bank].image.hasher;
     zone->words = (uint64_t *) ngx_bloom_zone_bank(zone, bank);
@@ -256,6 +257,10 @@ ngx_bloom_zone_follow_room(ngx_bloom_zone_t *zone)
     if (zone->ring != NULL) {
         zone->drops = __atomic_load_n(&zone->ring->drops, __ATOMIC_ACQUIRE);
     }
+
+    /* `seen` is read first: it may be older than the layers, and not newer */
+
+    zone->seen = __atomic_load_n(zone->grown, __ATOMIC_ACQUIRE);
 
     ngx_bloom_zone_follow(&zone->geometry, zone->grown, zone->ring,
                           zone->generation, zone->room);

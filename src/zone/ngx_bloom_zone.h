@@ -383,6 +383,8 @@ typedef struct ngx_bloom_zone_s {
                                             slices */
     uint64_t                capacity;    /* of the base */
     const uint64_t         *grown;       /* of its bank, in shared memory */
+    uint64_t                seen;        /* *grown when `geometry` was brought
+                                            up to date; 0: it was not */
     ngx_bloom_ring_t       *ring;        /* the same; NULL: keys do not
                                             expire */
     uint64_t                drops;       /* of the ring, before `live` was
@@ -489,6 +491,15 @@ void ngx_bloom_zone_follow_room(ngx_bloom_zone_t *zone);
  * began.  The caller has set a fence after it read the bits.
  */
 ngx_int_t ngx_bloom_zone_ended(ngx_bloom_zone_t *zone);
+
+/* Does so in a zone with layers and no ring. */
+static ngx_inline void
+ngx_bloom_zone_follow_layers(ngx_bloom_zone_t *zone)
+{
+    if (__atomic_load_n(zone->grown, __ATOMIC_ACQUIRE) != zone->seen) {
+        ngx_bloom_zone_follow_room(zone);
+    }
+}
 
 static ngx_inline void
 ngx_bloom_zone_follow_serving(ngx_bloom_zone_t *zone)

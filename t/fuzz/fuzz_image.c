@@ -20,6 +20,7 @@
 #include "bloom_exceptions.h"
 #include "bloom_exceptions_image.h"
 #include "bloom_image_reader.h"
+#include "bloom_image_seal.h"
 
 /* Offsets from docs/image-format.md. */
 #define AT_VERSION       8
@@ -209,6 +210,9 @@ is_in_range(const bloom_image_t *image)
     expect(bloom_form_name(image->key_form) != NULL);
     expect((image->flags & ~(uint32_t) BLOOM_IMAGE_FLAGS) == 0);
     expect(image->capacity >= 1);
+    expect(image->geometry.layout != BLOOM_LAYOUT_FUSE
+           || image->capacity
+              == image->geometry.fuse.keys + image->geometry.fuse.room);
     expect(image->fpr > 0 && image->fpr < 1);
 
     for (i = 4; image->hasher.kind == BLOOM_HASH_MURMUR3
@@ -313,6 +317,14 @@ can_be_used(const bloom_image_t *image, uint64_t *words)
 
         bloom_layout_prefetch(g, words, hash);
         before = bloom_layout_test(g, words, hash);
+        expect(bloom_layout_test_batch(g, words, &hash, 1)
+               == (uint64_t) before);
+
+        if (g->layout == BLOOM_LAYOUT_FUSE && g->layers == 0) {
+            expect(bloom_layout_add(g, words, hash) == 0);
+            expect(bloom_layout_test(g, words, hash) == before);
+            continue;
+        }
 
         expect(bloom_layout_add(g, words, hash) == !before);
         expect(bloom_layout_test(g, words, hash));

@@ -184,6 +184,103 @@ sub bits_of {
 }
 
 
+# A fuse base: where a key with that hash is looked up, its three slots, its
+# fingerprint, and in how many bits they are compared
+
+sub slots_of {
+    my ($v, $h1, $h2) = @_;
+    my $x = $v->{salt} ? mix(add($h2, mul($v->{salt}, PHI))) : $h2;
+    my $shard = $v->{shard_bits} ? $h1 >> 64 - $v->{shard_bits} : 0;
+    my $windows = $v->{segments} - 2;
+    my $length = $v->{segment_length};
+    my $begin = $shard * $v->{segments} * $length
+                + scale($x, $windows) * $length;
+
+    return ([ $begin + scale(mul($x, $windows), $length),
+              $begin + $length + scale(rotl($x, 25), $length),
+              $begin + 2 * $length + scale(rotl($x, 43), $length) ],
+            mul($x ^ $x >> 32, PHI) >> 32,
+            $v->{slot_bits} + ($begin + 3 * $length <= $v->{wide_slots}));
+}
+
+sub slot_begin {
+    my ($v, $slot) = @_;
+
+    return $slot * $v->{slot_bits}
+           + ($slot < $v->{wide_slots} ? $slot : $v->{wide_slots});
+}
+
+sub is_in_base {
+    my ($payload, $v, $h1, $h2) = @_;
+    my ($slots, $print, $width) = slots_of($v, $h1, $h2);
+
+    return 0 if $v->{base_keys} == 0;
+
+    for my $i (0 .. $width - 1) {
+        my $bit = $print >> $i & 1;
+
+        $bit ^= vec($$payload, slot_begin($v, $_) + $i, 1) for @$slots;
+        return 0 if $bit;
+    }
+
+    return 1;
+}
+
+# Solves the equations of these keys, one bit of the slots after the other.
+# Slots that are free stay zero.
+
+sub fill_base {
+    my ($payload, $v, @keys) = @_;
+    my %once = map { $_ => 1 } @keys;
+    my @places = map { [ slots_of($v, hash_of($v, $_)) ] } sort keys %once;
+
+    for my $i (0 .. $v->{slot_bits}) {
+        my @solved;                     # [slot, other slots, right side]
+
+        for my $place (@places) {
+            my ($slots, $print, $width) = @$place;
+
+            next if $i >= $width;
+
+            my %in;
+            my $right = $print >> $i & 1;
+
+            $in{$_} ^= 1 for @$slots;
+
+            for my $row (@solved) {
+                next if !$in{ $row->[0] };
+
+                $in{$_} ^= 1 for keys %{ $row->[1] };
+                $right ^= $row->[2];
+            }
+
+            my ($slot) = sort { $a <=> $b } grep { $in{$_} } keys %in;
+
+            if (!defined $slot) {
+                die "the equations have no solution: use another salt\n"
+                    if $right;
+                next;
+            }
+
+            push @solved, [ $slot, { map { $_ => 1 } grep { $in{$_} }
+                                                          keys %in }, $right ];
+        }
+
+        # a row has no slots that rows before it solve
+
+        my %value;
+
+        for my $row (reverse @solved) {
+            my ($slot, $in, $right) = @$row;
+
+            $right ^= $value{$_} // 0 for grep { $_ != $slot } keys %$in;
+            $value{$slot} = $right;
+            vec($$payload, slot_begin($v, $slot) + $i, 1) = $right;
+        }
+    }
+}
+
+
 # CRC-32C
 
 my @crc_of_byte = map {
@@ -207,6 +304,8 @@ sub crc32c {
 
 sub is_set {
     my ($payload, $part, $h1, $h2) = @_;
+
+    return is_in_base($payload, $part, $h1, $h2) if $part->{layout} eq 'fuse';
 
     return !grep { !vec($$payload, $part->{from} + $_, 1) }
                  bits_of($part, $h1, $h2);
@@ -248,6 +347,17 @@ sub origin_of {
                 0, $v->{origin_items}) . $v->{source_header};
 }
 
+# The further fields of a fuse base, from byte 152 on
+
+sub fuse_of {
+    my ($v) = @_;
+
+    return '' if $v->{layout} ne 'fuse';
+    return pack('Q< Q< Q< L< L< L< L< L< L<', $v->{base_keys}, $v->{room},
+                $v->{wide_slots}, $v->{segment_length}, $v->{segments},
+                $v->{shard_bits}, $v->{slot_bits}, $v->{salt}, 0);
+}
+
 # The further fields of version 2, from byte 3584 on
 
 sub version_2_of {
@@ -278,7 +388,15 @@ sub image_of {
 
     my $payload = padded("\0" x (($bits + 7) / 8), LINE / 8);
 
+    if ($v->{layout} eq 'fuse') {
+        fill_base(\$payload, $v, map { $v->{keys}[$_] }
+                                 grep { !$v->{grown}[$_] }
+                                      0 .. $#{ $v->{keys} });
+    }
+
     for my $i (0 .. $#{ $v->{keys} }) {
+        next if $v->{layout} eq 'fuse' && !$v->{grown}[$i];
+
         add_key(\$payload, $v->{keys}[$i], $v, parts_of($v, $v->{grown}[$i]));
     }
 
@@ -298,7 +416,7 @@ sub image_of {
                       PAGE + length($table), length($payload), CHUNK,
                       crc32c($table))
                . pack('L< L< L< L< Q< L< L< a16',
-                      { blocked => 1, classic => 2, double63 => 5 }->{
+                      { blocked => 1, classic => 2, double63 => 5, fuse => 13 }->{
                           $v->{layout} },
                       $v->{k}, $v->{lines}, $v->{flags}, $v->{bits},
                       { murmur3 => 1, siphash => 2 }->{ $v->{hash} },
@@ -310,7 +428,7 @@ sub image_of {
                       $v->{capacity}, $v->{items}, $v->{fpr}, $v->{created},
                       $v->{as_of}, $v->{build_id});
 
-    $header .= origin_of($v);
+    $header .= origin_of($v) . fuse_of($v);
 
     if ($version == 2) {
         $header .= "\0" x (3584 - length $header);
@@ -412,6 +530,13 @@ sub read_vector {
             as_of build_id))
     {
         die "$file: \"$_\" is missing\n" if !defined $v{$_};
+    }
+
+    for (qw(base_keys room wide_slots segment_length segments shard_bits
+            slot_bits salt))
+    {
+        die "$file: \"$_\" is missing\n"
+            if $v{layout} eq 'fuse' && !defined $v{$_};
     }
 
     return \%v;

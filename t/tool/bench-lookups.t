@@ -79,6 +79,15 @@ for my $layout (qw(blocked classic double double63 double31)) {
     }
 }
 
+for my $way (qw(alone loop batch)) {
+    my $got = bench('--layout', 'fuse', '--way', $way);
+
+    is_deeply([@$got{qw(layout k lines)}], ['fuse', 3, 0],
+              '--layout fuse has three slots');
+    ok($got->{present} > 0 && $got->{present} < 0.003,
+       'lookups in layout fuse find as many absent keys as the rate allows');
+}
+
 for (['1e-5', 16, 2], ['1e-7', 24, 3]) {
     my ($rate, $k, $lines) = @$_;
     my $got = bench('-p', $rate, '--hits', 1, '--way', 'batch');
@@ -140,6 +149,7 @@ refused(qr/-n "5"/, '-n', '5');
 refused(qr/-r "0"/, '-r', '0');
 refused(qr/--layout "links"/, '--layout', 'links');
 refused(qr/--hits "2"/, '--hits', '2');
+refused(qr/leave out --hits/, '--layout', 'fuse', '--hits', '0.5');
 refused(qr/--way "all"/, '--way', 'all');
 refused(qr/--batch "65"/, '--batch', '65');
 refused(qr/--vector "mmx": must be avx512, avx2 or portable/, '--vector',

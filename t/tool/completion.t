@@ -35,7 +35,7 @@ for my $command (grep { $_ ne 'help' } @commands) {
               "$command offers its options");
 }
 
-my @layouts = qw(blocked classic);
+my @layouts = qw(blocked classic fuse);
 is_deeply([offers('build', '--layout', '')], \@layouts, 'the layouts');
 is_deeply([offers('build', '--layout', 'c')], ['classic'], 'one of them');
 is_deeply([offers('build', '--layout', '=')], \@layouts, 'after "="');

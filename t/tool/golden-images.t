@@ -85,8 +85,19 @@ for my $file (glob 't/golden/*.txt') {
         for @{ $v->{keys} };
     $shown{'no key'}++ if !@{ $v->{keys} };
     $shown{'version ' . unpack('x8 L<', $image)}++;
-    $shown{'layers of a ' . ($v->{layout} eq 'classic' ? 'classic' : 'blocked')
-           . ' base'}++ if @{ $v->{layers} };
+    $shown{"layers of a $v->{layout} base"}++ if @{ $v->{layers} };
+
+    if ($v->{layout} eq 'fuse') {
+        my $slots = $v->{segments} * $v->{segment_length} << $v->{shard_bits};
+
+        $shown{'fuse of ' . ($v->{shard_bits} ? 'shards' : 'one shard')}++;
+        $shown{'fuse of ' . ($v->{segments} > 3 ? 'windows' : 'one window')}++;
+        $shown{'fuse with ' . ($v->{salt} ? 'a' : 'no') . ' salt'}++;
+        $shown{'fuse without keys'}++ if !$v->{base_keys};
+        $shown{'fuse with wide slots'}++
+            if $v->{wide_slots} && $v->{wide_slots} < $slots;
+    }
+
     $shown{"lines $_->{lines} in a layer"}++ for @{ $v->{layers} };
     $shown{'layers ' . (@{ $v->{exceptions} } ? 'with' : 'without')
            . ' exceptions'}++ if @{ $v->{layers} };
@@ -146,6 +157,10 @@ for my $what ('blocked murmur3', 'blocked siphash', 'classic murmur3',
               'key with 8 bits', 'version 1', 'version 2',
               'imported image of version 2',
               'layers of a classic base', 'layers of a blocked base',
+              'layers of a fuse base', 'fuse murmur3', 'fuse siphash',
+              'fuse of shards', 'fuse of one shard', 'fuse of windows',
+              'fuse of one window', 'fuse with a salt', 'fuse with no salt',
+              'fuse with wide slots', 'fuse without keys',
               'layers with exceptions', 'layers without exceptions',
               (map { "lines $_ in a layer" } 1, 2, 3),
               (map { "key in part $_" } 0 .. 3),
@@ -175,9 +190,30 @@ my @rows = $example =~ /^    ([0-9a-f]{8}: (?:[0-9a-f]{4} ?){8})/mg;
 
 s/ $// for @rows;
 
-is(scalar(@rows), 16, 'the example shows 16 rows of the image');
-is(scalar(grep { $v->{listing} !~ /^\Q$_\E$/m } @rows), 0,
-   'all rows of the example are in the image');
+my $fuse = read_vector('t/golden/fuse.txt');
+my $both = $v->{listing} . $fuse->{listing};
+
+is(scalar(@rows), 23, 'the example shows 23 rows of the images');
+is(scalar(grep { $both !~ /^\Q$_\E$/m } @rows), 0,
+   'all rows of the example are in the images');
+
+my ($slots, $print) = slots_of($fuse, $h1, $h2);
+my $payload = substr(image_of($fuse), 8192);
+my @values = map {
+    my $slot = $_;
+    oct '0b' . join '', map { vec($payload, slot_begin($fuse, $slot) + $_, 1) }
+                            reverse 0 .. 6;
+} @$slots;
+
+my $text = "the slots $slots->[0], $slots->[1] and $slots->[2] with the values "
+           . "$values[0], $values[1] and $values[2]. Their XOR is "
+           . ($print & 127) . ', and so is its print, '
+           . sprintf('0x%08x', $print) . ', mod 2^7.';
+
+is(($values[0] ^ $values[1] ^ $values[2]), $print & 127,
+   'the slots of the example have its fingerprint');
+like($example =~ s/\n(?=\S)/ /gr, qr/\Q$text/,
+     'the example has the slots of a key');
 
 for my $line (sprintf('h1   = 0x%016x', $h1), sprintf('h2   = 0x%016x', $h2),
               'line = scale(h1, 24) = ' . scale($h1, 24) . ',',

@@ -21,7 +21,7 @@ my $dir = $t->testdir;
 
 # ---- the members that the man page documents ----
 
-my (%documented, %of_image, $command);
+my (%documented, %of_image, %of_fuse, $command, $name);
 
 my ($section) = content_of("$FindBin::Bin/../../docs/ngx-bloom.1")
                 =~ /^\.SH JSON\n(.*?)^\.SH /ms
@@ -33,11 +33,14 @@ for (split /\n/, $section) {
     $command = $1 if /^\.SS (\w+)/;
     $heading = $_ if /:\z/;
 
-    if (my ($name) = $command ? /^\.B (\w+)\z/ : ()) {
+    if (/^\.B (\w+)\z/ && $command) {
+        $name = $1;
         $documented{$command}{$name} = 1;
         $of_image{$name} = 1
             if $command eq 'info' && $heading =~ /^For each image/;
     }
+
+    $of_fuse{$name} = 1 if /^Layout fuse only: /;
 
     $documented{$command}{'members of info'} = 1
         if /^All members that info has for an image, and/;
@@ -47,6 +50,12 @@ for my $members (values %documented) {
     if (delete $members->{'members of info'}) {
         $members->{$_} = 1 for keys %of_image;
     }
+}
+
+# these commands take and write no images in layout fuse
+
+for my $members (@documented{qw(add import merge)}) {
+    delete @$members{keys %of_fuse};
 }
 
 
@@ -63,6 +72,7 @@ $t->write_file('journal/1', $segment->segment);
 $t->write_file('broken', 'NGXBLOOM' . "\0" x 200);
 
 my $image = "$dir/ids.bloom";
+my $fuse = "$dir/fuse.bloom";
 my $removed = $t->write_file('removed.bloom', with_exceptions(
     content_of($t->build_image('all.bloom', ["\xff"])), [[2, 1, "\xff"]]));
 my $hosts = $t->build_image('hosts.bloom', ['evil.example'], '--key', 'host');
@@ -75,8 +85,9 @@ $t->run_tool('import', @import, '-o', $imported, "$dir/bitmap");
 
 my %runs = (
     build    => [['-o', $image, "$dir/ids"],
-                 ['-o', "$dir/like.bloom", '--like', $imported, "$dir/ids"]],
-    info     => [[$image], [$imported], ['--removed', $removed],
+                 ['-o', "$dir/like.bloom", '--like', $imported, "$dir/ids"],
+                 ['-o', $fuse, '--layout', 'fuse', "$dir/ids"]],
+    info     => [[$image], [$fuse], [$imported], ['--removed', $removed],
                  ['--exceptions', $removed]],
     test     => [[$image, 'key-1', "\xff"], ['-c', $image, 'key-1'],
                  [$hosts, 'www.evil.example', '/x']],

@@ -27,14 +27,16 @@ for (['10m', '0.001'], ['1k', '0.1'], ['1m', '1%'], ['3', '1e-6'],
      ['1g', '1e-9'], ['1', '0.5'])
 {
     my ($n, $p) = @$_;
-    my ($blocked, $textbook) = size('-n', $n, '-p', $p);
+    my ($blocked, $textbook, $fuse) = size('-n', $n, '-p', $p);
     my $items = $n =~ s/k$/000/r =~ s/m$/000000/r =~ s/g$/000000000/r;
     my $rate = $p eq '1%' ? 0.01 : $p;
 
     is($blocked->{layout}, 'blocked', "size -n $n -p $p has blocked first");
     is($textbook->{layout}, 'classic', "size -n $n -p $p has classic second");
 
-    for ($blocked, $textbook) {
+    is($fuse->{layout}, 'fuse', "size -n $n -p $p has fuse third");
+
+    for ($blocked, $textbook, $fuse) {
         is($_->{filter_bytes} * 8, $_->{bits},
            "filter_bytes of size -n $n -p $p ($_->{layout}) are its bits");
         is($_->{bits} % 512, 0,
@@ -58,9 +60,17 @@ for (['10m', '0.001'], ['1k', '0.1'], ['1m', '1%'], ['3', '1e-6'],
        "a classic filter of size -n $n -p $p is as large as the textbook says");
     ok($blocked->{bits} > $least && $blocked->{bits} < 1.3 * $least + 1024,
        "a blocked filter of size -n $n -p $p is somewhat larger");
+
+    # at most 1.14 times the information bound, for few keys 1.25 times and
+    # whole lines
+
+    ok($fuse->{bits} < ($items < 1e6 ? 1.25 : 1.14)
+                       * -$items * log($rate) / log(2)
+                       + ($items < 1e6 ? 576 : 0),
+       "a fuse filter of size -n $n -p $p is near the information bound");
 }
 
-for my $layout (qw(blocked classic)) {
+for my $layout (qw(blocked classic fuse)) {
     my ($most) = size('-p', '1e-4', '-m', '1m', '--layout', $layout);
 
     cmp_ok($most->{filter_bytes}, '<=', 1 << 20,
@@ -93,6 +103,8 @@ for my $layout (qw(blocked classic)) {
            "a better rate than size -n -m found is too much for a $layout"
            . " filter");
 
+    next if $layout eq 'fuse';          # it has as many slots as keys
+
     my $image = $t->build_image('sized.bloom', ['key'], '--layout', $layout,
                                 '-n', '100k', '-p', '1e-5');
     my ($sized) = size('--items', '100k', '--fpr', '1e-5', '--layout', $layout);
@@ -108,10 +120,12 @@ like(tool(0, undef, 'size', '-n', '10m', '-p', '0.1%'),
         blocked [ ]+ 10000000 [ ]+ 0\.1[ ]% [ ]+ 18\.\d[ ]MiB [ ]+ 15\.\d+
                 [ ]+ 8  [ ]+ 1 \n
         classic [ ]+ 10000000 [ ]+ 0\.1[ ]% [ ]+ 17\.\d[ ]MiB [ ]+ 14\.\d+
-                [ ]+ 10 [ ]+ - \n\z}x,
-     'size prints a table of both layouts');
+                [ ]+ 10 [ ]+ - \n
+        fuse    [ ]+ 10000000 [ ]+ 0\.\d+[ ]% [ ]+ 13\.\d[ ]MiB
+                [ ]+ 11\.\d+ [ ]+ 3 [ ]+ - \n\z}x,
+     'size prints a table of all layouts');
 is(() = tool(0, undef, 'size', '--memory', '1m', '-p', '0.01', '--layout',
-             'classic') =~ /^(?:classic|blocked)/mg, 1,
+             'classic') =~ /^(?:classic|blocked|fuse)/mg, 1,
    'size --layout prints one layout');
 
 tool(2, qr/use two of -n \(keys\), -p \(rate\) and -m \(memory\)/, 'size',
@@ -130,7 +144,7 @@ tool(2, qr/-p "\Q$_\E": must be a rate from 1e-9 to 0\.5/,
 tool(2, qr/-m "\Q$_\E": must be a size from 1 to 1024g, in bytes/, 'size', '-n',
      '1', '-m', $_)
     for '0', 'x', '', '1kk', '1025g';
-tool(2, qr/--layout "x": must be blocked or classic/, 'size', '-n', '1',
+tool(2, qr/--layout "x": must be blocked, classic or fuse/, 'size', '-n', '1',
      '-p', '0.1', '--layout', 'x');
 tool(2, qr/unexpected argument "4711"/, 'size', '-n', '1', '-p', '0.1', '4711');
 tool(2, qr/: 1 byte is too little for 1 key in layout blocked,/,
@@ -202,6 +216,21 @@ for (['1m', 1e6, '0.001', '20m', 4], ['1000', 1000, '1%', '1001', 1],
     is($empty->{parts}[0]{lines}, 0, 'size --max-keys --layout makes the base');
     cmp_ok($empty->{parts}[1]{lines}, '>', 0,
            'a layer is blocked behind any base');
+}
+
+# a fuse base has no room, and is the base of an image only
+
+for my $max (1, 1.125, 5) {
+    my ($grown, @more) = json_lines(tool(0, undef, 'size', '--json', '-n', '1m',
+                                         '-p', '0.01', '--max-keys',
+                                         1e6 * $max + ($max == 1), '--layout',
+                                         'fuse'));
+
+    is(scalar(@more), 0, 'a zone does not begin with an empty fuse base');
+    is($grown->{zone}, 'image', 'a fuse base is of an image');
+    is(join(' ', map { $_->{capacity} } @{ $grown->{parts} }),
+       join(' ', 1e6, map { 125000 * 2 ** $_ } 0 .. ($max < 2 ? 0 : 5)),
+       'its layers begin with room for an eighth of its keys');
 }
 
 my $text = tool(0, undef, 'size', '-n', '1m', '-p', '0.001', '--max-keys',
@@ -316,8 +345,9 @@ tool(2, qr/--slices needs --expire/, 'size', '-n', '1k', '-p', '0.1',
      '--slices', '8');
 tool(2, qr/--expire needs -n .* and -p/, 'size', '--expire', '1h', @$_)
     for ['-n', '1k', '-m', '1m'], ['-p', '0.1', '-m', '1m'];
-tool(2, qr/--expire cannot be used with --layout classic/, 'size', '-n', '1k',
-     '-p', '0.1', '--expire', '1h', '--layout', 'classic');
+tool(2, qr/--expire cannot be used with --layout $_/, 'size', '-n', '1k',
+     '-p', '0.1', '--expire', '1h', '--layout', $_)
+    for qw(classic fuse);
 tool(0, undef, 'size', '-n', '1k', '-p', '0.1', '--expire', '1h', '--layout',
      'blocked');
 tool(2, qr/--expire must be at least one second for each of the 8 slices, and at most 3650d/,

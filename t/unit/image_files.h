@@ -15,6 +15,7 @@
 #include "bloom_bytes.h"
 #include "bloom_crc.h"
 #include "bloom_image_reader.h"
+#include "bloom_image_seal.h"
 
 
 /* Offsets of the header's fields, from docs/image-format.md. */

@@ -33,29 +33,36 @@ base_of(uint32_t layout, uint64_t capacity, double fpr)
 static void
 test_each_layer_has_twice_the_room(void **state)
 {
-    uint32_t  layers;
-    uint64_t  sum;
+    uint32_t          layers;
+    uint64_t          sum;
+    bloom_geometry_t  g;
 
     (void) state;
 
+    memset(&g, 0, sizeof(g));
+    g.layout = BLOOM_LAYOUT_BLOCKED;
+
     for (sum = 0, layers = 0; layers <= BLOOM_LAYERS_MAX; layers++) {
         sum += (uint64_t) 7 << layers;
-        assert_int_equal(bloom_growth_capacity(7, layers), sum);
-        assert_int_equal(bloom_growth_layers(7, sum), layers);
-        assert_int_equal(bloom_growth_layers(7, sum + 1), layers + 1);
+        assert_int_equal(bloom_growth_capacity(&g, 7, layers), sum);
+        assert_int_equal(bloom_growth_layers(&g, 7, sum), layers);
+        assert_int_equal(bloom_growth_layers(&g, 7, sum + 1), layers + 1);
     }
 
     assert_int_equal(sum, 7 * BLOOM_GROWTH_MAX);
-    assert_int_equal(bloom_growth_layers(7, 1), 0);
+    assert_int_equal(bloom_growth_layers(&g, 7, 1), 0);
 
     /* out of range */
 
-    assert_true(bloom_growth_capacity(BLOOM_CAPACITY_MAX, BLOOM_LAYERS_MAX)
+    assert_true(bloom_growth_capacity(&g, BLOOM_CAPACITY_MAX,
+                                      BLOOM_LAYERS_MAX)
                 == BLOOM_CAPACITY_MAX * BLOOM_GROWTH_MAX);
-    assert_true(bloom_growth_capacity(BLOOM_CAPACITY_MAX + 1, 0)
+    assert_true(bloom_growth_capacity(&g, BLOOM_CAPACITY_MAX + 1, 0)
                 == UINT64_MAX);
-    assert_true(bloom_growth_capacity(7, BLOOM_LAYERS_MAX + 1) == UINT64_MAX);
-    assert_int_equal(bloom_growth_layers(7, UINT64_MAX), BLOOM_LAYERS_MAX + 1);
+    assert_true(bloom_growth_capacity(&g, 7, BLOOM_LAYERS_MAX + 1)
+                == UINT64_MAX);
+    assert_int_equal(bloom_growth_layers(&g, 7, UINT64_MAX),
+                     BLOOM_LAYERS_MAX + 1);
 }
 
 
@@ -227,7 +234,7 @@ check_growing_filter(uint32_t layout)
             }
         }
 
-        assert_true(bloom_growth_capacity(CAPACITY, now.layers) >= n);
+        assert_true(bloom_growth_capacity(&now, CAPACITY, now.layers) >= n);
 
         for (asked = times, present = 0, i = 0; i < ASKED; i++) {
             hash.h1 = unit_random(&asked);

@@ -9,6 +9,7 @@
 
 #include "bloom_bytes.h"
 #include "bloom_image_reader.h"
+#include "bloom_image_seal.h"
 
 #define AT_LAYOUT      48
 #define AT_K           52
@@ -159,12 +160,13 @@ test_invalid_imported_headers_are_refused(void **state)
     one.origin_len = 4;
 
     refused(&one, AT_LAYOUT, 4, 3, "has layout 3");
-    refused(&one, AT_LAYOUT, 4, 13, "has layout 13");
+    refused(&one, AT_LAYOUT, 4, 14, "has layout 14");
     refused(&one, AT_HASH, 4, 11, "has hash 11");
     refused(&one, AT_FLAGS, 4, 0, "and flags 0x0");
     refused(&one, AT_FLAGS, 4, 6, "has flags 0x6");
     refused(&one, AT_LAYOUT, 4, BLOOM_LAYOUT_CLASSIC, "is invalid");
     refused(&one, AT_LAYOUT, 4, BLOOM_LAYOUT_LEHMER, "lehmer cannot have hash");
+    refused(&one, AT_LAYOUT, 4, BLOOM_LAYOUT_FUSE, "fuse cannot have hash");
     refused(&one, AT_HASH, 4, BLOOM_HASH_FNV1,
             "double63 cannot have hash fnv1");
     refused(&one, AT_HASH, 4, BLOOM_HASH_MURMUR3, "seed has more than 32 bits");

@@ -14,6 +14,7 @@
 #include "bloom_exceptions.h"
 #include "bloom_exceptions_image.h"
 #include "bloom_image_reader.h"
+#include "bloom_image_seal.h"
 
 #define VECTORS   "t/golden/*.txt"
 #define KEYS_MAX  64
@@ -203,6 +204,44 @@ parse_source(vector_t *v, const char *text)
 }
 
 
+/* Sets a field of a fuse base.  Returns 0 if it has none of that name. */
+static int
+parse_fuse(bloom_fuse_t *fuse, const char *name, uint64_t number)
+{
+    size_t  i;
+
+    struct {
+        const char  *name;
+        uint64_t    *wide;
+        uint32_t    *narrow;
+    } fields[] = {
+        { "base-keys", &fuse->keys, NULL },
+        { "room", &fuse->room, NULL },
+        { "wide-slots", &fuse->wide, NULL },
+        { "segment-length", NULL, &fuse->length },
+        { "segments", NULL, &fuse->segments },
+        { "shard-bits", NULL, &fuse->shard_bits },
+        { "slot-bits", NULL, &fuse->width },
+        { "salt", NULL, &fuse->salt },
+    };
+
+    for (i = 0; i < array_len(fields); i++) {
+        if (strcmp(name, fields[i].name) == 0) {
+            if (fields[i].wide != NULL) {
+                *fields[i].wide = number;
+
+            } else {
+                *fields[i].narrow = (uint32_t) number;
+            }
+
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 static void
 parse_field(vector_t *v, const char *name, char *value)
 {
@@ -241,6 +280,10 @@ parse_field(vector_t *v, const char *name, char *value)
 
     if (strcmp(name, "exception") == 0) {
         parse_exception(v, value);
+        return;
+    }
+
+    if (parse_fuse(&im->geometry.fuse, name, number)) {
         return;
     }
 
@@ -438,7 +481,10 @@ hash(const vector_t *v, const blob_t *key)
 }
 
 
-/* Makes a whole file from the vector's parameters and keys. */
+/*
+ * Makes a whole file from the vector's parameters and keys.  The equations of a
+ * fuse base have many solutions: the one of the vector is taken.
+ */
 static uint8_t *
 make(const vector_t *v)
 {
@@ -456,6 +502,11 @@ make(const vector_t *v)
     file = malloc(v->size);
     assert_non_null(words);
     assert_non_null(file);
+
+    if (image.geometry.layout == BLOOM_LAYOUT_FUSE) {
+        memcpy(words, v->bytes + bloom_image_payload_part(&image).data,
+               image.geometry.bits / 8);
+    }
 
     for (i = 0; i < v->nkeys; i++) {
         image.geometry.layers = v->grown[i];

@@ -7,6 +7,7 @@
 #include "ngx_http_bloom_json.h"
 #include "ngx_http_bloom_stats.h"
 
+#include "bloom_growth.h"
 #include "ngx_bloom_ring.h"
 
 #include <math.h>
@@ -193,7 +194,9 @@ ngx_http_bloom_json_parts(ngx_http_bloom_text_t *text, ngx_bloom_info_t *info)
         }
 
         ngx_http_bloom_text_printf(text, i == 0 ? "" : ",");
-        ngx_http_bloom_json_part(text, &part, info->image.capacity << i,
+        ngx_http_bloom_json_part(text, &part,
+                                 bloom_growth_room(&info->image.geometry,
+                                                   info->image.capacity, i),
                                  info->part_bits_set[i]);
         ngx_http_bloom_text_printf(text, "}");
     }
@@ -243,6 +246,12 @@ ngx_http_bloom_json_part(ngx_http_bloom_text_t *text,
                                "\"fill_ratio\":",
                                capacity, bloom_geometry_items(part, bits_set),
                                part->bits, part->k, part->lines);
+
+    if (part->layout == BLOOM_LAYOUT_FUSE) {
+        ngx_http_bloom_text_printf(text, "null");
+        return;
+    }
+
     ngx_http_bloom_text_rate(text, (double) bits_set / (double) part->bits);
 }
 

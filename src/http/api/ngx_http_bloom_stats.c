@@ -9,6 +9,8 @@
 #include "ngx_bloom_changes.h"
 #include "ngx_bloom_layers.h"
 
+#include <math.h>
+
 
 static ngx_str_t ngx_http_bloom_stats_text(const char *text);
 static void ngx_http_bloom_stats_source(ngx_http_bloom_stats_t *stats,
@@ -223,10 +225,11 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "(--except)." },
 
     { "filter.bits_set", NUMBER(info.bits_set), ALWAYS, MEMBER },
-    { "filter.fill_ratio", RATE(fill_ratio), IF(SERVING),
+    { "filter.fill_ratio", RATE(fill_ratio), IF(FILLS),
       "fill_ratio", NULL,
       "Share of the filter's bits that are set, from 0 to 1; if keys expire, "
-      "of those of the live slices." },
+      "of those of the live slices. The layout fuse has none: its base does "
+      "not fill." },
     { "filter.estimated_items", NUMBER(estimated_items), IF(SERVING),
       "estimated_items", NULL,
       "Number of keys in the filter, additions included, as estimated from "
@@ -551,8 +554,10 @@ ngx_http_bloom_stats_image(ngx_http_bloom_stats_t *stats)
     bits = g->layers == 0 ? (double) g->bits
                           : 8 * (double) stats->filter_bytes;
 
-    stats->fill_ratio = (double) stats->info.bits_set
-                        / (bits * (double) ngx_max(stats->info.live_slices, 1));
+    stats->fill_ratio = (g->layout == BLOOM_LAYOUT_FUSE) ? NAN
+                        : (double) stats->info.bits_set
+                          / (bits
+                             * (double) ngx_max(stats->info.live_slices, 1));
 
     stats->items_estimated = (image->flags & BLOOM_IMAGE_ESTIMATED) != 0;
 
@@ -585,6 +590,7 @@ ngx_http_bloom_stats_image(ngx_http_bloom_stats_t *stats)
     stats->labels.len = p - stats->labels_buf;
 
     stats->has[NGX_HTTP_BLOOM_STATS_SERVING] = 1;
+    stats->has[NGX_HTTP_BLOOM_STATS_FILLS] = (g->layout != BLOOM_LAYOUT_FUSE);
     stats->has[NGX_HTTP_BLOOM_STATS_CREATED] = (image->created != 0);
     stats->has[NGX_HTTP_BLOOM_STATS_AS_OF] = (image->as_of != 0);
     stats->has[NGX_HTTP_BLOOM_STATS_DAMAGED] = (stats->info.lost_at != 0);

@@ -59,6 +59,8 @@ typedef enum {
 typedef enum {
     NGX_HTTP_BLOOM_STATS_ALWAYS = 0,     /* nothing */
     NGX_HTTP_BLOOM_STATS_SERVING,        /* an image serves */
+    NGX_HTTP_BLOOM_STATS_FILLS,          /* and its bits are set as keys are
+                                            added: its layout is not fuse */
     NGX_HTTP_BLOOM_STATS_CREATED,        /* the image says when it was built */
     NGX_HTTP_BLOOM_STATS_AS_OF,          /* the image has an as_of */
     NGX_HTTP_BLOOM_STATS_DAMAGED,        /* added keys may be lost */
@@ -110,7 +112,7 @@ typedef struct {
     uint64_t                     filter_bytes;
     uint64_t                     estimated_items;
     double                       estimated_fpr;
-    double                       fill_ratio;
+    double                       fill_ratio;           /* NaN: none */
     uint64_t                     layers;               /* in use */
 
     ngx_str_t                    hugepages_wanted;

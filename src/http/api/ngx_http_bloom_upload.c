@@ -17,6 +17,7 @@
 #include "ngx_http_bloom_resume.h"
 #include "ngx_http_bloom_task.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_layers.h"
 #include "ngx_bloom_load.h"
 #include "ngx_bloom_state_files.h"
 
@@ -171,13 +172,25 @@ ngx_http_bloom_upload_refuse(ngx_http_request_t *r,
 static void
 ngx_http_bloom_upload_too_large(ngx_http_bloom_upload_t *upload, uint64_t size)
 {
+    uint64_t    needs, fuse;
+    ngx_str_t  *name;
+
+    name = &upload->zone->name;
+
+    /* the layout is not known before the header has arrived */
+
+    needs = ngx_bloom_zone_needs(size);
+    fuse = ngx_bloom_zone_needs(ngx_bloom_layers_need_fuse(size));
+
     ngx_http_bloom_error(&upload->error, NGX_HTTP_BLOOM_E_TOO_LARGE,
                          "the body has %s%uL bytes, but bloom zone \"%V\" has "
                          "room for images of up to %uL bytes; make the zone "
-                         "larger with \"zone=%V:%uLk\"",
+                         "larger with \"zone=%V:%uLk\", or with "
+                         "\"zone=%V:%uLk\" if the image was built with "
+                         "\"--layout fuse\" and without \"-n\"",
                          size == upload->size ? "at least " : "", size,
-                         &upload->zone->name, upload->max, &upload->zone->name,
-                         (uint64_t) (ngx_bloom_zone_needs(size) + 1023) / 1024);
+                         name, upload->max, name, (needs + 1023) / 1024,
+                         name, (fuse + 1023) / 1024);
 }
 
 

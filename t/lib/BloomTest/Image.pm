@@ -66,9 +66,12 @@ sub parsed {
     @v{qw(at size layout k lines bits hash key)}
         = unpack 'x24 Q< Q< x8 L< L< L< x4 Q< L< x4 a16', $image;
 
-    $v{layout} = { 1 => 'blocked', 2 => 'classic' }->{ $v{layout} };
+    $v{layout} = { 1 => 'blocked', 2 => 'classic', 13 => 'fuse' }->{
+        $v{layout} };
     $v{hash} = { 1 => 'murmur3', 2 => 'siphash' }->{ $v{hash} };
     $v{seed} = unpack 'L<', $v{key};
+    @v{qw(base_keys room wide_slots segment_length segments shard_bits slot_bits
+          salt)} = unpack 'x152 Q< Q< Q< L< L< L< L< L<', $image;
     $v{hash_key} = $v{key};
     $v{payload} = substr $image, $v{at}, $v{size};
 
@@ -76,10 +79,15 @@ sub parsed {
 }
 
 
-# Returns 1 if all bits of an expression are set, else 0.
+# Returns 1 if all bits of an expression are set, else 0; in layout fuse, if its
+# slots have its fingerprint.
 
 sub bits_set {
     my ($parsed, $expression) = @_;
+
+    return is_in_base(\$parsed->{payload}, $parsed,
+                      hash_of($parsed, $expression))
+        if $parsed->{layout} eq 'fuse';
 
     for (bits_of($parsed, hash_of($parsed, $expression))) {
         return 0 if !vec $parsed->{payload}, $_, 1;

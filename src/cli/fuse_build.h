@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * This function builds a fuse base from the hashes in a keystore.
+ *
+ * The first bits of h1 choose the partition of a hash in the store, and its
+ * shard in the filter.  So a shard consists of whole partitions, or a partition
+ * of whole shards, and each thread builds one shard after the other in scratch
+ * memory for one shard.
+ */
+
+#ifndef FUSE_BUILD_H
+#define FUSE_BUILD_H
+
+#include "keystore.h"
+
+
+/*
+ * Sizes a filter for the `keys` distinct hashes of the store, and builds it.
+ * Threads that would take more scratch memory than `memory` all together are
+ * not started, except the first.  Sets *g and *words, which the caller unmaps.
+ * Returns CLI_OK; or CLI_ERROR after a message.
+ */
+int fuse_build(bloom_geometry_t *g, uint64_t **words, keystore_t *store,
+    uint64_t keys, double fpr, unsigned threads, uint64_t memory);
+
+/* Returns zeroed memory for a filter, on huge pages if the system has them. */
+uint64_t *fuse_build_map(uint64_t size);
+
+
+#endif /* FUSE_BUILD_H */

@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * A partition that has used its share of the memory drops duplicates.  If that
+ * does not free enough, it writes its hashes to the spill file, as a run.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "cli.h"
+#include "keystore_partition.h"
+
+#define CHUNK            508             /* hashes; with `next`, 8 KiB */
+#define SLAB             (4 * 1024 * 1024)
+
+/* A partition drops duplicates when it has this many hashes, and then when it
+ * has doubled. */
+#define COMPACT_MIN      8192
+
+/* After a run with few duplicates, this many runs are written without looking
+ * for duplicates. */
+#define RUNS_TRUSTED     7
+
+/* Duplicates are searched in buckets of about this many hashes, which fit into
+ * the processor's first cache; there are at most 2^BUCKET_BITS buckets. */
+#define BUCKET           512
+#define BUCKET_BITS      12
+
+
+typedef struct partition_chunk_s  chunk_t;
+
+struct partition_chunk_s {
+    chunk_t         *next;
+    bloom_hash_t     hashes[CHUNK] __attribute__((aligned(64)));
+};
+
+
+void
+partition_pool_init(partition_pool_t *pool, unsigned shared, size_t limit,
+    const char *directory)
+{
+    memset(pool, 0, sizeof(*pool));
+
+    pool->shared = shared;
+    pool->limit = limit;
+
+    spill_file_init(&pool->file, directory);
+    pthread_mutex_init(&pool->lock, NULL);
+}
+
+
+void
+partition_pool_free(partition_pool_t *pool)
+{
+    uint8_t  *slab, *next;
+
+    for (slab = pool->slabs; slab != NULL; slab = next) {
+        next = *(uint8_t **) (void *) slab;
+        (void) munmap(slab, SLAB);
+    }
+
+    spill_file_close(&pool->file);
+    pthread_mutex_destroy(&pool->lock);
+}
+
+
+void
+partition_init(partition_t *p, const partition_pool_t *pool)
+{
+    memset(p, 0, sizeof(*p));
+
+    pthread_mutex_init(&p->lock, NULL);
+    p->compact_at = pool->limit < COMPACT_MIN ? pool->limit : COMPACT_MIN;
+}
+
+
+void
+partition_free(partition_t *p)
+{
+    free(p->run);
+    pthread_mutex_destroy(&p->lock);
+}
+
+
+/* Maps a slab, on huge pages if the system has them: the first access to all of
+ * it then takes a third of the time. */
+static uint8_t *
+map_slab(void)
+{
+    void      *p;
+    size_t     before;
+    uint8_t   *slab;
+
+    p = mmap(NULL, 2 * SLAB, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS,
+             -1, 0);
+
+    if (p == MAP_FAILED) {
+        cli_no_memory(2 * SLAB);
+    }
+
+    slab = p;
+    before = (SLAB - ((uintptr_t) p & (SLAB - 1))) & (SLAB - 1);
+
+    if (before != 0) {
+        (void) munmap(slab, before);
+    }
+
+    slab += before;
+    (void) munmap(slab + SLAB, SLAB - before);
+    (void) madvise(slab, SLAB, MADV_HUGEPAGE);
+
+    return slab;
+}
+
+
+static chunk_t *
+new_chunk(partition_pool_t *pool, partition_t *p)
+{
+    chunk_t  *chunk;
+    uint8_t  *slab;
+
+    if (p->spare != NULL) {
+        chunk = p->spare;
+        p->spare = chunk->next;
+
+    } else {
+        pthread_mutex_lock(&pool->lock);
+
+        if (pool->slabs == NULL || pool->used + sizeof(chunk_t) > SLAB) {
+            slab = map_slab();
+            *(uint8_t **) (void *) slab = pool->slabs;
+            pool->slabs = slab;
+            pool->used = sizeof(chunk_t);
+        }
+
+        chunk = (chunk_t *) (void *) (pool->slabs + pool->used);
+        pool->used += sizeof(chunk_t);
+
+        pthread_mutex_unlock(&pool->lock);
+    }
+
+    chunk->next = p->chunks;
+    p->chunks = chunk;
+    p->fill = 0;
+
+    return chunk;
+}
+
+
+static inline size_t
+chunk_count(const partition_t *p, const chunk_t *chunk)
+{
+    return chunk == p->chunks ? p->fill : CHUNK;
+}
+
+
+/* Prefetches the next chunk: chunks are anywhere in memory, so the processor
+ * does not predict which one is next. */
+static inline void
+prefetch_next(const chunk_t *chunk, size_t i)
+{
+    if (i % 4 == 0 && chunk->next != NULL) {
+        __builtin_prefetch(&chunk->next->hashes[i]);
+    }
+}
+
+
+/* Copies hashes past the caches, as they are not read soon. */
+static void
+copy_hashes(bloom_hash_t *dst, const bloom_hash_t *src, size_t n)
+{
+#if defined(__SSE2__)
+
+    size_t  i;
+
+    for (i = 0; i < n; i++) {
+        _mm_stream_si128((__m128i *) (void *) &dst[i],
+                         _mm_loadu_si128((const __m128i *) (const void *)
+                                         &src[i]));
+    }
+
+#else
+
+    memcpy(dst, src, n * sizeof(*dst));
+
+#endif
+}
+
+
+static void
+append(partition_pool_t *pool, partition_t *p, const bloom_hash_t *hash,
+    size_t n)
+{
+    size_t    part;
+    chunk_t  *chunk;
+
+    p->count += n;
+
+    for ( /* void */ ; n != 0; n -= part, hash += part) {
+        chunk = p->chunks;
+
+        if (chunk == NULL || p->fill == CHUNK) {
+            chunk = new_chunk(pool, p);
+        }
+
+        part = CHUNK - p->fill;
+        part = part < n ? part : n;
+
+        copy_hashes(chunk->hashes + p->fill, hash, part);
+        p->fill += part;
+    }
+}
+
+
+/* Empties a partition's chunks. */
+static void
+discard(partition_t *p)
+{
+    chunk_t  *chunk;
+
+    while (p->chunks != NULL) {
+        chunk = p->chunks;
+        p->chunks = chunk->next;
+        chunk->next = p->spare;
+        p->spare = chunk;
+    }
+
+    p->count = 0;
+}
+
+
+void
+partition_scratch_free(partition_scratch_t *scratch)
+{
+    free(scratch->runs);
+    free(scratch->hashes);
+    free(scratch->table);
+}
+
+
+/* Returns an array of at least `n` members; its content is lost. */
+static void *
+ensure(void *array, size_t *room, size_t n, size_t size)
+{
+    if (n <= *room) {
+        return array;
+    }
+
+    free(array);
+    *room = n + n / 8;
+
+    return cli_alloc(*room * size);
+}
+
+
+/* Drops duplicates in a bucket of n hashes.  Returns how many are left. */
+static size_t
+distinct_bucket(partition_scratch_t *scratch, bloom_hash_t *hash, size_t n)
+{
+    size_t         i, at, mask, kept;
+    uint32_t      *table;
+    bloom_hash_t   one;
+
+    for (mask = 64; mask < 2 * n; mask *= 2) {
+        /* void */
+    }
+
+    scratch->table = ensure(scratch->table, &scratch->table_room, mask,
+                            sizeof(uint32_t));
+    table = scratch->table;
+    memset(table, 0, mask * sizeof(uint32_t));
+    mask--;
+
+    for (i = 0, kept = 0; i < n; i++) {
+        one = hash[i];
+
+        for (at = one.h2 & mask; table[at] != 0; at = (at + 1) & mask) {
+            if (hash[table[at] - 1].h2 == one.h2
+                && hash[table[at] - 1].h1 == one.h1)
+            {
+                break;
+            }
+        }
+
+        if (table[at] == 0) {
+            hash[kept++] = one;
+            table[at] = (uint32_t) kept;
+        }
+    }
+
+    return kept;
+}
+
+
+/*
+ * Puts the distinct hashes of a partition, and of the first `runs` hashes of
+ * scratch->runs, into scratch->hashes.  Sorts them into buckets by the bits
+ * after the `shared` ones.  Returns how many there are.
+ */
+static size_t
+distinct(partition_scratch_t *scratch, unsigned shared, const partition_t *p,
+    size_t runs)
+{
+    size_t           i, n, kept, begin, one, first[(1 << BUCKET_BITS) + 1];
+    unsigned         bits, b;
+    const chunk_t   *chunk;
+    bloom_hash_t    *hash;
+
+    n = p->count + runs;
+
+    for (bits = 0; bits < BUCKET_BITS && n >> bits > BUCKET; bits++) {
+        /* void */
+    }
+
+#define bucket(hash)                                                         \
+    ((size_t) ((hash).h1 << shared >> 1) >> (63 - bits))
+
+    scratch->hashes = ensure(scratch->hashes, &scratch->hashes_room, n,
+                             sizeof(bloom_hash_t));
+    hash = scratch->hashes;
+
+    memset(first, 0, ((1u << bits) + 1) * sizeof(first[0]));
+
+    for (chunk = p->chunks; chunk != NULL; chunk = chunk->next) {
+        n = chunk_count(p, chunk);
+
+        for (i = 0; i < n; i++) {
+            prefetch_next(chunk, i);
+            first[bucket(chunk->hashes[i]) + 1]++;
+        }
+    }
+
+    for (i = 0; i < runs; i++) {
+        first[bucket(scratch->runs[i]) + 1]++;
+    }
+
+    for (b = 1; b <= 1u << bits; b++) {
+        first[b] += first[b - 1];
+    }
+
+    for (chunk = p->chunks; chunk != NULL; chunk = chunk->next) {
+        n = chunk_count(p, chunk);
+
+        for (i = 0; i < n; i++) {
+            hash[first[bucket(chunk->hashes[i])]++] = chunk->hashes[i];
+        }
+    }
+
+    for (i = 0; i < runs; i++) {
+        hash[first[bucket(scratch->runs[i])]++] = scratch->runs[i];
+    }
+
+    /* now first[b] is the end of bucket b */
+
+    for (b = 0, begin = 0, kept = 0; b < 1u << bits; begin = first[b++]) {
+        one = distinct_bucket(scratch, hash + begin, first[b] - begin);
+
+        if (kept != begin) {
+            memmove(hash + kept, hash + begin, one * sizeof(*hash));
+        }
+
+        kept += one;
+    }
+
+    return kept;
+}
+
+
+/* Writes n hashes, or the partition's chunks if `hash` is NULL, as a run. */
+static void
+spill(partition_pool_t *pool, partition_t *p, const bloom_hash_t *hash,
+    size_t n)
+{
+    uint64_t  offset;
+    chunk_t  *chunk;
+
+    offset = spill_file_reserve(&pool->file, n * sizeof(*hash));
+
+    p->run = cli_realloc(p->run, (p->runs + 1) * sizeof(*p->run));
+    p->run[p->runs].offset = offset;
+    p->run[p->runs].count = n;
+    p->runs++;
+    p->spilled += n;
+
+    if (hash != NULL) {
+        spill_file_write(&pool->file, hash, n * sizeof(*hash), offset);
+        return;
+    }
+
+    for (chunk = p->chunks; chunk != NULL; chunk = chunk->next) {
+        n = chunk_count(p, chunk);
+        spill_file_write(&pool->file, chunk->hashes, n * sizeof(*hash),
+                         offset);
+        offset += n * sizeof(*hash);
+    }
+}
+
+
+/* Makes room in a partition that has grown. */
+static void
+compact(partition_pool_t *pool, partition_t *p, partition_scratch_t *scratch)
+{
+    size_t  n, before;
+
+    before = p->count;
+
+    if (p->trusted != 0 && before >= pool->limit) {
+        p->trusted--;
+        spill(pool, p, NULL, before);
+        discard(p);
+        return;
+    }
+
+    n = distinct(scratch, pool->shared, p, 0);
+
+    if (before >= pool->limit && n > pool->limit / 2) {
+        spill(pool, p, scratch->hashes, n);
+        discard(p);
+
+    } else if (n < before) {
+        discard(p);
+        append(pool, p, scratch->hashes, n);
+    }
+
+    /* if there were few duplicates, wait longer before the next search */
+
+    if (n > before / 2) {
+        p->compact_at = 4 * p->compact_at;
+        p->trusted = p->runs != 0 ? RUNS_TRUSTED : 0;
+
+    } else {
+        p->compact_at = 2 * n < COMPACT_MIN ? COMPACT_MIN : 2 * n;
+    }
+
+    if (p->compact_at > pool->limit) {
+        p->compact_at = pool->limit;
+    }
+}
+
+
+void
+partition_add(partition_pool_t *pool, partition_t *p,
+    partition_scratch_t *scratch, const bloom_hash_t *hash, size_t n)
+{
+    pthread_mutex_lock(&p->lock);
+
+    append(pool, p, hash, n);
+
+    if (p->count >= p->compact_at) {
+        compact(pool, p, scratch);
+    }
+
+    pthread_mutex_unlock(&p->lock);
+}
+
+
+/* Reads a partition's runs into scratch->runs.  Returns the number of their
+ * hashes. */
+static size_t
+read_runs(const partition_pool_t *pool, const partition_t *p,
+    partition_scratch_t *scratch)
+{
+    size_t         i;
+    bloom_hash_t  *hash;
+
+    scratch->runs = ensure(scratch->runs, &scratch->runs_room, p->spilled,
+                           sizeof(bloom_hash_t));
+    hash = scratch->runs;
+
+    for (i = 0; i < p->runs; i++) {
+        spill_file_read(&pool->file, hash, p->run[i].count * sizeof(*hash),
+                        p->run[i].offset);
+        hash += p->run[i].count;
+    }
+
+    return p->spilled;
+}
+
+
+size_t
+partition_distinct(const partition_pool_t *pool, const partition_t *p,
+    partition_scratch_t *scratch)
+{
+    size_t  runs;
+
+    runs = read_runs(pool, p, scratch);
+
+    return distinct(scratch, pool->shared, p, runs);
+}
+
+
+void
+partition_drop_duplicates(partition_pool_t *pool, partition_t *p,
+    partition_scratch_t *scratch)
+{
+    size_t  n;
+
+    if (p->runs != 0) {
+        return;
+    }
+
+    n = distinct(scratch, pool->shared, p, 0);
+
+    if (n != p->count) {
+        discard(p);
+        append(pool, p, scratch->hashes, n);
+    }
+}
+
+
+void
+partition_each(const partition_pool_t *pool, const partition_t *p,
+    partition_scratch_t *scratch, partition_see_t see, void *data)
+{
+    size_t          runs;
+    const chunk_t  *chunk;
+
+    for (chunk = p->chunks; chunk != NULL; chunk = chunk->next) {
+        see(data, chunk->hashes, chunk_count(p, chunk));
+    }
+
+    runs = read_runs(pool, p, scratch);
+    see(data, scratch->runs, runs);
+}
+
+
+size_t
+partition_held(const partition_t *p)
+{
+    return p->count + p->spilled;
+}

@@ -1,0 +1,239 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
+
+# Tests that "ngx-bloom build --layout fuse" makes an image that a second reader
+# of the format understands, with each option and any number of keys; and that
+# all other commands work with such an image or refuse it with what to do.
+
+use strict;
+use warnings;
+
+use FindBin;
+use List::Util qw(shuffle);
+
+use BloomTest;
+use BloomTest::Image qw(bits_set exceptions_in parsed);
+use BloomTest::Tool qw(content_of info json lines_of tool tool_ok tool_test);
+
+my $t = tool_test();
+my $dir = $t->testdir;
+my $n = 0;
+
+sub file { return $t->write_file($_[0], join '', map { "$_\n" } @{ $_[1] }) }
+
+# Builds a fuse image of keys.  Returns its path, and what --json prints.
+
+sub build {
+    my ($keys, @options) = @_;
+
+    my $image = "$dir/image" . ++$n;
+
+    return ($image, json(scalar tool_ok('build', '--json', '--layout', 'fuse',
+                                        '-o', $image, @options,
+                                        file("keys$n", $keys))));
+}
+
+# Returns how many of the keys the tool finds.
+
+sub found {
+    my ($image, $keys) = @_;
+
+    my ($exit, $out, $err) = $t->run_tool('test', '--count', $image, '-f',
+                                          file('asked', $keys));
+
+    return $out =~ /^(\d+) present/ ? $1 : "exit $exit: $err";
+}
+
+# Returns how many of the keys the second reader finds.
+
+sub understood {
+    my ($image, $keys) = @_;
+
+    my $parsed = parsed(content_of($image));
+
+    return scalar grep { bits_set($parsed, $_) } @$keys;
+}
+
+sub payload { return substr content_of($_[0]), 4096 }
+
+
+# ---------------------------------------------------- any number of keys
+
+my @absent = map { "absent-$_" } 1 .. 3000;
+
+for my $case ([1], [2], [3], [10], [100, '-p', '0.3'], [999, '-p', '1e-9'],
+              [1000, '-p', '0.007'], [4000, '-j', 1], [4000, '--hash', 'siphash'],
+              [40_000, '-p', '0.01', '-j', 2])
+{
+    my ($items, @options) = @$case;
+    my @keys = map { "key-$_" } 1 .. $items;
+    my ($image, $built) = build(\@keys, @options);
+    my $name = "the image of $items keys @options";
+    my $p = "@options" =~ /-p (\S+)/ ? $1 : 0.001;
+
+    is($built->{layout}, 'fuse', "$name has its layout");
+    is($built->{items}, $items, "$name has the number of its keys");
+    is($built->{room}, $items > 8000 ? int $items / 8 : 1000,
+       "$name has room for additions");
+    is($built->{capacity}, $items + $built->{room},
+       "the capacity of $name is the sum");
+    cmp_ok($built->{estimated_fpr}, '<=', $p * 1.0000001,
+           "$name keeps the rate");
+    cmp_ok($built->{estimated_fpr}, '>=', $p * 0.49, "$name has a near rate");
+    is($built->{version}, 1, "$name needs no newer version");
+
+    is(found($image, \@keys), $items, "all keys of $name are present");
+
+    my @some = @keys > 1000 ? @keys[0 .. 999] : @keys;
+
+    is(understood($image, \@some), scalar @some,
+       "the second reader finds the keys of $name");
+    is(understood($image, \@absent), found($image, \@absent),
+       "the second reader and the tool agree about absent keys of $name");
+
+    my $expected = @absent * $built->{estimated_fpr};
+
+    cmp_ok(abs(found($image, \@absent) - $expected), '<=',
+           5 * sqrt($expected) + 2, "absent keys of $name have its rate");
+
+    my $verified = json(tool(0, undef, 'verify', '--json', $image));
+
+    is($verified->{result}, 'ok', "$name is verified");
+    is($verified->{fill_ratio}, undef, "$name has no fill ratio");
+    is($verified->{estimated_items}, $items, "$name has exact items");
+    is(info($image)->{slots}, $built->{slots}, "info knows $name");
+}
+
+
+# ------------------------------------------------------------- the same keys
+
+my @keys = map { "key-$_" } 1 .. 50_000;
+my ($image) = build(\@keys, '--seed', 7);
+my ($other) = build([shuffle(@keys)], '--seed', 7, '-j', 2);
+
+ok(payload($image) eq payload($other),
+   'the order of the keys and the threads do not matter');
+
+($other, my $built) = build([@keys, reverse(@keys), @keys], '--seed', 7);
+
+ok(payload($image) eq payload($other), 'duplicates count once');
+is($built->{duplicates}, 100_000, 'duplicates are counted');
+
+my $many = $t->write_file('many', join '', map { "key$_\n" } 1 .. 1_200_000);
+
+for my $how (['-j', 1], ['-j', 2, '--memory', '16m']) {
+    my $json = json(scalar tool_ok('build', '--json', '--layout', 'fuse', '-p',
+                                   '0.01', '--seed', 7, @$how, '-o',
+                                   "$dir/many$how->[1]", $many));
+
+    cmp_ok($json->{bits}, '<', 1.14 * 1.2e6 * log(100) / log(2),
+           'more than a million keys take 1.14 times the bound');
+    is($json->{temporary_bytes} > 0, @$how > 2, 'they are spilled or not');
+}
+
+ok(payload("$dir/many1") eq payload("$dir/many2"),
+   'keys that are spilled make the same image');
+
+
+# --------------------------------------------------------------- the options
+
+(undef, $built) = build(['a' .. 'z'], '-n', '30');
+is($built->{room}, 4, '-n gives the room');
+is($built->{capacity}, 30, '-n gives the capacity');
+
+(undef, $built) = build(['a' .. 'z'], '-n', '26');
+is($built->{room}, 1000, '-n without room gives the default');
+
+($image, $built) = build([], '--allow-empty');
+is($built->{items}, 0, 'an image may be empty');
+is(found($image, \@absent), 0, 'nothing is in an empty image');
+is(understood($image, \@absent), 0, 'the second reader finds nothing either');
+is(json(tool(0, undef, 'verify', '--json', $image))->{estimated_fpr}, 0,
+   'an empty image has no false positives');
+tool(2, qr/the input has no keys; use --allow-empty/, 'build', '--layout',
+     'fuse', '-o', "$dir/refused", file('none', []));
+
+($image) = build(['EXAMPLE.com', 'evil.test'], '--key', 'host');
+is(found($image, ['a.b.example.com', 'evil.test', 'good.test']), 2,
+   'a key form works');
+
+($image, $built) = build([map { "key-$_" } 1 .. 5000], '-p', '0.1', '--except',
+                         file('good', [@absent, 'other']), '--without',
+                         file('without', ['key-1', 'key-2']));
+
+my @exceptions = map { $_->[2] } exceptions_in(content_of($image));
+
+is($built->{items}, 4998, '--without leaves keys out');
+cmp_ok(scalar(@exceptions), '>', 100, 'false positives become exceptions');
+is(understood($image, \@exceptions), scalar @exceptions,
+   'the exceptions are those that the base has');
+is(found($image, [@absent, 'other']), 0, 'no good key is found');
+is(found($image, [map { "key-$_" } 3 .. 5000]), 4998, 'each key is found');
+
+tool(1, qr/keys?.*--min-keys/, 'build', '--layout', 'fuse', '--min-keys', '9',
+     '-o', "$dir/refused", file('few', ['a']));
+tool(1, qr/must.have/i, 'build', '--layout', 'fuse', '--must-have',
+     file('must', ['zebra']), '-p', '1e-9', '-o', "$dir/refused",
+     file('few', ['a']));
+
+($image, $built) = build(['a'], '--source', 'ids=5-1', '--as-of',
+                         '2026-01-31T12:00:00Z');
+is($built->{source_position}, '5-1', '--source works');
+is($built->{as_of}, '2026-01-31T12:00:00.000Z', '--as-of works');
+is($built->{version}, 2, 'a source needs version 2');
+is(found($image, ['a']), 1, 'an image of version 2 is read');
+
+
+# ------------------------------------------------------ what is not possible
+
+($image) = build(['a' .. 'z']);
+
+my $before = content_of($image);
+my $blocked = $t->build_image('blocked.bloom', ['a']);
+
+tool(2, qr/\Q$image\E: has layout fuse, which takes no more keys; build it again from all keys, or add/,
+     'add', $image, file('more', ['b']));
+tool(2, qr/images in layout fuse cannot be merged; build one image from all/,
+     'merge', '-o', "$dir/merged", @$_)
+    for [$image, $image], [$image, $blocked], [$blocked, $image];
+tool(2, qr/images in layout fuse cannot be merged; give -p, --layout/,
+     'build', '--like', $image, '-o', "$dir/like", file('more', ['b']));
+tool(2, qr/./, 'export', '--to', 'guava', '-o', "$dir/exported", $image);
+tool(2, qr/--layout "fuse": such a filter does not fill/, 'analyze',
+     '--layout', 'fuse');
+ok(content_of($image) eq $before, 'the image did not change');
+ok(!-e "$dir/$_", "no $_ is written") for qw(merged like exported);
+
+
+# ------------------------------------------------------------- other commands
+
+like(tool(0, undef, 'info', $image), qr/^layout +fuse, 512 bits, k 3, \d+ slots of 10 bits$/m,
+     'info shows the slots');
+like(tool(0, undef, 'info', $image), qr/^room +1000 keys, added to a zone/m,
+     'info shows the room');
+like(tool(0, undef, 'verify', $image),
+     qr/: ok, 26 items, false-positive rate 0\.0977 %$/,
+     'verify shows the rate');
+
+my $golden = "$FindBin::Bin/../fuzz/corpus/image/fuse-layers.bloom";
+
+like(tool(0, undef, 'info', $golden), qr/^layer 2 +4 keys, blocked, 1024 bits/m,
+     'info shows the room of a layer behind a fuse base');
+is(found($golden, [qw(one eleven thirteen fourteen)]), 4,
+   'keys of the base and of layers are present');
+is(found($golden, [qw(two fifteen)]), 0,
+   'an exception is absent, and so is any other key');
+is(join(' ', map { $_->{capacity} } @{ info($golden)->{parts} }), '11 2 4',
+   'the parts have the room that the base states');
+is(json(tool(0, undef, 'verify', '--json', $golden))->{parts}[0]{fill_ratio},
+   undef, 'the base has no fill ratio');
+
+# a damaged image
+
+my $damaged = content_of($image);
+
+substr($damaged, 8192, 1) ^= "\1";
+$t->write_file('damaged', $damaged);
+tool(1, qr/is damaged/, 'verify', "$dir/damaged");
+
+done_testing;

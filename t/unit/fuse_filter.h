@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * This header has a simple implementation of the lookups that bloom_fuse.h
+ * describes, one bit at a time, and fuse filters in memory.
+ */
+
+#ifndef FUSE_FILTER_H
+#define FUSE_FILTER_H
+
+#include "slow_layout.h"
+
+#include "bloom_fuse_build.h"
+
+
+#define SCRATCH_GUARD  64
+
+
+static inline uint64_t
+rotate(uint64_t x, unsigned n)
+{
+    return x << n | x >> (64 - n);
+}
+
+
+/* Returns a slot's value, bit by bit. */
+static inline uint64_t
+slow_slot(const bloom_geometry_t *g, const uint8_t *bytes, uint64_t slot)
+{
+    uint64_t  bit, i, value, width;
+
+    width = g->fuse.width + (slot < g->fuse.wide);
+    bit = slot * g->fuse.width + (slot < g->fuse.wide ? slot : g->fuse.wide);
+
+    for (value = 0, i = 0; i < width; i++, bit++) {
+        assert_true(bit < g->bits);
+        value |= (uint64_t) (bytes[bit / 8] >> bit % 8 & 1) << i;
+    }
+
+    return value;
+}
+
+
+static inline int
+slow_fuse_test(const bloom_geometry_t *g, const void *bytes, bloom_hash_t h)
+{
+    uint64_t  x, begin, z, length, w, print, all;
+
+    if (g->fuse.keys == 0) {
+        return 0;
+    }
+
+    x = h.h2;
+
+    if (g->fuse.salt != 0) {
+        x = mix64(x + g->fuse.salt * 0x9e3779b97f4a7c15);
+    }
+
+    z = g->fuse.segments - 2;
+    length = g->fuse.length;
+    begin = (g->fuse.shard_bits ? h.h1 >> (64 - g->fuse.shard_bits) : 0)
+            * g->fuse.segments * length
+            + high_half(x, z) * length;
+    print = ((x ^ x >> 32) * 0x9e3779b97f4a7c15) >> 32;
+    w = g->fuse.width + (begin + 3 * length <= g->fuse.wide);
+
+    all = slow_slot(g, bytes, begin + high_half(x * z, length))
+          ^ slow_slot(g, bytes, begin + length
+                                + high_half(rotate(x, 25), length))
+          ^ slow_slot(g, bytes, begin + 2 * length
+                                + high_half(rotate(x, 43), length))
+          ^ print;
+
+    return (all & (((uint64_t) 1 << w) - 1)) == 0;
+}
+
+
+static inline bloom_hash_t
+fuse_random(uint64_t *seed)
+{
+    bloom_hash_t  hash;
+
+    hash.h1 = unit_random(seed);
+    hash.h2 = unit_random(seed);
+
+    return hash;
+}
+
+
+/* Returns memory for a filter's words, with nothing behind it, so that
+ * sanitizers notice a read beyond them. */
+static inline uint64_t *
+fuse_words(const bloom_geometry_t *g)
+{
+    uint64_t  *words;
+
+    words = malloc(bloom_geometry_bytes(g));
+    assert_non_null(words);
+
+    return words;
+}
+
+
+/* Builds all shards of a filter.  Returns its words, or NULL if a shard
+ * failed. */
+static inline uint64_t *
+fuse_build(const bloom_geometry_t *g, const bloom_hash_t *hash, uint64_t n)
+{
+    int        rc;
+    size_t     size;
+    uint8_t   *scratch;
+    uint64_t   shards, shard, i, some, *x, *words, *part;
+
+    assert_true(bloom_geometry_valid(g));
+
+    words = fuse_words(g);
+    x = malloc(n * sizeof(uint64_t) + 1);
+    assert_non_null(x);
+
+    shards = (uint64_t) 1 << g->fuse.shard_bits;
+
+    for (rc = 0, shard = 0; rc == 0 && shard < shards; shard++) {
+        for (some = 0, i = 0; i < n; i++) {
+            if (bloom_fuse_shard(g, hash[i]) == shard) {
+                x[some++] = bloom_fuse_signature(g, hash[i]);
+            }
+        }
+
+        size = bloom_fuse_scratch(g, some);
+        scratch = malloc(size + SCRATCH_GUARD);
+        assert_non_null(scratch);
+        memset(scratch + size, 0xa5, SCRATCH_GUARD);
+
+        part = malloc(bloom_fuse_shard_words(g, shard) * 8);
+        assert_non_null(part);
+
+        rc = bloom_fuse_build(g, shard, x, some, scratch, part);
+
+        if (rc == 0) {
+            memcpy(words + bloom_fuse_shard_begin(g, shard), part,
+                   bloom_fuse_shard_words(g, shard) * 8);
+        }
+
+        for (i = 0; i < SCRATCH_GUARD; i++) {
+            assert_int_equal(scratch[size + i], 0xa5);
+        }
+
+        free(part);
+        free(scratch);
+    }
+
+    free(x);
+
+    if (rc != 0) {
+        free(words);
+        return NULL;
+    }
+
+    return words;
+}
+
+
+/* Sizes and builds a filter, in as many attempts as it takes. */
+static inline uint64_t *
+fuse_make(bloom_geometry_t *g, const bloom_hash_t *hash, uint64_t n, double fpr,
+    uint32_t *attempts)
+{
+    uint32_t   i;
+    uint64_t  *words;
+
+    for (i = 0; i < BLOOM_FUSE_ATTEMPTS; i++) {
+        assert_int_equal(bloom_geometry_size_fuse(g, n, fpr, i), 0);
+
+        words = fuse_build(g, hash, n);
+
+        if (words != NULL) {
+            *attempts += i + 1;
+            return words;
+        }
+    }
+
+    fail_msg("%" PRIu64 " keys at %g: no attempt was successful", n, fpr);
+
+    return NULL;
+}
+
+
+/* Divides a filter of one shard into 2^bits shards, of which each has as many
+ * slots. */
+static inline void
+fuse_divide(bloom_geometry_t *g, uint32_t bits)
+{
+    uint64_t  slots;
+
+    g->fuse.length = (g->fuse.length + 63) / 64 * 64;
+    g->fuse.shard_bits = bits;
+
+    /* the last wide segment is in the middle of a shard */
+
+    slots = bloom_fuse_slots(&g->fuse) << bits;
+    g->fuse.wide = slots * 5 / 8 / g->fuse.length * g->fuse.length;
+    g->bits = (bloom_fuse_bit(&g->fuse, slots) + 64 + 511) / 512 * 512;
+}
+
+
+#endif /* FUSE_FILTER_H */

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * These tests build fuse bases of many sizes, and with keys that were made to
+ * be a problem.  FUSE_SETS=100000 in the environment builds as many sets of 1
+ * to 50,000 keys.
+ */
+
+#include <inttypes.h>
+
+#include "fuse_filter.h"
+
+
+static bloom_hash_t *
+random_hashes(uint64_t n, uint64_t seed)
+{
+    uint64_t       i;
+    bloom_hash_t  *hash;
+
+    hash = malloc((n + 1) * sizeof(*hash));
+    assert_non_null(hash);
+
+    for (i = 0; i < n; i++) {
+        hash[i] = fuse_random(&seed);
+    }
+
+    return hash;
+}
+
+
+/* Builds a filter and looks all keys up.  Returns the number of attempts. */
+static uint32_t
+check_set(uint64_t n, double fpr, uint64_t seed)
+{
+    uint32_t           attempts;
+    uint64_t           i, *words;
+    bloom_hash_t      *hash;
+    bloom_geometry_t   g;
+
+    hash = random_hashes(n, seed);
+    attempts = 0;
+    words = fuse_make(&g, hash, n, fpr, &attempts);
+
+    for (i = 0; i < n; i++) {
+        if (!bloom_layout_test(&g, words, hash[i])) {
+            fail_msg("%" PRIu64 " keys at %g: key %" PRIu64 " is absent", n,
+                     fpr, i);
+        }
+    }
+
+    free(words);
+    free(hash);
+
+    return attempts;
+}
+
+
+static void
+test_sets_of_any_size_have_all_keys(void **state)
+{
+    double    tried;
+    uint32_t  attempts, most;
+    uint64_t  n, i, sets, seed;
+
+    static const double  fpr[] = { 0.01, 0.5, 0.0078, 1e-3, 1e-9, 0.013 };
+
+    (void) state;
+
+    sets = getenv("FUSE_SETS") ? strtoull(getenv("FUSE_SETS"), NULL, 10) : 150;
+
+    for (most = 0, tried = 0, n = 0; n <= 300; n++) {
+        attempts = check_set(n, fpr[n % array_len(fpr)], n);
+        most = attempts > most ? attempts : most;
+        tried += attempts;
+    }
+
+    print_message("0 to 300 keys: %.2f attempts, at most %u\n", tried / 301,
+                  most);
+
+    for (seed = 9, most = 0, tried = 0, i = 0; i < sets; i++) {
+        n = 1 + unit_random(&seed) % 50000;
+        attempts = check_set(n, fpr[i % array_len(fpr)], seed);
+        most = attempts > most ? attempts : most;
+        tried += attempts;
+    }
+
+    print_message("%" PRIu64 " sets of 1 to 50000 keys: %.2f attempts, at most "
+                  "%u\n", sets, tried / (double) sets, most);
+    assert_true(most < 64);
+}
+
+
+static void
+test_a_filter_may_have_a_million_keys(void **state)
+{
+    (void) state;
+
+    (void) check_set(200000, 0.01, 1);
+    (void) check_set(1000000, 0.001, 2);
+}
+
+
+static void
+test_equal_keys_count_once(void **state)
+{
+    size_t             i;
+    uint32_t           attempts;
+    uint64_t           n, j, seed, *words;
+    bloom_hash_t      *hash;
+    bloom_geometry_t   g;
+
+    static const struct {
+        uint64_t  distinct;
+        uint64_t  times;
+    } sets[] = {
+        { 1, 2 }, { 1, 100000 }, { 2, 63 }, { 2, 64 }, { 3, 255 }, { 3, 256 },
+        { 100, 300 }, { 1000, 3 }, { 40000, 2 }, { 60000, 5 },
+    };
+
+    (void) state;
+
+    for (i = 0; i < array_len(sets); i++) {
+        n = sets[i].distinct * sets[i].times;
+        hash = random_hashes(n, i);
+
+        for (j = sets[i].distinct; j < n; j++) {
+            hash[j] = hash[j % sets[i].distinct];
+        }
+
+        for (attempts = 0, words = NULL; words == NULL; attempts++) {
+            assert_true(attempts < BLOOM_FUSE_ATTEMPTS);
+            assert_int_equal(bloom_geometry_size_fuse(&g, sets[i].distinct,
+                                                      0.001, attempts),
+                             0);
+            words = fuse_build(&g, hash, n);
+        }
+
+        for (j = 0; j < n; j++) {
+            assert_true(bloom_layout_test(&g, words, hash[j]));
+        }
+
+        free(words);
+        free(hash);
+    }
+
+    /* one key in fifty twice, in a filter that is peeled */
+
+    hash = random_hashes(102000, 77);
+    memcpy(hash + 100000, hash + 50, 2000 * sizeof(*hash));
+    assert_int_equal(bloom_geometry_size_fuse(&g, 100000, 0.01, 0), 0);
+    words = fuse_build(&g, hash, 102000);
+    assert_non_null(words);
+
+    for (seed = 0, j = 0; j < 102000; j++) {
+        seed += (uint64_t) bloom_layout_test(&g, words, hash[j]);
+    }
+
+    assert_int_equal(seed, 102000);
+    free(words);
+    free(hash);
+}
+
+
+static void
+test_more_keys_than_slots_fail(void **state)
+{
+    bloom_hash_t      *hash;
+    bloom_geometry_t   g;
+
+    (void) state;
+
+    hash = random_hashes(100000, 3);
+
+    assert_int_equal(bloom_geometry_size_fuse(&g, 10000, 0.01, 0), 0);
+    assert_null(fuse_build(&g, hash, 12000));
+    assert_null(fuse_build(&g, hash, 100000));
+
+    assert_int_equal(bloom_geometry_size_fuse(&g, 70000, 0.01, 0), 0);
+    assert_null(fuse_build(&g, hash, 100000));
+
+    free(hash);
+}
+
+
+static void
+test_attempts_grow(void **state)
+{
+    uint32_t          i;
+    uint64_t          n;
+    bloom_geometry_t  g, last;
+
+    static const uint64_t  sizes[] = { 1, 10, 5000, 200000, 100000000 };
+
+    (void) state;
+
+    for (n = 0; n < array_len(sizes); n++) {
+        assert_int_equal(bloom_geometry_size_fuse(&last, sizes[n], 0.001, 0),
+                         0);
+        assert_int_equal(last.fuse.salt, 0);
+
+        for (i = 1; i < BLOOM_FUSE_ATTEMPTS; i++) {
+            assert_int_equal(bloom_geometry_size_fuse(&g, sizes[n], 0.001, i),
+                             0);
+            assert_true(bloom_geometry_valid(&g));
+            assert_true(bloom_fuse_slots(&g.fuse)
+                        >= bloom_fuse_slots(&last.fuse)
+                        || g.fuse.segments != last.fuse.segments);
+            assert_int_equal(g.fuse.salt, i);
+            last = g;
+        }
+    }
+}
+
+
+static void
+test_scratch_memory_has_a_bound(void **state)
+{
+    double            per_key;
+    uint64_t          n;
+    bloom_geometry_t  g;
+
+    (void) state;
+
+    for (n = 100000; n <= (uint64_t) 1 << 22; n *= 2) {
+        assert_int_equal(bloom_geometry_size_fuse(&g, n, 0.001, 0), 0);
+
+        per_key = (double) bloom_fuse_scratch(&g, n) / (double) n;
+        assert_true(per_key < 26 + 6e6 / (double) n);
+    }
+
+    assert_int_equal(bloom_geometry_size_fuse(&g, BLOOM_FUSE_ELIMINATED, 0.001,
+                                              0),
+                     0);
+    assert_true(bloom_fuse_scratch(&g, BLOOM_FUSE_ELIMINATED) < 64 << 20);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_sets_of_any_size_have_all_keys),
+        cmocka_unit_test(test_a_filter_may_have_a_million_keys),
+        cmocka_unit_test(test_equal_keys_count_once),
+        cmocka_unit_test(test_more_keys_than_slots_fail),
+        cmocka_unit_test(test_attempts_grow),
+        cmocka_unit_test(test_scratch_memory_has_a_bound),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
