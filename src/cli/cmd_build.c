@@ -48,6 +48,7 @@ typedef struct {
     int                 allow_empty;
     int                 json;
 
+    uint64_t            fuse_memory;     /* bytes */
     bloom_image_t       image;           /* capacity 0: the number of keys */
 } build_t;
 
@@ -234,7 +235,12 @@ prepare(build_t *build)
     }
 
     if (build->layout == BLOOM_LAYOUT_FUSE) {
-        build->from.memory /= 2;         /* the other half is for fuse_build() */
+
+        /* the keystore takes 7/8 of its memory; the rest is for fuse_build() */
+
+        build->fuse_memory = build->from.memory / 64 * 15;
+        build->from.memory -= build->from.memory / 8;
+        build->from.keep = KEYSTORE_H2;
     }
 
     image->fpr = build->fpr != 0 ? build->fpr : DEFAULT_FPR;
@@ -269,7 +275,7 @@ build_fuse(build_t *build, uint64_t **words)
     from = &build->from;
 
     if (fuse_build(&image->geometry, words, from->store, image->items,
-                   image->fpr, from->threads, from->memory)
+                   image->fpr, from->threads, build->fuse_memory)
         != CLI_OK)
     {
         return CLI_ERROR;

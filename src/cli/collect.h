@@ -37,6 +37,7 @@ typedef struct {
                                             NULL */
     left_out_t              *left_out;   /* the keys in that file, or NULL */
     uint64_t                 memory;     /* bytes, for the keystore */
+    keystore_keep_e          keep;       /* in the keystore */
     const char              *temporary;  /* directory of the spill file; NULL:
                                             the image's directory */
     char                    *directory;  /* the image's directory */

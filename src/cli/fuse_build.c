@@ -16,28 +16,29 @@
 #include "fuse_build.h"
 
 
-/* A unit of work is a shard, or all shards of a partition. */
+/* Signatures that are passed on at once. */
+#define BATCH  256
+
+
 typedef struct {
     keystore_t              *store;
     const bloom_geometry_t  *geometry;
     uint64_t                *words;
-    uint64_t                 most;       /* hashes in a unit */
-    unsigned                 units;
-    unsigned                 partitions; /* in a unit */
-    unsigned                 shard_bits; /* 2^n shards in a unit */
-    unsigned                 next;       /* atomic: unit */
+    uint64_t                 most;       /* keys in a shard */
+    unsigned                 shards;
+    unsigned                 partitions; /* in a shard */
+    unsigned                 next;       /* atomic: shard */
     int                      failed;     /* atomic */
 } work_t;
 
-/* What a thread collects the signatures of a unit in. */
+/* What a thread reads the keys of a shard with. */
 typedef struct {
-    const bloom_geometry_t  *geometry;
-    uint64_t                *x;
-    uint64_t                *end;        /* of each shard in x; NULL: there is
-                                            one shard */
-    uint64_t                 first;      /* the first shard */
-    uint64_t                 n;
-} unit_t;
+    const work_t            *work;
+    keystore_reader_t       *reader;
+    unsigned                 shard;
+    bloom_fuse_take_t        take;
+    void                    *take_data;
+} shard_t;
 
 
 uint64_t *
@@ -58,146 +59,90 @@ fuse_build_map(uint64_t size)
 }
 
 
+/* Passes the signatures of n keys on. */
 static void
-count_hashes(void *data, const bloom_hash_t *hash, size_t n)
+see_h2(void *data, const uint64_t *h2, size_t n)
 {
-    size_t   i;
-    unit_t  *unit = data;
+    size_t    i, some;
+    shard_t  *shard = data;
+    uint64_t  x[BATCH];
 
-    for (i = 0; i < n; i++) {
-        unit->end[bloom_fuse_shard(unit->geometry, hash[i]) - unit->first]++;
-    }
-}
-
-
-static void
-see_hashes(void *data, const bloom_hash_t *hash, size_t n)
-{
-    size_t    i;
-    unit_t   *unit = data;
-    uint64_t  to;
-
-    if (unit->end == NULL) {
-        for (i = 0; i < n; i++) {
-            unit->x[unit->n++] = bloom_fuse_signature(unit->geometry, hash[i]);
-        }
-
+    if (shard->work->geometry->fuse.salt == 0) {
+        shard->take(shard->take_data, h2, n);
         return;
     }
 
-    for (i = 0; i < n; i++) {
-        to = bloom_fuse_shard(unit->geometry, hash[i]) - unit->first;
-        unit->x[unit->end[to]++] = bloom_fuse_signature(unit->geometry,
-                                                        hash[i]);
-    }
-}
+    for ( /* void */ ; n != 0; n -= some, h2 += some) {
+        some = n < BATCH ? n : BATCH;
 
-
-/* Collects the signatures of a unit, sorted by shard. */
-static void
-collect_unit(const work_t *work, keystore_reader_t *reader, unit_t *unit,
-    unsigned number)
-{
-    unsigned  i;
-    uint64_t  begin, next;
-
-    unit->n = 0;
-    unit->first = (uint64_t) number << work->shard_bits;
-
-    if (unit->end != NULL) {
-        memset(unit->end, 0, sizeof(*unit->end) << work->shard_bits);
-
-        keystore_read(reader, number, 1, count_hashes, unit);
-
-        for (begin = 0, i = 0; i < 1u << work->shard_bits; i++, begin = next) {
-            next = begin + unit->end[i];
-            unit->end[i] = begin;
+        for (i = 0; i < some; i++) {
+            x[i] = bloom_fuse_signature(shard->work->geometry, h2[i]);
         }
-    }
 
-    keystore_read(reader, number * work->partitions, work->partitions,
-                  see_hashes, unit);
+        shard->take(shard->take_data, x, some);
+    }
 }
 
 
-/* The work of a thread: builds the shards of units until all are built. */
-static void *
-build_units(void *data)
+static void
+read_shard(void *data, bloom_fuse_take_t take, void *take_data)
 {
-    work_t             *work = data;
-    size_t              size;
-    unit_t              unit;
-    uint8_t            *scratch;
-    unsigned            number, i;
-    uint64_t            shard, begin, end;
-    keystore_reader_t  *reader;
+    shard_t  *shard = data;
 
-    memset(&unit, 0, sizeof(unit));
+    shard->take = take;
+    shard->take_data = take_data;
 
-    unit.geometry = work->geometry;
-    size = work->most * sizeof(*unit.x) + 64;
-    unit.x = fuse_build_map(size);
-    scratch = NULL;
-    reader = keystore_reader(work->store);
+    keystore_read(shard->reader, shard->shard * shard->work->partitions,
+                  shard->work->partitions, see_h2, shard);
+}
 
-    if (work->shard_bits != 0) {
-        unit.end = cli_alloc(sizeof(*unit.end) << work->shard_bits);
 
-    } else {
-        scratch = (uint8_t *) fuse_build_map(bloom_fuse_scratch(work->geometry,
-                                                                work->most));
-    }
+/* The work of a thread: builds shards until all are built or one failed. */
+static void *
+build_shards(void *data)
+{
+    size_t    size;
+    work_t   *work = data;
+    shard_t   shard;
+    uint64_t  keys, *scratch;
+
+    size = bloom_fuse_scratch(work->geometry, work->most);
+    scratch = fuse_build_map(size);
+
+    shard.work = work;
+    shard.reader = keystore_reader(work->store);
 
     for ( ;; ) {
-        number = __atomic_fetch_add(&work->next, 1, __ATOMIC_RELAXED);
+        shard.shard = __atomic_fetch_add(&work->next, 1, __ATOMIC_RELAXED);
 
-        if (number >= work->units
+        if (shard.shard >= work->shards
             || __atomic_load_n(&work->failed, __ATOMIC_RELAXED))
         {
             break;
         }
 
-        collect_unit(work, reader, &unit, number);
+        keys = keystore_held(work->store, shard.shard * work->partitions,
+                             work->partitions);
 
-        for (begin = 0, i = 0; i < 1u << work->shard_bits; i++, begin = end) {
-            shard = unit.first + i;
-            end = unit.end != NULL ? unit.end[i] : unit.n;
-
-            if (unit.end != NULL) {
-                scratch = (uint8_t *) fuse_build_map(
-                              bloom_fuse_scratch(work->geometry, end - begin));
-            }
-
-            if (bloom_fuse_build(work->geometry, shard, unit.x + begin,
-                                 end - begin, scratch,
-                                 work->words
-                                 + bloom_fuse_shard_begin(work->geometry,
-                                                          shard))
-                != 0)
-            {
-                __atomic_store_n(&work->failed, 1, __ATOMIC_RELAXED);
-            }
-
-            if (unit.end != NULL) {
-                (void) munmap(scratch, bloom_fuse_scratch(work->geometry,
-                                                          end - begin));
-            }
+        if (bloom_fuse_build(work->geometry, shard.shard, keys, read_shard,
+                             &shard, scratch,
+                             work->words
+                             + bloom_fuse_shard_begin(work->geometry,
+                                                      shard.shard))
+            != 0)
+        {
+            __atomic_store_n(&work->failed, 1, __ATOMIC_RELAXED);
         }
     }
 
-    if (work->shard_bits == 0) {
-        (void) munmap(scratch, bloom_fuse_scratch(work->geometry, work->most));
-    }
-
-    (void) munmap(unit.x, size);
-    free(unit.end);
-    keystore_reader_close(reader);
+    (void) munmap(scratch, size);
+    keystore_reader_close(shard.reader);
 
     return NULL;
 }
 
 
-/* Builds all units.  Returns 0, or -1 if a shard failed. */
+/* Builds all shards.  Returns 0, or -1 if one failed. */
 static int
 build_all(work_t *work, unsigned threads, uint64_t memory)
 {
@@ -205,17 +150,14 @@ build_all(work_t *work, unsigned threads, uint64_t memory)
     uint64_t    held, each;
     pthread_t  *thread;
 
-    for (work->most = 0, i = 0; i < work->units; i++) {
+    for (work->most = 0, i = 0; i < work->shards; i++) {
         held = keystore_held(work->store, i * work->partitions,
                              work->partitions);
         work->most = held > work->most ? held : work->most;
     }
 
-    each = work->most * sizeof(uint64_t)
-           + bloom_fuse_scratch(work->geometry,
-                                work->most >> work->shard_bits);
-
-    threads = threads < work->units ? threads : work->units;
+    each = bloom_fuse_scratch(work->geometry, work->most);
+    threads = threads < work->shards ? threads : work->shards;
 
     while (threads > 1 && threads * each > memory) {
         threads--;
@@ -227,10 +169,10 @@ build_all(work_t *work, unsigned threads, uint64_t memory)
     thread = cli_alloc(threads * sizeof(*thread));
 
     for (i = 1; i < threads; i++) {
-        cli_thread(&thread[i], build_units, work);
+        cli_thread(&thread[i], build_shards, work);
     }
 
-    (void) build_units(work);
+    (void) build_shards(work);
 
     for (i = 1; i < threads; i++) {
         pthread_join(thread[i], NULL);
@@ -254,10 +196,6 @@ fuse_build(bloom_geometry_t *g, uint64_t **words, keystore_t *store,
     work.store = store;
     work.geometry = g;
 
-    if (keystore_held(store, 0, 1 << KEYSTORE_BITS) > keys + keys / 16) {
-        keystore_distinct(store, threads);
-    }
-
     for (attempt = 0; attempt < BLOOM_FUSE_ATTEMPTS; attempt++) {
 
         if (bloom_geometry_size_fuse(g, keys, fpr, attempt) != 0) {
@@ -267,10 +205,16 @@ fuse_build(bloom_geometry_t *g, uint64_t **words, keystore_t *store,
             return CLI_ERROR;
         }
 
-        work.shard_bits = g->fuse.shard_bits > KEYSTORE_BITS
-                          ? g->fuse.shard_bits - KEYSTORE_BITS : 0;
-        work.units = 1u << (g->fuse.shard_bits - work.shard_bits);
-        work.partitions = (1u << KEYSTORE_BITS) / work.units;
+        /* a shard is one or several partitions of the keystore */
+
+        if (g->fuse.shard_bits > KEYSTORE_BITS) {
+            cli_error("%" PRIu64 " keys are too many for --layout fuse, which "
+                      "takes at most 34g; use --layout blocked", keys);
+            return CLI_ERROR;
+        }
+
+        work.shards = 1u << g->fuse.shard_bits;
+        work.partitions = (1u << KEYSTORE_BITS) / work.shards;
         work.words = fuse_build_map(bloom_geometry_bytes(g));
 
         if (build_all(&work, threads, memory) == 0) {

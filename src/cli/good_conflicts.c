@@ -64,14 +64,24 @@ good_conflicts_begin(good_keys_t *good, char **lists, int n)
 }
 
 
+/* Returns what the keystore keeps of the hash of a key. */
 static bloom_hash_t
-hash_of(const good_search_t *search, size_t i)
+hash_of(const good_search_t *search, const bloom_key_t *key)
+{
+    return keystore_kept(search->from->store,
+                         bloom_hash(&search->image->hasher, key->data,
+                                    key->len));
+}
+
+
+static bloom_hash_t
+hash_of_found(const good_search_t *search, size_t i)
 {
     bloom_key_t  key;
 
     key = key_set_text(&search->found, &search->found.key[i]);
 
-    return bloom_hash(&search->image->hasher, key.data, key.len);
+    return hash_of(search, &key);
 }
 
 
@@ -94,14 +104,14 @@ find_stored(good_search_t *search)
     hash_index_create(&search->index, search->found.n);
 
     for (i = 0; i < search->found.n; i++) {
-        hash_index_add(&search->index, hash_of(search, i));
+        hash_index_add(&search->index, hash_of_found(search, i));
     }
 
     keystore_each(search->from->store, search->from->threads, mark_stored,
                   search);
 
     for (i = 0, stored = 0; i < search->found.n; i++) {
-        stored += (hash_index_marks(&search->index, hash_of(search, i))
+        stored += (hash_index_marks(&search->index, hash_of_found(search, i))
                    & MARK_STORED)
                   != 0;
     }
@@ -134,7 +144,7 @@ seek_key(void *data, keyform_t *keyform, const bloom_key_t *key, unsigned file,
         return NULL;
     }
 
-    hash = bloom_hash(&search->image->hasher, canonical.data, canonical.len);
+    hash = hash_of(search, &canonical);
 
     if (hash_index_marks(&search->index, hash) == 0) {
         return NULL;
@@ -218,7 +228,7 @@ is_conflict(const good_search_t *search, size_t i, int all)
 {
     uint32_t  marks;
 
-    marks = hash_index_marks(&search->index, hash_of(search, i));
+    marks = hash_index_marks(&search->index, hash_of_found(search, i));
 
     if ((marks & MARK_STORED) == 0) {
         return 0;

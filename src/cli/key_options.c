@@ -227,7 +227,7 @@ key_options_begin(collect_options_t *options, const bloom_image_t *image,
     options->geometry = &image->geometry;
 
     options->directory = output_directory(out);
-    options->store = keystore_create(options->memory,
+    options->store = keystore_create(options->keep, options->memory,
                                      options->temporary ? options->temporary
                                                         : options->directory);
 

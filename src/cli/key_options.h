@@ -22,6 +22,7 @@ extern const option_t  key_options[];
 
 #define KEY_OPTIONS_DEFAULTS                                                 \
     { .memory = (uint64_t) 1 << 30,                                          \
+      .keep = KEYSTORE_HASHES,                                               \
       .max_skipped = { .relative = 1, .share = 1 } }
 
 

@@ -6,6 +6,7 @@
  */
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,10 @@
 
 #define PARTITIONS       (1 << KEYSTORE_BITS)
 
-#define WRITER_ROOM      32              /* hashes of a partition in a writer */
+#define WRITER_ROOM      64              /* words of a partition in a writer */
+
+/* Hashes that are put together from what is kept of them. */
+#define KEPT_BATCH       64
 
 /* Memory is prefetched for the hash that is this far ahead. */
 #define PREFETCH         16
@@ -29,8 +33,8 @@ struct keystore_s {
 struct keystore_writer_s {
     keystore_t          *store;
     partition_scratch_t  scratch;
-    uint8_t              count[PARTITIONS];
-    bloom_hash_t         hashes[PARTITIONS][WRITER_ROOM];
+    uint8_t              count[PARTITIONS];  /* words */
+    uint64_t             words[PARTITIONS][WRITER_ROOM];
 };
 
 /* A thread's share of the partitions: first .. last-1. */
@@ -46,11 +50,17 @@ typedef struct {
     uint64_t                  absent;
     keystore_see_t            see;
     void                     *see_data;
+    unsigned                  at;        /* the partition that is read */
 } share_t;
 
 
+_Static_assert(sizeof(bloom_hash_t) == 2 * sizeof(uint64_t)
+               && offsetof(bloom_hash_t, h2) == sizeof(uint64_t),
+               "a hash is two words, h1 and h2");
+
+
 keystore_t *
-keystore_create(uint64_t memory, const char *directory)
+keystore_create(keystore_keep_e keep, uint64_t memory, const char *directory)
 {
     unsigned     i;
     keystore_t  *store;
@@ -59,9 +69,9 @@ keystore_create(uint64_t memory, const char *directory)
 
     /* one eighth is for threads, and for chunks that are not full */
 
-    partition_pool_init(&store->pool, KEYSTORE_BITS,
+    partition_pool_init(&store->pool, keep, KEYSTORE_BITS,
                         (size_t) ((memory - memory / 8)
-                                  / (PARTITIONS * sizeof(bloom_hash_t))),
+                                  / (PARTITIONS * keep * sizeof(uint64_t))),
                         directory);
 
     for (i = 0; i < PARTITIONS; i++) {
@@ -97,7 +107,7 @@ static void
 hand_over(keystore_writer_t *writer, unsigned at)
 {
     partition_add(&writer->store->pool, &writer->store->partition[at],
-                  &writer->scratch, writer->hashes[at], writer->count[at]);
+                  &writer->scratch, writer->words[at], writer->count[at]);
 
     writer->count[at] = 0;
 }
@@ -125,13 +135,19 @@ keystore_writer(keystore_t *store)
 void
 keystore_add(keystore_writer_t *writer, const bloom_hash_t *hash, size_t n)
 {
-    size_t    i;
-    unsigned  at;
+    size_t     i;
+    unsigned   at, width;
+    uint64_t  *to;
+
+    width = writer->store->pool.width;
 
     for (i = 0; i < n; i++) {
         at = (unsigned) (hash[i].h1 >> (64 - KEYSTORE_BITS));
+        to = &writer->words[at][writer->count[at]];
 
-        writer->hashes[at][writer->count[at]++] = hash[i];
+        to[0] = hash[i].h1;
+        to[width - 1] = hash[i].h2;
+        writer->count[at] = (uint8_t) (writer->count[at] + width);
 
         if (writer->count[at] == WRITER_ROOM) {
             hand_over(writer, at);
@@ -194,7 +210,8 @@ count_share(void *data)
         share->distinct += n;
 
         if (share->filter != NULL) {
-            share->absent += count_absent(share, scratch.hashes, n);
+            share->absent += count_absent(share, (bloom_hash_t *) (void *)
+                                                 scratch.hashes, n);
         }
     }
 
@@ -228,14 +245,30 @@ insert_hashes(void *data, const bloom_hash_t *hash, size_t n)
 }
 
 
+/* Passes n words of hashes on. */
 static void
-see_partitions(const share_t *share, partition_scratch_t *scratch)
+see_words(void *data, const uint64_t *words, size_t n)
 {
-    unsigned  i;
+    size_t          i, some;
+    share_t        *share = data;
+    bloom_hash_t    hash[KEPT_BATCH];
 
-    for (i = share->first; i < share->last; i++) {
-        partition_each(&share->store->pool, &share->store->partition[i],
-                       scratch, share->see, share->see_data);
+    if (share->store->pool.width == KEYSTORE_HASHES) {
+        share->see(share->see_data,
+                   (const bloom_hash_t *) (const void *) words,
+                   n / KEYSTORE_HASHES);
+        return;
+    }
+
+    for ( /* void */ ; n != 0; n -= some, words += some) {
+        some = n < KEPT_BATCH ? n : KEPT_BATCH;
+
+        for (i = 0; i < some; i++) {
+            hash[i].h1 = (uint64_t) share->at << (64 - KEYSTORE_BITS);
+            hash[i].h2 = words[i];
+        }
+
+        share->see(share->see_data, hash, some);
     }
 }
 
@@ -248,7 +281,12 @@ see_share(void *data)
 
     memset(&scratch, 0, sizeof(scratch));
 
-    see_partitions(share, &scratch);
+    for (share->at = share->first; share->at < share->last; share->at++) {
+        partition_each(&share->store->pool,
+                       &share->store->partition[share->at], &scratch,
+                       see_words, share);
+    }
+
     partition_scratch_free(&scratch);
 
     return NULL;
@@ -265,26 +303,6 @@ insert_share(void *data)
     share->see_data = share;
 
     return see_share(share);
-}
-
-
-static void *
-distinct_share(void *data)
-{
-    unsigned              i;
-    share_t              *share = data;
-    partition_scratch_t   scratch;
-
-    memset(&scratch, 0, sizeof(scratch));
-
-    for (i = share->first; i < share->last; i++) {
-        partition_drop_duplicates(&share->store->pool,
-                                  &share->store->partition[i], &scratch);
-    }
-
-    partition_scratch_free(&scratch);
-
-    return NULL;
 }
 
 
@@ -429,8 +447,19 @@ keystore_each(keystore_t *store, unsigned threads, keystore_see_t see,
 }
 
 
+bloom_hash_t
+keystore_kept(const keystore_t *store, bloom_hash_t hash)
+{
+    if (store->pool.width == KEYSTORE_H2) {
+        hash.h1 = hash.h1 >> (64 - KEYSTORE_BITS) << (64 - KEYSTORE_BITS);
+    }
+
+    return hash;
+}
+
+
 struct keystore_reader_s {
-    share_t              share;
+    keystore_t          *store;
     partition_scratch_t  scratch;
 };
 
@@ -442,7 +471,7 @@ keystore_reader(keystore_t *store)
 
     reader = cli_alloc(sizeof(*reader));
     memset(reader, 0, sizeof(*reader));
-    reader->share.store = store;
+    reader->store = store;
 
     return reader;
 }
@@ -450,14 +479,13 @@ keystore_reader(keystore_t *store)
 
 void
 keystore_read(keystore_reader_t *reader, unsigned first, unsigned n,
-    keystore_see_t see, void *data)
+    keystore_see_h2_t see, void *data)
 {
-    reader->share.first = first;
-    reader->share.last = first + n;
-    reader->share.see = see;
-    reader->share.see_data = data;
-
-    see_partitions(&reader->share, &reader->scratch);
+    for ( /* void */ ; n != 0; n--, first++) {
+        partition_each_once(&reader->store->pool,
+                            &reader->store->partition[first],
+                            &reader->scratch, see, data);
+    }
 }
 
 
@@ -475,19 +503,8 @@ keystore_held(const keystore_t *store, unsigned first, unsigned n)
     uint64_t  held;
 
     for (held = 0; n != 0; n--, first++) {
-        held += partition_held(&store->partition[first]);
+        held += store->partition[first].distinct;
     }
 
     return held;
-}
-
-
-void
-keystore_distinct(keystore_t *store, unsigned threads)
-{
-    share_t  *share;
-
-    share = make_shares(store, threads);
-    run_shares(distinct_share, share, threads);
-    free(share);
 }

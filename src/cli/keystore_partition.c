@@ -16,7 +16,7 @@
 #include "cli.h"
 #include "keystore_partition.h"
 
-#define CHUNK            508             /* hashes; with `next`, 8 KiB */
+#define CHUNK            1016            /* words; with `next`, 8 KiB */
 #define SLAB             (4 * 1024 * 1024)
 
 /* A partition drops duplicates when it has this many hashes, and then when it
@@ -37,16 +37,17 @@ typedef struct partition_chunk_s  chunk_t;
 
 struct partition_chunk_s {
     chunk_t         *next;
-    bloom_hash_t     hashes[CHUNK] __attribute__((aligned(64)));
+    uint64_t         words[CHUNK] __attribute__((aligned(64)));
 };
 
 
 void
-partition_pool_init(partition_pool_t *pool, unsigned shared, size_t limit,
-    const char *directory)
+partition_pool_init(partition_pool_t *pool, unsigned width, unsigned shared,
+    size_t limit, const char *directory)
 {
     memset(pool, 0, sizeof(*pool));
 
+    pool->width = width;
     pool->shared = shared;
     pool->limit = limit;
 
@@ -153,8 +154,9 @@ new_chunk(partition_pool_t *pool, partition_t *p)
 }
 
 
+/* Returns the words in a chunk. */
 static inline size_t
-chunk_count(const partition_t *p, const chunk_t *chunk)
+chunk_fill(const partition_t *p, const chunk_t *chunk)
 {
     return chunk == p->chunks ? p->fill : CHUNK;
 }
@@ -165,24 +167,22 @@ chunk_count(const partition_t *p, const chunk_t *chunk)
 static inline void
 prefetch_next(const chunk_t *chunk, size_t i)
 {
-    if (i % 4 == 0 && chunk->next != NULL) {
-        __builtin_prefetch(&chunk->next->hashes[i]);
+    if (i % 8 == 0 && chunk->next != NULL) {
+        __builtin_prefetch(&chunk->next->words[i]);
     }
 }
 
 
-/* Copies hashes past the caches, as they are not read soon. */
+/* Copies words past the caches, as they are not read soon. */
 static void
-copy_hashes(bloom_hash_t *dst, const bloom_hash_t *src, size_t n)
+copy_words(uint64_t *dst, const uint64_t *src, size_t n)
 {
 #if defined(__SSE2__)
 
     size_t  i;
 
     for (i = 0; i < n; i++) {
-        _mm_stream_si128((__m128i *) (void *) &dst[i],
-                         _mm_loadu_si128((const __m128i *) (const void *)
-                                         &src[i]));
+        _mm_stream_si64((long long *) &dst[i], (long long) src[i]);
     }
 
 #else
@@ -193,16 +193,16 @@ copy_hashes(bloom_hash_t *dst, const bloom_hash_t *src, size_t n)
 }
 
 
+/* Appends n words to the chunks. */
 static void
-append(partition_pool_t *pool, partition_t *p, const bloom_hash_t *hash,
-    size_t n)
+append(partition_pool_t *pool, partition_t *p, const uint64_t *words, size_t n)
 {
     size_t    part;
     chunk_t  *chunk;
 
-    p->count += n;
+    p->count += n / pool->width;
 
-    for ( /* void */ ; n != 0; n -= part, hash += part) {
+    for ( /* void */ ; n != 0; n -= part, words += part) {
         chunk = p->chunks;
 
         if (chunk == NULL || p->fill == CHUNK) {
@@ -212,7 +212,7 @@ append(partition_pool_t *pool, partition_t *p, const bloom_hash_t *hash,
         part = CHUNK - p->fill;
         part = part < n ? part : n;
 
-        copy_hashes(chunk->hashes + p->fill, hash, part);
+        copy_words(chunk->words + p->fill, words, part);
         p->fill += part;
     }
 }
@@ -260,14 +260,15 @@ ensure(void *array, size_t *room, size_t n, size_t size)
 
 
 /* Drops duplicates in a bucket of n hashes.  Returns how many are left. */
-static size_t
-distinct_bucket(partition_scratch_t *scratch, bloom_hash_t *hash, size_t n)
+static inline __attribute__((always_inline)) size_t
+distinct_bucket(partition_scratch_t *scratch, unsigned width, uint64_t *hash,
+    size_t n)
 {
-    size_t         i, at, mask, kept;
-    uint32_t      *table;
-    bloom_hash_t   one;
+    size_t     i, at, mask, kept;
+    uint32_t  *table;
+    uint64_t   h1, h2, *other;
 
-    for (mask = 64; mask < 2 * n; mask *= 2) {
+    for (mask = 64; mask < 8 * n; mask *= 2) {
         /* void */
     }
 
@@ -278,19 +279,21 @@ distinct_bucket(partition_scratch_t *scratch, bloom_hash_t *hash, size_t n)
     mask--;
 
     for (i = 0, kept = 0; i < n; i++) {
-        one = hash[i];
+        h1 = hash[i * width];
+        h2 = hash[i * width + width - 1];
 
-        for (at = one.h2 & mask; table[at] != 0; at = (at + 1) & mask) {
-            if (hash[table[at] - 1].h2 == one.h2
-                && hash[table[at] - 1].h1 == one.h1)
-            {
+        for (at = h2 & mask; table[at] != 0; at = (at + 1) & mask) {
+            other = &hash[(table[at] - 1) * width];
+
+            if (other[width - 1] == h2 && other[0] == h1) {
                 break;
             }
         }
 
         if (table[at] == 0) {
-            hash[kept++] = one;
-            table[at] = (uint32_t) kept;
+            hash[kept * width] = h1;
+            hash[kept * width + width - 1] = h2;
+            table[at] = (uint32_t) ++kept;
         }
     }
 
@@ -298,71 +301,80 @@ distinct_bucket(partition_scratch_t *scratch, bloom_hash_t *hash, size_t n)
 }
 
 
-/*
- * Puts the distinct hashes of a partition, and of the first `runs` hashes of
- * scratch->runs, into scratch->hashes.  Sorts them into buckets by the bits
- * after the `shared` ones.  Returns how many there are.
- */
-static size_t
-distinct(partition_scratch_t *scratch, unsigned shared, const partition_t *p,
-    size_t runs)
+/* Copies n words of hashes to the places of their buckets; counts them if `to`
+ * is NULL. */
+static inline __attribute__((always_inline)) void
+to_buckets(uint64_t *to, size_t *place, unsigned width, unsigned shift,
+    unsigned bits, const uint64_t *words, size_t n)
+{
+    size_t    i;
+    uint64_t  at;
+
+    for (i = 0; i < n; i += width) {
+        at = (words[i] << shift >> 1) >> (63 - bits);
+
+        if (to == NULL) {
+            place[at + 1]++;
+            continue;
+        }
+
+        memcpy(to + place[at]++ * width, words + i, width * sizeof(*to));
+    }
+}
+
+
+/* Does what distinct() says; `width` is a constant. */
+static inline __attribute__((always_inline)) size_t
+distinct_of_width(partition_scratch_t *scratch, unsigned width, unsigned shared,
+    const partition_t *p, size_t runs)
 {
     size_t           i, n, kept, begin, one, first[(1 << BUCKET_BITS) + 1];
-    unsigned         bits, b;
+    unsigned         bits, shift, b, pass;
+    uint64_t        *hash, *to;
     const chunk_t   *chunk;
-    bloom_hash_t    *hash;
 
     n = p->count + runs;
+    shift = width == 2 ? shared : 0;
 
     for (bits = 0; bits < BUCKET_BITS && n >> bits > BUCKET; bits++) {
         /* void */
     }
 
-#define bucket(hash)                                                         \
-    ((size_t) ((hash).h1 << shared >> 1) >> (63 - bits))
-
-    scratch->hashes = ensure(scratch->hashes, &scratch->hashes_room, n,
-                             sizeof(bloom_hash_t));
+    scratch->hashes = ensure(scratch->hashes, &scratch->hashes_room, n * width,
+                             sizeof(uint64_t));
     hash = scratch->hashes;
 
     memset(first, 0, ((1u << bits) + 1) * sizeof(first[0]));
 
-    for (chunk = p->chunks; chunk != NULL; chunk = chunk->next) {
-        n = chunk_count(p, chunk);
+    for (pass = 0; pass < 2; pass++) {
+        to = pass == 0 ? NULL : hash;
 
-        for (i = 0; i < n; i++) {
-            prefetch_next(chunk, i);
-            first[bucket(chunk->hashes[i]) + 1]++;
+        for (chunk = p->chunks; chunk != NULL; chunk = chunk->next) {
+            n = chunk_fill(p, chunk);
+
+            for (i = 0; i < n; i += 8) {
+                prefetch_next(chunk, i);
+                to_buckets(to, first, width, shift, bits, chunk->words + i,
+                           n - i < 8 ? n - i : 8);
+            }
         }
-    }
 
-    for (i = 0; i < runs; i++) {
-        first[bucket(scratch->runs[i]) + 1]++;
-    }
+        to_buckets(to, first, width, shift, bits, scratch->runs, runs * width);
 
-    for (b = 1; b <= 1u << bits; b++) {
-        first[b] += first[b - 1];
-    }
-
-    for (chunk = p->chunks; chunk != NULL; chunk = chunk->next) {
-        n = chunk_count(p, chunk);
-
-        for (i = 0; i < n; i++) {
-            hash[first[bucket(chunk->hashes[i])]++] = chunk->hashes[i];
+        for (b = 1; pass == 0 && b <= 1u << bits; b++) {
+            first[b] += first[b - 1];
         }
-    }
-
-    for (i = 0; i < runs; i++) {
-        hash[first[bucket(scratch->runs[i])]++] = scratch->runs[i];
     }
 
     /* now first[b] is the end of bucket b */
 
     for (b = 0, begin = 0, kept = 0; b < 1u << bits; begin = first[b++]) {
-        one = distinct_bucket(scratch, hash + begin, first[b] - begin);
+        one = distinct_bucket(scratch, width, hash + begin * width,
+                              first[b] - begin);
 
         if (kept != begin) {
-            memmove(hash + kept, hash + begin, one * sizeof(*hash));
+            memmove(hash + kept * width, hash + begin * width,
+                    one * width * sizeof(*hash));
         }
 
         kept += one;
@@ -372,15 +384,31 @@ distinct(partition_scratch_t *scratch, unsigned shared, const partition_t *p,
 }
 
 
+/*
+ * Puts the distinct hashes of a partition, and of the first `runs` hashes of
+ * scratch->runs, into scratch->hashes.  Sorts them into buckets by the bits
+ * that differ first.  Returns how many there are.
+ */
+static size_t
+distinct(partition_scratch_t *scratch, const partition_pool_t *pool,
+    const partition_t *p, size_t runs)
+{
+    return pool->width == 1
+           ? distinct_of_width(scratch, 1, pool->shared, p, runs)
+           : distinct_of_width(scratch, 2, pool->shared, p, runs);
+}
+
+
 /* Writes n hashes, or the partition's chunks if `hash` is NULL, as a run. */
 static void
-spill(partition_pool_t *pool, partition_t *p, const bloom_hash_t *hash,
-    size_t n)
+spill(partition_pool_t *pool, partition_t *p, const uint64_t *hash, size_t n)
 {
+    size_t    size;
     uint64_t  offset;
     chunk_t  *chunk;
 
-    offset = spill_file_reserve(&pool->file, n * sizeof(*hash));
+    size = n * pool->width * sizeof(*hash);
+    offset = spill_file_reserve(&pool->file, size);
 
     p->run = cli_realloc(p->run, (p->runs + 1) * sizeof(*p->run));
     p->run[p->runs].offset = offset;
@@ -389,16 +417,24 @@ spill(partition_pool_t *pool, partition_t *p, const bloom_hash_t *hash,
     p->spilled += n;
 
     if (hash != NULL) {
-        spill_file_write(&pool->file, hash, n * sizeof(*hash), offset);
+        spill_file_write(&pool->file, hash, size, offset);
         return;
     }
 
     for (chunk = p->chunks; chunk != NULL; chunk = chunk->next) {
-        n = chunk_count(p, chunk);
-        spill_file_write(&pool->file, chunk->hashes, n * sizeof(*hash),
-                         offset);
-        offset += n * sizeof(*hash);
+        size = chunk_fill(p, chunk) * sizeof(*chunk->words);
+        spill_file_write(&pool->file, chunk->words, size, offset);
+        offset += size;
     }
+}
+
+
+/* Replaces the hashes in a partition's chunks. */
+static void
+replace(partition_pool_t *pool, partition_t *p, const uint64_t *hash, size_t n)
+{
+    discard(p);
+    append(pool, p, hash, n * pool->width);
 }
 
 
@@ -417,15 +453,14 @@ compact(partition_pool_t *pool, partition_t *p, partition_scratch_t *scratch)
         return;
     }
 
-    n = distinct(scratch, pool->shared, p, 0);
+    n = distinct(scratch, pool, p, 0);
 
     if (before >= pool->limit && n > pool->limit / 2) {
         spill(pool, p, scratch->hashes, n);
         discard(p);
 
     } else if (n < before) {
-        discard(p);
-        append(pool, p, scratch->hashes, n);
+        replace(pool, p, scratch->hashes, n);
     }
 
     /* if there were few duplicates, wait longer before the next search */
@@ -446,11 +481,11 @@ compact(partition_pool_t *pool, partition_t *p, partition_scratch_t *scratch)
 
 void
 partition_add(partition_pool_t *pool, partition_t *p,
-    partition_scratch_t *scratch, const bloom_hash_t *hash, size_t n)
+    partition_scratch_t *scratch, const uint64_t *words, size_t n)
 {
     pthread_mutex_lock(&p->lock);
 
-    append(pool, p, hash, n);
+    append(pool, p, words, n);
 
     if (p->count >= p->compact_at) {
         compact(pool, p, scratch);
@@ -466,17 +501,18 @@ static size_t
 read_runs(const partition_pool_t *pool, const partition_t *p,
     partition_scratch_t *scratch)
 {
-    size_t         i;
-    bloom_hash_t  *hash;
+    size_t     i, n;
+    uint64_t  *hash;
 
-    scratch->runs = ensure(scratch->runs, &scratch->runs_room, p->spilled,
-                           sizeof(bloom_hash_t));
+    scratch->runs = ensure(scratch->runs, &scratch->runs_room,
+                           p->spilled * pool->width, sizeof(uint64_t));
     hash = scratch->runs;
 
     for (i = 0; i < p->runs; i++) {
-        spill_file_read(&pool->file, hash, p->run[i].count * sizeof(*hash),
+        n = p->run[i].count * pool->width;
+        spill_file_read(&pool->file, hash, n * sizeof(*hash),
                         p->run[i].offset);
-        hash += p->run[i].count;
+        hash += n;
     }
 
     return p->spilled;
@@ -484,33 +520,19 @@ read_runs(const partition_pool_t *pool, const partition_t *p,
 
 
 size_t
-partition_distinct(const partition_pool_t *pool, const partition_t *p,
+partition_distinct(partition_pool_t *pool, partition_t *p,
     partition_scratch_t *scratch)
 {
     size_t  runs;
 
     runs = read_runs(pool, p, scratch);
+    p->distinct = distinct(scratch, pool, p, runs);
 
-    return distinct(scratch, pool->shared, p, runs);
-}
-
-
-void
-partition_drop_duplicates(partition_pool_t *pool, partition_t *p,
-    partition_scratch_t *scratch)
-{
-    size_t  n;
-
-    if (p->runs != 0) {
-        return;
+    if (runs == 0 && p->distinct != p->count) {
+        replace(pool, p, scratch->hashes, p->distinct);
     }
 
-    n = distinct(scratch, pool->shared, p, 0);
-
-    if (n != p->count) {
-        discard(p);
-        append(pool, p, scratch->hashes, n);
-    }
+    return p->distinct;
 }
 
 
@@ -522,16 +544,26 @@ partition_each(const partition_pool_t *pool, const partition_t *p,
     const chunk_t  *chunk;
 
     for (chunk = p->chunks; chunk != NULL; chunk = chunk->next) {
-        see(data, chunk->hashes, chunk_count(p, chunk));
+        see(data, chunk->words, chunk_fill(p, chunk));
     }
 
     runs = read_runs(pool, p, scratch);
-    see(data, scratch->runs, runs);
+    see(data, scratch->runs, runs * pool->width);
 }
 
 
-size_t
-partition_held(const partition_t *p)
+void
+partition_each_once(const partition_pool_t *pool, const partition_t *p,
+    partition_scratch_t *scratch, partition_see_t see, void *data)
 {
-    return p->count + p->spilled;
+    size_t  runs, n;
+
+    if (p->distinct == p->count + p->spilled) {
+        partition_each(pool, p, scratch, see, data);
+        return;
+    }
+
+    runs = read_runs(pool, p, scratch);
+    n = distinct(scratch, pool, p, runs);
+    see(data, scratch->hashes, n * pool->width);
 }

@@ -2,7 +2,8 @@
 
 /*
  * A partition holds the hashes of a keystore that begin with the same bits: in
- * chunks of memory, and in runs of the spill file.
+ * chunks of memory, and in runs of the spill file.  A hash is one word, h2, or
+ * two words, h1 and h2, as the pool says.
  */
 
 #ifndef KEYSTORE_PARTITION_H
@@ -10,7 +11,6 @@
 
 #include <pthread.h>
 
-#include "bloom_hasher.h"
 #include "spill_file.h"
 
 
@@ -23,7 +23,7 @@ typedef struct {
 typedef struct {
     pthread_mutex_t            lock;
     struct partition_chunk_s  *chunks;   /* all except the first are full */
-    size_t                     fill;     /* hashes in the first chunk */
+    size_t                     fill;     /* words in the first chunk */
     struct partition_chunk_s  *spare;
     size_t                     count;    /* hashes in all chunks */
     size_t                     compact_at;
@@ -31,10 +31,12 @@ typedef struct {
     partition_run_t           *run;
     size_t                     runs;
     size_t                     spilled;  /* hashes in runs */
+    size_t                     distinct; /* hashes, once they are counted */
 } partition_t;
 
 /* What all partitions of a keystore share. */
 typedef struct {
+    unsigned         width;              /* words of a hash, 1 or 2 */
     unsigned         shared;             /* first bits of h1 that all hashes of
                                             a partition have */
     size_t           limit;              /* hashes in memory per partition */
@@ -48,47 +50,44 @@ typedef struct {
 
 /* Buffers of a thread.  They grow as needed, and are all zeros at first. */
 typedef struct {
-    bloom_hash_t    *runs;               /* read from the spill file */
+    uint64_t        *runs;               /* read from the spill file */
     size_t           runs_room;
-    bloom_hash_t    *hashes;
+    uint64_t        *hashes;
     size_t           hashes_room;
     uint32_t        *table;              /* indices of hashes, from 1 */
     size_t           table_room;
 } partition_scratch_t;
 
-/* What partition_each() passes hashes to. */
-typedef void (*partition_see_t)(void *data, const bloom_hash_t *hash, size_t n);
+/* What partition_each() passes n words of hashes to. */
+typedef void (*partition_see_t)(void *data, const uint64_t *words, size_t n);
 
 
-/* Prepares a pool for 2^shared partitions that hold `limit` hashes each in
- * memory, and spill what exceeds them to a file in `directory`. */
-void partition_pool_init(partition_pool_t *pool, unsigned shared, size_t limit,
-    const char *directory);
+/* Prepares a pool for 2^shared partitions that hold `limit` hashes of `width`
+ * words each in memory, and spill what exceeds them to a file in `directory`. */
+void partition_pool_init(partition_pool_t *pool, unsigned width,
+    unsigned shared, size_t limit, const char *directory);
 void partition_pool_free(partition_pool_t *pool);
 
 void partition_init(partition_t *p, const partition_pool_t *pool);
 void partition_free(partition_t *p);
 
-/* Adds hashes to a partition, and makes room in it if it has become large.
- * Several threads may call it at once. */
+/* Adds n words of hashes to a partition, and makes room in it if it has become
+ * large.  Several threads may call it at once. */
 void partition_add(partition_pool_t *pool, partition_t *p,
-    partition_scratch_t *scratch, const bloom_hash_t *hash, size_t n);
+    partition_scratch_t *scratch, const uint64_t *words, size_t n);
 
-/* Puts the distinct hashes of a partition into scratch->hashes.  Returns how
- * many there are. */
-size_t partition_distinct(const partition_pool_t *pool, const partition_t *p,
+/* Puts the distinct hashes of a partition into scratch->hashes, and drops
+ * duplicates that are in memory.  Returns how many there are; later, p->distinct
+ * has that number. */
+size_t partition_distinct(partition_pool_t *pool, partition_t *p,
     partition_scratch_t *scratch);
 
-/* Drops duplicates, unless the partition has runs. */
-void partition_drop_duplicates(partition_pool_t *pool, partition_t *p,
-    partition_scratch_t *scratch);
-
-/* Passes all hashes to `see`, many at a time and some more than once. */
+/* Pass all hashes to `see`, many at a time: some more than once; or each once,
+ * after partition_distinct(). */
 void partition_each(const partition_pool_t *pool, const partition_t *p,
     partition_scratch_t *scratch, partition_see_t see, void *data);
-
-/* Returns how many hashes partition_each() passes. */
-size_t partition_held(const partition_t *p);
+void partition_each_once(const partition_pool_t *pool, const partition_t *p,
+    partition_scratch_t *scratch, partition_see_t see, void *data);
 
 void partition_scratch_free(partition_scratch_t *scratch);
 

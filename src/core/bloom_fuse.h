@@ -101,11 +101,10 @@ bloom_fuse_shard(const bloom_geometry_t *g, bloom_hash_t hash)
 
 /* Returns the signature of a key, from which all but its shard follows. */
 static inline uint64_t
-bloom_fuse_signature(const bloom_geometry_t *g, bloom_hash_t hash)
+bloom_fuse_signature(const bloom_geometry_t *g, uint64_t h2)
 {
     return g->fuse.salt == 0
-           ? hash.h2
-           : bloom_murmur3_mix(hash.h2 + g->fuse.salt * BLOOM_LINE_PHI);
+           ? h2 : bloom_murmur3_mix(h2 + g->fuse.salt * BLOOM_LINE_PHI);
 }
 
 
@@ -147,7 +146,7 @@ bloom_fuse_place(const bloom_geometry_t *g, bloom_hash_t hash)
     uint64_t            x, first;
     bloom_fuse_place_t  at;
 
-    x = bloom_fuse_signature(g, hash);
+    x = bloom_fuse_signature(g, hash.h2);
     first = bloom_fuse_shard(g, hash) * bloom_fuse_slots(&g->fuse);
     window = bloom_fuse_window(g->fuse.segments - 2, g->fuse.length, x, slot);
 

@@ -5,8 +5,8 @@
  * all later steps move through the slots once and touch memory that is close
  * together.  Each slot gets the number of its keys and the XOR of their
  * signatures.  Keys are peeled from slots that have one key left; the XOR of
- * such a slot is its signature.  Then slots are set in the reverse order, and
- * packed.
+ * such a slot is its signature, and stays there.  Then the slots are set in the
+ * reverse order, and packed.
  */
 
 #include <string.h>
@@ -15,11 +15,6 @@
 #include "bloom_fuse_core.h"
 
 
-/* A slot's count is incremented in steps of 4; below them is the XOR of the
- * places, 0 to 2, that its keys have it in. */
-#define ONE        4
-#define COUNT_MAX  (UINT8_MAX - UINT8_MAX % ONE)
-
 /* Cores that are solved if the filter is too large to eliminate all. */
 #define CORE_MAX   4096
 
@@ -27,22 +22,39 @@
  * queue. */
 #define AHEAD      6
 
+/* Signatures are sorted by parts of windows, this many in each: then those of a
+ * part are also close together in the window's first segment. */
+#define PARTS      32
 
-/* What a shard is built with. */
+
+/*
+ * What a shard is built with.  Three arrays share memory, as none is needed
+ * when the next one is filled:
+ *
+ *     signatures as they are read --> sum
+ *     sorted signatures --> queue and value
+ */
 typedef struct {
     uint32_t   windows;
+    uint32_t   parts;                    /* of all windows */
     uint32_t   length;
     uint32_t   slots;
-    uint64_t  *x;                        /* the peeled signatures, in order */
-    uint64_t  *sorted;                   /* all signatures, by window */
-    uint64_t  *sum;                      /* XOR of the signatures of each
-                                            slot */
-    uint32_t  *value;                    /* of each slot; while peeling, the
-                                            queue */
-    uint8_t   *count;                    /* of the keys of each slot */
-    uint8_t   *place;                    /* that each peeled signature has its
-                                            slot in */
-    uint64_t  *core;                     /* scratch */
+    uint64_t   n;                        /* keys */
+    uint64_t   taken;                    /* signatures that were read */
+    uint64_t  *sum;                      /* XOR of the signatures of each slot:
+                                            of those not peeled yet, or the one
+                                            that was peeled from it */
+    uint64_t  *sorted;                   /* all signatures, by part */
+    uint32_t  *queue;                    /* slots that had one key; those before
+                                            `peeled` are the slots that keys
+                                            were peeled from, in order */
+    uint32_t  *value;                    /* of each slot */
+    uint8_t   *count;                    /* of the keys of each slot that are
+                                            not peeled */
+    uint64_t  *at;                       /* of each part in `sorted` */
+
+    uint64_t           *core_scratch;
+    bloom_fuse_core_t   core;
 } build_t;
 
 
@@ -57,12 +69,17 @@ core_keys(const bloom_geometry_t *g, uint64_t n)
 static size_t
 lay_out(build_t *b, const bloom_geometry_t *g, uint64_t n, uint8_t *scratch)
 {
-    size_t  size;
+    size_t    size;
+    uint64_t  room;
 
     b->windows = g->fuse.segments - 2;
+    b->parts = b->windows * PARTS;
     b->length = g->fuse.length;
     b->slots = (uint32_t) bloom_fuse_slots(&g->fuse);
+    b->n = n;
+    b->taken = 0;
 
+    room = n > b->slots ? n : b->slots;
     size = 0;
 
 #define array(member, count)                                                 \
@@ -71,14 +88,17 @@ lay_out(build_t *b, const bloom_geometry_t *g, uint64_t n, uint8_t *scratch)
         size += ((count) * sizeof(*b->member) + 63) / 64 * 64;               \
     } while (0)
 
-    array(sorted, n);
-    array(sum, b->slots);
-    array(value, b->slots + 1);          /* the queue writes one ahead */
+    array(sum, room);
+    array(sorted, room + 1);             /* the queue writes one ahead */
     array(count, b->slots);
-    array(place, n);
-    array(core, bloom_fuse_core_scratch(core_keys(g, n)) / sizeof(uint64_t));
+    array(at, b->parts);
+    array(core_scratch,
+          bloom_fuse_core_scratch(core_keys(g, n)) / sizeof(uint64_t));
 
 #undef array
+
+    b->queue = (uint32_t *) (void *) b->sorted;
+    b->value = b->queue + b->slots + 1;
 
     return size;
 }
@@ -109,78 +129,52 @@ bloom_fuse_shard_words(const bloom_geometry_t *g, uint64_t shard)
 }
 
 
-/* Sorts the n signatures by window, from b->x to b->sorted. */
-static void
-sort_by_window(build_t *b, uint64_t n)
+static inline uint64_t
+part_of(const build_t *b, uint64_t x)
 {
-    uint32_t   w;
-    uint64_t   i, next, begin, *at;
-
-    /* there are no more windows than slots */
-
-    at = b->sum;
-    memset(at, 0, b->windows * sizeof(*at));
-
-    for (i = 0; i < n; i++) {
-        at[bloom_line_scale(b->x[i], b->windows)]++;
-    }
-
-    for (begin = 0, w = 0; w < b->windows; w++, begin = next) {
-        next = begin + at[w];
-        at[w] = begin;
-    }
-
-    for (i = 0; i < n; i++) {
-        b->sorted[at[bloom_line_scale(b->x[i], b->windows)]++] = b->x[i];
-    }
+    return bloom_line_scale(x, b->parts);
 }
 
 
-/* Sorts the n signatures of b->sorted, and drops those that are equal.  Returns
- * how many are left. */
-static uint64_t
-drop_equal(build_t *b, uint64_t n)
+/* Takes the signatures as they are read, and counts those of each part. */
+static void
+take(void *data, const uint64_t *x, size_t n)
 {
-    uint64_t   i, kept, at[256], begin, next, *from, *to, *last;
-    uint32_t   digit, shift;
+    size_t    i;
+    build_t  *b = data;
 
-    from = b->sorted;
-    to = b->x;
-
-    for (shift = 0; shift < 64; shift += 8) {
-        memset(at, 0, sizeof(at));
-
-        for (i = 0; i < n; i++) {
-            at[from[i] >> shift & 255]++;
-        }
-
-        for (begin = 0, digit = 0; digit < 256; digit++, begin = next) {
-            next = begin + at[digit];
-            at[digit] = begin;
-        }
-
-        for (i = 0; i < n; i++) {
-            to[at[from[i] >> shift & 255]++] = from[i];
-        }
-
-        last = from;
-        from = to;
-        to = last;
+    for (i = 0; i < n; i++) {
+        b->at[part_of(b, x[i])]++;
     }
 
-    for (kept = 0, i = 0; i < n; i++) {
-        if (kept == 0 || from[i] != from[kept - 1]) {
-            from[kept++] = from[i];
-        }
+    memcpy(b->sum + b->taken, x, n * sizeof(*x));
+    b->taken += n;
+}
+
+
+/* Sorts the signatures by part, from b->sum to b->sorted. */
+static void
+sort_by_part(build_t *b)
+{
+    uint64_t  i, next, begin, *at, *x;
+
+    x = b->sum;
+    at = b->at;
+
+    for (begin = 0, i = 0; i < b->parts; i++, begin = next) {
+        next = begin + at[i];
+        at[i] = begin;
     }
 
-    return kept;
+    for (i = 0; i < b->n; i++) {
+        b->sorted[at[part_of(b, x[i])]++] = x[i];
+    }
 }
 
 
 /* Counts the keys of each slot.  Returns 0, or -1 if a slot has too many. */
 static int
-count_keys(build_t *b, uint64_t n)
+count_keys(build_t *b)
 {
     uint32_t  slot[BLOOM_FUSE_K], j;
     uint64_t  i, x;
@@ -189,18 +183,17 @@ count_keys(build_t *b, uint64_t n)
     memset(b->sum, 0, b->slots * sizeof(*b->sum));
     memset(b->count, 0, b->slots);
 
-    for (most = 0, i = 0; i < n; i++) {
+    for (most = 0, i = 0; i < b->n; i++) {
         x = b->sorted[i];
         (void) bloom_fuse_window(b->windows, b->length, x, slot);
 
         for (j = 0; j < BLOOM_FUSE_K; j++) {
             b->sum[slot[j]] ^= x;
-            most |= b->count[slot[j]];
-            b->count[slot[j]] = (uint8_t) ((b->count[slot[j]] + ONE) ^ j);
+            most |= ++b->count[slot[j]];
         }
     }
 
-    /* a count has been half of COUNT_MAX before it wraps around */
+    /* a count has been 128 before it wraps around */
 
     return most & 128 ? -1 : 0;
 }
@@ -239,33 +232,32 @@ look_ahead(const build_t *b, const uint32_t *next, const uint32_t *end)
 static uint64_t
 peel_queue(build_t *b, uint32_t *begin, uint32_t *end, uint64_t peeled)
 {
-    uint8_t   place;
     uint32_t  slot[BLOOM_FUSE_K], j, t, s;
     uint64_t  x;
 
     while (*begin != *end) {
-        s = b->value[(*begin)++];
-        look_ahead(b, &b->value[*begin], &b->value[*end]);
+        s = b->queue[(*begin)++];
+        look_ahead(b, &b->queue[*begin], &b->queue[*end]);
 
-        if (b->count[s] / ONE != 1) {
+        if (b->count[s] != 1) {
             continue;                    /* its key was peeled elsewhere */
         }
 
         x = b->sum[s];
-        place = b->count[s] % ONE;
-        b->x[peeled] = x;
-        b->place[peeled++] = place;
+        b->queue[peeled++] = s;
 
         (void) bloom_fuse_window(b->windows, b->length, x, slot);
 
         for (j = 0; j < BLOOM_FUSE_K; j++) {
             t = slot[j];
             b->sum[t] ^= x;
-            b->count[t] = (uint8_t) ((b->count[t] - ONE) ^ j);
+            b->count[t]--;
 
-            b->value[*end] = t;
-            *end += b->count[t] / ONE == 1;
+            b->queue[*end] = t;
+            *end += b->count[t] == 1;
         }
+
+        b->sum[s] = x;
     }
 
     return peeled;
@@ -286,8 +278,8 @@ peel(build_t *b)
     for (s = 0; s < b->slots; /* void */ ) {
 
         for (next = s + b->length; s < next; s++) {
-            b->value[end] = s;
-            end += b->count[s] / ONE == 1;
+            b->queue[end] = s;
+            end += b->count[s] == 1;
         }
 
         peeled = peel_queue(b, &begin, &end, peeled);
@@ -297,31 +289,24 @@ peel(build_t *b)
 }
 
 
-/* Solves the equations of the n signatures that were not peeled: those that
- * have no slot without keys.  Returns 0 or -1. */
-static int
-solve_core(build_t *b, uint64_t n, uint64_t keys)
+/* Adds the equations that were not peeled: those that have no slot without
+ * keys. */
+static void
+take_core(void *data, const uint64_t *x, size_t n)
 {
-    uint32_t           slot[BLOOM_FUSE_K];
-    uint64_t           i;
-    bloom_fuse_core_t  core;
+    size_t     i;
+    build_t   *b = data;
+    uint32_t   slot[BLOOM_FUSE_K];
 
-    /* the sums are not needed any more */
-
-    bloom_fuse_core_begin(&core, b->core, n, (uint32_t *) (void *) b->sum,
-                          b->slots);
-
-    for (i = 0; i < keys; i++) {
-        (void) bloom_fuse_window(b->windows, b->length, b->sorted[i], slot);
+    for (i = 0; i < n; i++) {
+        (void) bloom_fuse_window(b->windows, b->length, x[i], slot);
 
         if (b->count[slot[0]] != 0 && b->count[slot[1]] != 0
             && b->count[slot[2]] != 0)
         {
-            bloom_fuse_core_add(&core, slot, bloom_fuse_print(b->sorted[i]));
+            bloom_fuse_core_add(&b->core, slot, bloom_fuse_print(x[i]));
         }
     }
-
-    return bloom_fuse_core_solve(&core, b->value);
 }
 
 
@@ -329,20 +314,19 @@ solve_core(build_t *b, uint64_t n, uint64_t keys)
 static void
 set_slots(build_t *b, uint64_t peeled)
 {
-    uint32_t  slot[BLOOM_FUSE_K];
+    uint32_t  slot[BLOOM_FUSE_K], s;
     uint64_t  x;
 
     while (peeled-- != 0) {
-        x = b->x[peeled];
+        s = b->queue[peeled];
+        x = b->sum[s];
 
         (void) bloom_fuse_window(b->windows, b->length, x, slot);
 
         /* the slot to set is still zero */
 
-        b->value[slot[b->place[peeled]]] = bloom_fuse_print(x)
-                                           ^ b->value[slot[0]]
-                                           ^ b->value[slot[1]]
-                                           ^ b->value[slot[2]];
+        b->value[s] = bloom_fuse_print(x) ^ b->value[slot[0]]
+                      ^ b->value[slot[1]] ^ b->value[slot[2]];
     }
 }
 
@@ -404,36 +388,40 @@ pack_shard(const build_t *b, const bloom_geometry_t *g, uint64_t shard,
 
 
 int
-bloom_fuse_build(const bloom_geometry_t *g, uint64_t shard, uint64_t *x,
-    uint64_t n, void *scratch, uint64_t *words)
+bloom_fuse_build(const bloom_geometry_t *g, uint64_t shard, uint64_t n,
+    bloom_fuse_read_t read, void *data, void *scratch, uint64_t *words)
 {
-    int       rc, distinct;
     build_t   b;
     uint64_t  peeled;
 
     (void) lay_out(&b, g, n, scratch);
-    b.x = x;
 
-    sort_by_window(&b, n);
+    memset(b.at, 0, b.parts * sizeof(*b.at));
+    read(data, take, &b);
+    sort_by_part(&b);
 
-    for (distinct = 0; ; distinct = 1) {
-        rc = count_keys(&b, n);
-        peeled = rc == 0 ? peel(&b) : 0;
-
-        if (peeled == n || distinct) {
-            break;
-        }
-
-        n = drop_equal(&b, n);
+    if (count_keys(&b) != 0) {
+        return -1;
     }
 
-    if (rc != 0 || n - peeled > core_keys(g, n)) {
+    peeled = peel(&b);
+
+    if (n - peeled > core_keys(g, n)) {
         return -1;
+    }
+
+    if (peeled != n) {
+
+        /* until the core is solved, `value` has the numbers of its slots */
+
+        bloom_fuse_core_begin(&b.core, b.core_scratch, n - peeled, b.value,
+                              b.slots);
+        read(data, take_core, &b);
     }
 
     memset(b.value, 0, b.slots * sizeof(*b.value));
 
-    if (peeled != n && solve_core(&b, n - peeled, n) != 0) {
+    if (peeled != n && bloom_fuse_core_solve(&b.core, b.value) != 0) {
         return -1;
     }
 

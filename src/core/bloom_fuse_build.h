@@ -9,8 +9,7 @@
  *         bloom_geometry_size_fuse(&g, keys, fpr, attempt);
  *
  *         for each shard, until one fails:
- *             collect bloom_fuse_signature() of its keys
- *             bloom_fuse_build(&g, shard, x, n, scratch, size, words)
+ *             bloom_fuse_build(&g, shard, n, read, data, scratch, words)
  *     }
  *
  * An attempt fails for less than one shard in a hundred.  Exceptions are shards
@@ -52,14 +51,21 @@ size_t bloom_fuse_scratch(const bloom_geometry_t *g, uint64_t n);
 uint64_t bloom_fuse_shard_begin(const bloom_geometry_t *g, uint64_t shard);
 uint64_t bloom_fuse_shard_words(const bloom_geometry_t *g, uint64_t shard);
 
+/* Passes the bloom_fuse_signature() of all keys of a shard to `take`, many at a
+ * time and in any order.  Each key comes once.  It is called a second time if
+ * some keys cannot be peeled. */
+typedef void (*bloom_fuse_take_t)(void *data, const uint64_t *x, size_t n);
+typedef void (*bloom_fuse_read_t)(void *data, bloom_fuse_take_t take,
+    void *take_data);
+
 /*
- * Builds a shard of n keys from their signatures, whose order is lost.  Equal
- * signatures count as one key.  `scratch` has bloom_fuse_scratch() bytes, and
- * should be aligned to 64.  `words` has bloom_fuse_shard_words() words, all of
- * which are written.  Returns 0, or -1 if the attempt failed.
+ * Builds a shard of the n keys that `read` passes on.  `scratch` has
+ * bloom_fuse_scratch() bytes, and should be aligned to 64.  `words` has
+ * bloom_fuse_shard_words() words, all of which are written.  Returns 0, or -1 if
+ * the attempt failed, as it does for equal keys in a shard that is peeled.
  */
-int bloom_fuse_build(const bloom_geometry_t *g, uint64_t shard, uint64_t *x,
-    uint64_t n, void *scratch, uint64_t *words);
+int bloom_fuse_build(const bloom_geometry_t *g, uint64_t shard, uint64_t n,
+    bloom_fuse_read_t read, void *data, void *scratch, uint64_t *words);
 
 
 #pragma GCC visibility pop

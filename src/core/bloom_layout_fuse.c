@@ -36,7 +36,7 @@ bloom_layout_fuse_test(const bloom_geometry_t *g, const uint64_t *words,
     uint64_t           x, first, length;
     unsigned __int128  product;
 
-    x = bloom_fuse_signature(g, hash);
+    x = bloom_fuse_signature(g, hash.h2);
     length = g->fuse.length;
     product = (unsigned __int128) x * (g->fuse.segments - 2);
     first = bloom_fuse_shard(g, hash) * bloom_fuse_slots(&g->fuse)
@@ -76,7 +76,7 @@ vector_test(const bloom_simd_t *simd, const bloom_geometry_t *g,
 
     for (i = 0; i < n; i++) {
         key[i].h1 = hash[i].h1;
-        key[i].h2 = bloom_fuse_signature(g, hash[i]);
+        key[i].h2 = bloom_fuse_signature(g, hash[i].h2);
     }
 
     for ( /* void */ ; i % BLOOM_SIMD_LANES != 0; i++) {

@@ -184,6 +184,11 @@ ngx_bloom_counters_process(void)
         return;
     }
 
+    /* a process that had this slot may have died while it wrote */
+
+    __atomic_store_n(&ngx_bloom_counters_writers[ngx_process_slot].what, 0,
+                     __ATOMIC_RELEASE);
+
     rows = ngx_process_slot + 1;
 
     do {

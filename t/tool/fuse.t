@@ -119,20 +119,31 @@ ok(payload($image) eq payload($other),
 ok(payload($image) eq payload($other), 'duplicates count once');
 is($built->{duplicates}, 100_000, 'duplicates are counted');
 
-my $many = $t->write_file('many', join '', map { "key$_\n" } 1 .. 1_200_000);
+# --memory 16m has room for 1.6 million keys
 
-for my $how (['-j', 1], ['-j', 2, '--memory', '16m']) {
+my $n = 2_200_000;
+my $many = $t->write_file('many', join '', map { "key$_\n" } 1 .. $n);
+my $again = $t->write_file('again', join '', map { "key$_\n" } reverse 1 .. $n);
+
+for ([1, 0, '-j', 1, $many], [2, 1, '-j', 2, '--memory', '16m', $many],
+     [3, 1, '-j', 1, '--memory', '16m', $again, $many])
+{
+    my ($name, $spilled, @how) = @$_;
     my $json = json(scalar tool_ok('build', '--json', '--layout', 'fuse', '-p',
-                                   '0.01', '--seed', 7, @$how, '-o',
-                                   "$dir/many$how->[1]", $many));
+                                   '0.01', '--seed', 7, '-o', "$dir/many$name",
+                                   @how));
 
-    cmp_ok($json->{bits}, '<', 1.14 * 1.2e6 * log(100) / log(2),
-           'more than a million keys take 1.14 times the bound');
-    is($json->{temporary_bytes} > 0, @$how > 2, 'they are spilled or not');
+    is($json->{items}, $n, "build $name counts all keys");
+    cmp_ok($json->{bits}, '<', 1.14 * $n * log(100) / log(2),
+           "build $name takes at most 1.14 times the bound");
+    is($json->{temporary_bytes} > 0, $spilled == 1,
+       "build $name spills keys or not");
 }
 
 ok(payload("$dir/many1") eq payload("$dir/many2"),
    'keys that are spilled make the same image');
+ok(payload("$dir/many1") eq payload("$dir/many3"),
+   'keys that are given twice and spilled make the same image');
 
 
 # --------------------------------------------------------------- the options

@@ -101,32 +101,53 @@ fuse_words(const bloom_geometry_t *g)
 }
 
 
+/* The keys of a shard. */
+typedef struct {
+    uint64_t  *x;
+    uint64_t   n;
+} fuse_shard_t;
+
+
+static inline void
+fuse_read(void *data, bloom_fuse_take_t take, void *take_data)
+{
+    uint64_t             half;
+    const fuse_shard_t  *shard = data;
+
+    half = shard->n / 2;
+
+    take(take_data, shard->x, half);
+    take(take_data, shard->x + half, shard->n - half);
+}
+
+
 /* Builds all shards of a filter.  Returns its words, or NULL if a shard
  * failed. */
 static inline uint64_t *
 fuse_build(const bloom_geometry_t *g, const bloom_hash_t *hash, uint64_t n)
 {
-    int        rc;
-    size_t     size;
-    uint8_t   *scratch;
-    uint64_t   shards, shard, i, some, *x, *words, *part;
+    int            rc;
+    size_t         size;
+    uint8_t       *scratch;
+    uint64_t       shards, shard, i, *words, *part;
+    fuse_shard_t   keys;
 
     assert_true(bloom_geometry_valid(g));
 
     words = fuse_words(g);
-    x = malloc(n * sizeof(uint64_t) + 1);
-    assert_non_null(x);
+    keys.x = malloc(n * sizeof(uint64_t) + 1);
+    assert_non_null(keys.x);
 
     shards = (uint64_t) 1 << g->fuse.shard_bits;
 
     for (rc = 0, shard = 0; rc == 0 && shard < shards; shard++) {
-        for (some = 0, i = 0; i < n; i++) {
+        for (keys.n = 0, i = 0; i < n; i++) {
             if (bloom_fuse_shard(g, hash[i]) == shard) {
-                x[some++] = bloom_fuse_signature(g, hash[i]);
+                keys.x[keys.n++] = bloom_fuse_signature(g, hash[i].h2);
             }
         }
 
-        size = bloom_fuse_scratch(g, some);
+        size = bloom_fuse_scratch(g, keys.n);
         scratch = malloc(size + SCRATCH_GUARD);
         assert_non_null(scratch);
         memset(scratch + size, 0xa5, SCRATCH_GUARD);
@@ -134,7 +155,8 @@ fuse_build(const bloom_geometry_t *g, const bloom_hash_t *hash, uint64_t n)
         part = malloc(bloom_fuse_shard_words(g, shard) * 8);
         assert_non_null(part);
 
-        rc = bloom_fuse_build(g, shard, x, some, scratch, part);
+        rc = bloom_fuse_build(g, shard, keys.n, fuse_read, &keys, scratch,
+                              part);
 
         if (rc == 0) {
             memcpy(words + bloom_fuse_shard_begin(g, shard), part,
@@ -149,7 +171,7 @@ fuse_build(const bloom_geometry_t *g, const bloom_hash_t *hash, uint64_t n)
         free(scratch);
     }
 
-    free(x);
+    free(keys.x);
 
     if (rc != 0) {
         free(words);

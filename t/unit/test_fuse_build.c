@@ -100,12 +100,13 @@ test_a_filter_may_have_a_million_keys(void **state)
 }
 
 
+/* A caller passes each key once.  If it does not, building fails, or is a filter
+ * that has all keys. */
 static void
-test_equal_keys_count_once(void **state)
+test_equal_keys_do_no_harm(void **state)
 {
     size_t             i;
-    uint32_t           attempts;
-    uint64_t           n, j, seed, *words;
+    uint64_t           n, j, built, *words;
     bloom_hash_t      *hash;
     bloom_geometry_t   g;
 
@@ -113,13 +114,13 @@ test_equal_keys_count_once(void **state)
         uint64_t  distinct;
         uint64_t  times;
     } sets[] = {
-        { 1, 2 }, { 1, 100000 }, { 2, 63 }, { 2, 64 }, { 3, 255 }, { 3, 256 },
-        { 100, 300 }, { 1000, 3 }, { 40000, 2 }, { 60000, 5 },
+        { 1, 2 }, { 1, 10000 }, { 2, 63 }, { 2, 64 }, { 3, 255 }, { 3, 256 },
+        { 100, 100 }, { 1000, 3 }, { 10000, 2 }, { 60000, 5 },
     };
 
     (void) state;
 
-    for (i = 0; i < array_len(sets); i++) {
+    for (built = 0, i = 0; i < array_len(sets); i++) {
         n = sets[i].distinct * sets[i].times;
         hash = random_hashes(n, i);
 
@@ -127,21 +128,21 @@ test_equal_keys_count_once(void **state)
             hash[j] = hash[j % sets[i].distinct];
         }
 
-        for (attempts = 0, words = NULL; words == NULL; attempts++) {
-            assert_true(attempts < BLOOM_FUSE_ATTEMPTS);
-            assert_int_equal(bloom_geometry_size_fuse(&g, sets[i].distinct,
-                                                      0.001, attempts),
-                             0);
-            words = fuse_build(&g, hash, n);
-        }
+        assert_int_equal(bloom_geometry_size_fuse(&g, sets[i].distinct, 0.001,
+                                                  0),
+                         0);
+        words = fuse_build(&g, hash, n);
 
-        for (j = 0; j < n; j++) {
+        for (j = 0; words != NULL && j < n; j++) {
             assert_true(bloom_layout_test(&g, words, hash[j]));
         }
 
+        built += words != NULL;
         free(words);
         free(hash);
     }
+
+    assert_in_range(built, 1, array_len(sets) - 1);
 
     /* one key in fifty twice, in a filter that is peeled */
 
@@ -149,13 +150,11 @@ test_equal_keys_count_once(void **state)
     memcpy(hash + 100000, hash + 50, 2000 * sizeof(*hash));
     assert_int_equal(bloom_geometry_size_fuse(&g, 100000, 0.01, 0), 0);
     words = fuse_build(&g, hash, 102000);
-    assert_non_null(words);
 
-    for (seed = 0, j = 0; j < 102000; j++) {
-        seed += (uint64_t) bloom_layout_test(&g, words, hash[j]);
+    for (j = 0; words != NULL && j < 102000; j++) {
+        assert_true(bloom_layout_test(&g, words, hash[j]));
     }
 
-    assert_int_equal(seed, 102000);
     free(words);
     free(hash);
 }
@@ -225,7 +224,7 @@ test_scratch_memory_has_a_bound(void **state)
         assert_int_equal(bloom_geometry_size_fuse(&g, n, 0.001, 0), 0);
 
         per_key = (double) bloom_fuse_scratch(&g, n) / (double) n;
-        assert_true(per_key < 26 + 6e6 / (double) n);
+        assert_true(per_key < 20 + 6e6 / (double) n);
     }
 
     assert_int_equal(bloom_geometry_size_fuse(&g, BLOOM_FUSE_ELIMINATED, 0.001,
@@ -241,7 +240,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_sets_of_any_size_have_all_keys),
         cmocka_unit_test(test_a_filter_may_have_a_million_keys),
-        cmocka_unit_test(test_equal_keys_count_once),
+        cmocka_unit_test(test_equal_keys_do_no_harm),
         cmocka_unit_test(test_more_keys_than_slots_fail),
         cmocka_unit_test(test_attempts_grow),
         cmocka_unit_test(test_scratch_memory_has_a_bound),
