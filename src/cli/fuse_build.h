@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This function builds a fuse base from the hashes in a keystore.
+ * This function builds a fuse base from a keystore that keeps h2 of each hash.
  *
  * The first bits of h1 choose the partition of a hash in the store, and its
- * shard in the filter.  So a shard consists of whole partitions, or a partition
- * of whole shards, and each thread builds one shard after the other in scratch
- * memory for one shard.
+ * shard in the filter.  So a shard consists of one or several partitions.  Each
+ * thread builds one shard after the other, in scratch memory for one shard.
  */
 
 #ifndef FUSE_BUILD_H
@@ -16,7 +15,8 @@
 
 
 /*
- * Sizes a filter for the `keys` distinct hashes of the store, and builds it.
+ * Sizes a filter for the `keys` distinct hashes of the store, which have been
+ * counted, and builds it.
  * Threads that would take more scratch memory than `memory` all together are
  * not started, except the first.  Sets *g and *words, which the caller unmaps.
  * Returns CLI_OK; or CLI_ERROR after a message.

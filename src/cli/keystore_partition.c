@@ -548,7 +548,10 @@ partition_each(const partition_pool_t *pool, const partition_t *p,
     }
 
     runs = read_runs(pool, p, scratch);
-    see(data, scratch->runs, runs * pool->width);
+
+    if (runs != 0) {
+        see(data, scratch->runs, runs * pool->width);
+    }
 }
 
 

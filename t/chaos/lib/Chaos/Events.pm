@@ -149,6 +149,11 @@ sub not_drawn {
 
 # ---- images ----
 
+# Most images have the layout that is usual.
+
+sub random_layout { return (qw(blocked blocked fuse classic))[rand 4] }
+
+
 # Builds an image with the keys that all images have, and its own pair.  $age is
 # the as_of: none, new (now), old (some hours ago) or future.  $factor
 # multiplies the number of keys that the image is made for.
@@ -169,7 +174,7 @@ sub make_image {
 
     $self->{t}->build_image("$number.bloom", \@keys, '-p', '1e-9',
         '-n', int($self->{keys} * ($factor // 1 + rand 0.3)),
-        '--layout', rand() < 0.7 ? 'blocked' : 'classic',
+        '--layout', $self->random_layout,
         @time ? ('--as-of', sprintf '%04d-%02d-%02dT%02d:%02d:%02dZ',
                      $time[5] + 1900, $time[4] + 1, @time[3, 2, 1, 0]) : ());
 

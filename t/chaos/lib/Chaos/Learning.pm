@@ -79,7 +79,7 @@ sub _make_goods {
     my $last = $self->{t}->testdir . '/goods' . ($self->{goods} - 2) . '.bloom';
 
     $self->{t}->build_image($name, [map { "stock$_" } 1 .. STOCK], '-p', 0.1,
-        '-n', CAPACITY, '--layout', rand() < 0.7 ? 'blocked' : 'classic');
+        '-n', CAPACITY, '--layout', $self->random_layout);
     unlink $self->{t}->testdir . "/$name.keys", $last;
 
     return $name;
