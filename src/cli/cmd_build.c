@@ -29,6 +29,9 @@
 
 #define NO_KEY_FORM  UINT32_MAX
 
+/* Room in a fuse image that is small enough for a warning. */
+#define ROOM_FEW     1000
+
 
 /* The options; a member that is 0, NULL or NO_KEY_FORM was not given. */
 typedef struct {
@@ -63,7 +66,7 @@ static const option_t  options[] = {
       "or g; if there are more keys, the image is written all the same, and a "
       "warning tells which rate to expect (default: the number of keys; in "
       "layout fuse an eighth more, and at least 1000, for keys that are added "
-      "to the zone)"),
+      "to the zone, which it is too if there are as many keys as -n or more)"),
     OPTIONS_LAYOUT(build_t,
       "the layout, which says where the bits of a key are (default: blocked)\n"
       "blocked: in one cache line, or in two or three for very low rates; a "
@@ -261,6 +264,30 @@ prepare(build_t *build)
 }
 
 
+/* Warns if -n leaves little room, or none, for keys that are added to a zone. */
+static void
+warn_room(const build_t *build)
+{
+    uint64_t  room;
+
+    room = build->image.geometry.fuse.room;
+
+    if (build->capacity <= build->image.items) {
+        cli_warn("-n %" PRIu64 ": there are %" PRIu64 " keys, so the image gets "
+                 "the usual room for %" PRIu64 " keys that are added to a zone; "
+                 "give an -n above the number of keys, or leave out -n",
+                 build->capacity, build->image.items, room);
+
+    } else if (room < ROOM_FEW) {
+        cli_warn("-n %" PRIu64 ": there are %" PRIu64 " keys, so a zone has "
+                 "room for only %" PRIu64 " more; if more are added, the rate "
+                 "of false positives rises soon; give a larger -n, or leave "
+                 "out -n",
+                 build->capacity, build->image.items, room);
+    }
+}
+
+
 /*
  * Builds a fuse base, which has exactly the keys of the store.  Room for
  * additions to a zone is what -n has room for beyond these keys.
@@ -283,6 +310,10 @@ build_fuse(build_t *build, uint64_t **words)
 
     if (build->capacity > image->items) {
         image->geometry.fuse.room = build->capacity - image->items;
+    }
+
+    if (build->capacity != 0 && !from->quiet) {
+        warn_room(build);
     }
 
     image->capacity = image->items + image->geometry.fuse.room;
@@ -547,11 +578,12 @@ const command_t  cmd_build = {
         "gzip is decompressed. Empty lines are skipped, and duplicates count "
         "once.\n\n"
         "The number of keys need not be known in advance. The build needs the "
-        "memory of the filter, and 16 bytes for each distinct key, or up to "
-        "four times that if there are many duplicates. Keys that exceed "
-        "--memory go to a temporary file. In layout fuse, half of --memory is "
-        "for keys, and half for solving the filter's equations; a build with "
-        "too little for all threads uses fewer.\n\n"
+        "memory of the filter, and 16 bytes for each distinct key, in layout "
+        "fuse 8, or up to four times that if there are many duplicates. Keys "
+        "that exceed --memory go to a temporary file. In layout fuse, three "
+        "quarters of --memory are for keys, and a quarter for solving the "
+        "filter's equations; a build with too little for all threads uses "
+        "fewer.\n\n"
         "Do not pipe a query into this command: if the query fails halfway, "
         "the image lacks the keys that the query did not print. Write the "
         "keys to a file, and build the image if that succeeded.\n\n"

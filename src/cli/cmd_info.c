@@ -191,8 +191,9 @@ print_text(const char *path, const bloom_image_t *image,
            image->capacity, format_rate(text, image->fpr));
 
     if (g->layout == BLOOM_LAYOUT_FUSE) {
-        printf("room            %" PRIu64 " keys, added to a zone, are in its "
-               "first layer\n", g->fuse.room);
+        printf("room            %" PRIu64 " key%s, added to a zone, %s in its "
+               "first layer\n", g->fuse.room, CLI_S(g->fuse.room),
+               g->fuse.room == 1 ? "is" : "are");
     }
 
     print_layers(image);

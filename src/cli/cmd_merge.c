@@ -176,9 +176,10 @@ open_images(merge_t *merge, output_t *out, char **paths, int n)
         if (first->image.geometry.layout == BLOOM_LAYOUT_FUSE
             || other->image.geometry.layout == BLOOM_LAYOUT_FUSE)
         {
-            cli_error("%s: cannot be merged with %s: images in layout fuse "
-                      "cannot be merged; build one image from all keys",
-                      other->path, first->path);
+            cli_error("%s: has layout fuse, and such images cannot be merged; "
+                      "build one image from all keys",
+                      first->image.geometry.layout == BLOOM_LAYOUT_FUSE
+                      ? first->path : other->path);
             return CLI_ERROR;
         }
 

@@ -15,6 +15,7 @@
 #include "bloom_ring.h"
 #include "cli.h"
 #include "command.h"
+#include "fuse_build.h"
 #include "json.h"
 #include "units.h"
 
@@ -511,6 +512,19 @@ run(char **operands, int n, void *values)
         {
             return CLI_ERROR;
         }
+
+        if (answers[i].geometry.layout == BLOOM_LAYOUT_FUSE
+            && answers[i].items > FUSE_BUILD_KEYS_MAX)
+        {
+            if (plan->layout != 0) {
+                cli_error("layout fuse has room for %" PRIu64 " keys there, "
+                          "but is built for at most 34g; use a smaller -n or "
+                          "-m, or another --layout", answers[i].items);
+                return CLI_ERROR;
+            }
+
+            n--;                         /* it is the last row */
+        }
     }
 
     if (!plan->json) {
@@ -593,9 +607,10 @@ const command_t  cmd_size = {
         "before. In a zone that starts empty, base and layers have half of the "
         "rate -p each, so that the rate holds at any number of keys. Behind an "
         "image with the rate -p, the layers have that rate together, so twice "
-        "-p holds. Memory of layers is used only when the zone has grown. An "
-        "image in layout fuse has -n keys and no room: the first layer has "
-        "room for an eighth as many.\n\n"
+        "-p holds. Memory of layers is used only when the zone has grown. For "
+        "an image in layout fuse, -n is the number of its keys, which is not "
+        "what -n of build is, and the first layer has room for an eighth as "
+        "many.\n\n"
         "With --expire, it shows the ring of slices of a zone with expire=: "
         "keys are added to one slice after the other, and a slice is dropped "
         "when all its keys have lived for the time. The rate -p holds as long "

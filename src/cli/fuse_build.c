@@ -196,20 +196,18 @@ fuse_build(bloom_geometry_t *g, uint64_t **words, keystore_t *store,
     work.store = store;
     work.geometry = g;
 
+    if (keys > FUSE_BUILD_KEYS_MAX) {
+        cli_error("%" PRIu64 " keys are too many for --layout fuse, which "
+                  "takes at most 34g; use --layout blocked", keys);
+        return CLI_ERROR;
+    }
+
     for (attempt = 0; attempt < BLOOM_FUSE_ATTEMPTS; attempt++) {
 
         if (bloom_geometry_size_fuse(g, keys, fpr, attempt) != 0) {
             cli_error("a filter for %" PRIu64 " key%s at a rate of %g needs "
                       "more than 1 TiB; use a larger -p", keys, CLI_S(keys),
                       fpr);
-            return CLI_ERROR;
-        }
-
-        /* a shard is one or several partitions of the keystore */
-
-        if (g->fuse.shard_bits > KEYSTORE_BITS) {
-            cli_error("%" PRIu64 " keys are too many for --layout fuse, which "
-                      "takes at most 34g; use --layout blocked", keys);
             return CLI_ERROR;
         }
 

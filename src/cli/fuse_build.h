@@ -14,6 +14,11 @@
 #include "keystore.h"
 
 
+/* Keys that a filter is built for at most: then it has no more shards than the
+ * keystore has partitions. */
+#define FUSE_BUILD_KEYS_MAX  ((uint64_t) 1 << 35)
+
+
 /*
  * Sizes a filter for the `keys` distinct hashes of the store, which have been
  * counted, and builds it.

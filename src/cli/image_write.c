@@ -25,7 +25,12 @@ image_write_show_rate(char text[IMAGE_WRITE_RATE_LEN],
     format_rate(now, fpr);
     format_rate(full, bloom_image_promised(image));
 
-    if (image->items == bloom_image_capacity(image) || strcmp(now, full) == 0) {
+    /* a fuse base has no room that could change its rate */
+
+    if (image->items == bloom_image_capacity(image) || strcmp(now, full) == 0
+        || (image->geometry.layout == BLOOM_LAYOUT_FUSE
+            && image->geometry.layers == 0))
+    {
         snprintf(text, IMAGE_WRITE_RATE_LEN, "false-positive rate %s", now);
 
     } else {

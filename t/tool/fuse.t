@@ -155,6 +155,15 @@ is($built->{capacity}, 30, '-n gives the capacity');
 (undef, $built) = build(['a' .. 'z'], '-n', '26');
 is($built->{room}, 1000, '-n without room gives the default');
 
+tool(0, qr/-n 30: there are 26 keys, so a zone has room for only 4 more/,
+     'build', '--layout', 'fuse', '-n', '30', '-o', "$dir/few",
+     file('letters', ['a' .. 'z']));
+tool(0, qr/-n 26: there are 26 keys, so the image gets the usual room for 1000/,
+     'build', '--layout', 'fuse', '-n', '26', '-o', "$dir/few",
+     file('letters', ['a' .. 'z']));
+tool(0, undef, 'build', '--layout', 'fuse', '-n', '1026', '-o', "$dir/few",
+     file('letters', ['a' .. 'z']));
+
 ($image, $built) = build([], '--allow-empty');
 is($built->{items}, 0, 'an image may be empty');
 is(found($image, \@absent), 0, 'nothing is in an empty image');
@@ -204,7 +213,7 @@ my $blocked = $t->build_image('blocked.bloom', ['a']);
 
 tool(2, qr/\Q$image\E: has layout fuse, which takes no more keys; build it again from all keys, or add/,
      'add', $image, file('more', ['b']));
-tool(2, qr/images in layout fuse cannot be merged; build one image from all/,
+tool(2, qr/\Q$image\E: has layout fuse, and such images cannot be merged; build one image from all/,
      'merge', '-o', "$dir/merged", @$_)
     for [$image, $image], [$image, $blocked], [$blocked, $image];
 tool(2, qr/images in layout fuse cannot be merged; give -p, --layout/,

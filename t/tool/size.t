@@ -152,6 +152,12 @@ tool(2, qr/: 1 byte is too little for 1 key in layout blocked,/,
 tool(2, qr/too little for one key/, 'size', '-m', '63', '-p', '0.1');
 tool(2, qr/too little for 10000000 keys/, 'size', '-m', '1k', '-n', '10m');
 tool(2, qr/needs more than 1 TiB/, 'size', '-n', '4000g', '-p', '1e-9');
+tool(2, qr/room for 35000000000 keys there, but is built for at most 34g/,
+     'size', '-n', '35g', '-p', '0.001', '--layout', 'fuse');
+unlike(scalar tool(0, undef, 'size', '-n', '35g', '-p', '0.001'), qr/fuse/,
+       'layout fuse is left out for more keys than it is built for');
+like(scalar tool(0, undef, 'size', '-n', '34g', '-p', '0.001'), qr/^fuse/m,
+     'layout fuse is shown for as many keys as it is built for');
 
 
 # ---- --max-keys ----
