@@ -44,7 +44,8 @@ cli := $(wildcard src/cli/*.c)
 unit := $(patsubst t/unit/%.c,%,$(wildcard t/unit/test_*.c))
 fuzz := $(patsubst t/fuzz/%.c,build/fuzz/%,$(wildcard t/fuzz/fuzz_*.c))
 bench := $(patsubst bench/%.c,build/bench/%, \
-           $(filter-out bench/http.c,$(wildcard bench/*.c)))
+           $(filter-out bench/http.c bench/lookups_options.c, \
+                        $(wildcard bench/*.c)))
 
 .PHONY: all tool module man deps deps-run deps-bench run unit fuzzers nginxes \
         old-module check test test-layers test-unit test-nginx test-nginx-1.22 \
@@ -144,13 +145,12 @@ build/fuzz/fuzz_list: $(patsubst %,build/fuzz/obj/cli/%.o, \
 
 build/bench/%: bench/%.c bench/http.c $(call core_objects,build)
 	@mkdir -p $(@D)
-	$(CC) $(compile) $(sources_and_objects) bench/http.c $(libs) -o $@
+	$(CC) $(compile) $(filter %.c %.o,$^) $(libs) -o $@
 
 build/sanitize/bench/%: bench/%.c bench/http.c \
                         $(call core_objects,build/sanitize)
 	@mkdir -p $(@D)
-	$(CC) $(compile) $(sanitize) $(sources_and_objects) bench/http.c $(libs) \
-	    -o $@
+	$(CC) $(compile) $(sanitize) $(filter %.c %.o,$^) $(libs) -o $@
 
 # Programs in t/reference that tests run, with lines LDLIBS as in unit tests
 
@@ -162,6 +162,7 @@ build/sanitize/reference/%: t/reference/%.c $(call core_objects,build/sanitize)
 	@mkdir -p $(@D)
 	$(CC) $(compile) $(sanitize) $(sources_and_objects) -lm -lidn2 -o $@
 
+build/bench/lookups build/sanitize/bench/lookups: bench/lookups_options.c
 build/bench/lookups: build/obj/cli/json.o build/obj/cli/units.o \
                      build/obj/cli/visible.o
 build/sanitize/bench/lookups: build/sanitize/obj/cli/json.o \

@@ -90,8 +90,8 @@ typedef struct {
 } bloom_fuse_place_t;
 
 
-/* Returns the shard of a key: the first shard_bits bits of h1, also if these
- * are none. */
+/* Returns the shard of a key: the first shard_bits bits of h1, or 0 if
+ * shard_bits is 0. */
 static inline uint64_t
 bloom_fuse_shard(const bloom_geometry_t *g, bloom_hash_t hash)
 {

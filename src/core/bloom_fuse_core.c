@@ -198,9 +198,10 @@ leave(bloom_fuse_core_t *core, uint32_t slot, uint32_t end)
 
 
 /*
- * Uses an equation with at most one active slot: it solves this slot, or it is
- * an equation of idle slots.  Returns the slot, 0 if there is none, or
- * UINT32_MAX if there are too many equations of idle slots.
+ * Uses an equation that has at most one active slot.  If it has one, the
+ * equation solves that slot.  Otherwise all its slots follow from idle ones, and
+ * it becomes a row.  Returns the solved slot; 0 for a row; or UINT32_MAX if
+ * there is no room for another row.
  */
 static uint32_t
 use_equation(bloom_fuse_core_t *core, uint32_t equation)

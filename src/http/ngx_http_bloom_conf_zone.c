@@ -535,7 +535,14 @@ ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
     if (params->layout.data != NULL) {
         layout = bloom_geometry_layout_parse((char *) params->layout.data,
                                              params->layout.len);
-        if (layout == 0 || layout == BLOOM_LAYOUT_FUSE) {
+        if (layout == BLOOM_LAYOUT_FUSE) {
+            return ngx_http_bloom_conf_invalid(cf, "layout", &params->layout,
+                                               "\"blocked\" or \"classic\"; a "
+                                               "filter in layout fuse is an "
+                                               "image, which \"file=\" names");
+        }
+
+        if (layout == 0) {
             return ngx_http_bloom_conf_invalid(cf, "layout", &params->layout,
                                                "\"blocked\" or \"classic\"");
         }

@@ -121,9 +121,10 @@ is($built->{duplicates}, 100_000, 'duplicates are counted');
 
 # --memory 16m has room for 1.6 million keys
 
-my $n = 2_200_000;
-my $many = $t->write_file('many', join '', map { "key$_\n" } 1 .. $n);
-my $again = $t->write_file('again', join '', map { "key$_\n" } reverse 1 .. $n);
+my $distinct = 2_200_000;
+my $many = $t->write_file('many', join '', map { "key$_\n" } 1 .. $distinct);
+my $again = $t->write_file('again',
+                           join '', map { "key$_\n" } reverse 1 .. $distinct);
 
 for ([1, 0, '-j', 1, $many], [2, 1, '-j', 2, '--memory', '16m', $many],
      [3, 1, '-j', 1, '--memory', '16m', $again, $many])
@@ -133,8 +134,8 @@ for ([1, 0, '-j', 1, $many], [2, 1, '-j', 2, '--memory', '16m', $many],
                                    '0.01', '--seed', 7, '-o', "$dir/many$name",
                                    @how));
 
-    is($json->{items}, $n, "build $name counts all keys");
-    cmp_ok($json->{bits}, '<', 1.14 * $n * log(100) / log(2),
+    is($json->{items}, $distinct, "build $name counts all keys");
+    cmp_ok($json->{bits}, '<', 1.14 * $distinct * log(100) / log(2),
            "build $name takes at most 1.14 times the bound");
     is($json->{temporary_bytes} > 0, $spilled == 1,
        "build $name spills keys or not");
@@ -144,6 +145,28 @@ ok(payload("$dir/many1") eq payload("$dir/many2"),
    'keys that are spilled make the same image');
 ok(payload("$dir/many1") eq payload("$dir/many3"),
    'keys that are given twice and spilled make the same image');
+
+
+# ------------------------------------------------------- keys of good lists
+
+# The keystore of a fuse build keeps a part of each hash.  It suffices to tell
+# false positives from keys that both lists have.
+
+my $listed = file('listed', [map { "bad-$_" } 1 .. 5000]);
+my @good = map { "good-$_" } 1 .. 500;
+
+tool(2, qr/bad-7\b/, 'build', '--layout', 'fuse', '-p', '0.3', '-o',
+     "$dir/refused", '--except', file('both', [@good, 'bad-7']), $listed);
+ok(!-e "$dir/refused", 'no image is written if both lists have a key');
+
+my $excepted = json(scalar tool_ok(
+    'build', '--json', '--layout', 'fuse', '-p', '0.3', '-o',
+    "$dir/excepted", '--except', file('good', \@good), $listed));
+
+cmp_ok($excepted->{good_keys_matched}, '>', 50, 'good keys are matched');
+is(found("$dir/excepted", \@good), 0, 'no good key is present');
+is(found("$dir/excepted", [map { "bad-$_" } 1 .. 5000]), 5000,
+   'all keys of the list are present');
 
 
 # --------------------------------------------------------------- the options

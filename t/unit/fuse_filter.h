@@ -75,13 +75,18 @@ slow_fuse_test(const bloom_geometry_t *g, const void *bytes, bloom_hash_t h)
 }
 
 
-static inline bloom_hash_t
-fuse_random(uint64_t *seed)
+static inline bloom_hash_t *
+random_hashes(uint64_t n, uint64_t seed)
 {
-    bloom_hash_t  hash;
+    uint64_t       i;
+    bloom_hash_t  *hash;
 
-    hash.h1 = unit_random(seed);
-    hash.h2 = unit_random(seed);
+    hash = malloc((n + 1) * sizeof(*hash));
+    assert_non_null(hash);
+
+    for (i = 0; i < n; i++) {
+        hash[i] = random_hash(&seed);
+    }
 
     return hash;
 }

@@ -27,23 +27,6 @@ sized(uint64_t keys, double fpr)
 }
 
 
-static bloom_hash_t *
-random_hashes(uint64_t n, uint64_t seed)
-{
-    uint64_t       i;
-    bloom_hash_t  *hash;
-
-    hash = malloc((n + 1) * sizeof(*hash));
-    assert_non_null(hash);
-
-    for (i = 0; i < n; i++) {
-        hash[i] = fuse_random(&seed);
-    }
-
-    return hash;
-}
-
-
 static void
 test_lookups_agree_with_a_simple_implementation(void **state)
 {
@@ -98,7 +81,7 @@ test_lookups_agree_with_a_simple_implementation(void **state)
 
         for (j = 0; j < 300; j++) {
             for (k = 0; k < BLOOM_BATCH; k++) {
-                hash[k] = fuse_random(&seed);
+                hash[k] = random_hash(&seed);
 
                 if (k < 9) {
                     hash[k].h1 = k % 3 == 0 ? 0 : k % 3 == 1 ? UINT64_MAX
@@ -224,7 +207,7 @@ test_keys_are_added_to_layers_only(void **state)
     }
 
     for (seed = 3, found = 0, i = 0; i < 100000; i++) {
-        absent = fuse_random(&seed);
+        absent = random_hash(&seed);
         found += (uint64_t) bloom_layout_test(&g, words, absent);
     }
 
@@ -402,7 +385,7 @@ test_rates_are_those_of_the_geometry(void **state)
 
         for (seed = 1000 + i, found = 0, j = 0; j < asked; j++) {
             found += (uint64_t) bloom_layout_test(&g, words,
-                                                  fuse_random(&seed));
+                                                  random_hash(&seed));
         }
 
         expected = bloom_geometry_fpr(&g, n);
@@ -487,7 +470,7 @@ test_valid_geometries_are_never_read_beyond(void **state)
         assert_true(g.bits % 512 == 0 && g.bits <= BLOOM_BITS_MAX);
 
         for (j = 0; j < 12; j++) {
-            hash = fuse_random(&seed);
+            hash = random_hash(&seed);
             hash.h1 = j & 1 ? hash.h1 : UINT64_MAX;
             hash.h2 = j & 2 ? hash.h2 : UINT64_MAX;
 

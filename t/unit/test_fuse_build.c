@@ -11,23 +11,6 @@
 #include "fuse_filter.h"
 
 
-static bloom_hash_t *
-random_hashes(uint64_t n, uint64_t seed)
-{
-    uint64_t       i;
-    bloom_hash_t  *hash;
-
-    hash = malloc((n + 1) * sizeof(*hash));
-    assert_non_null(hash);
-
-    for (i = 0; i < n; i++) {
-        hash[i] = fuse_random(&seed);
-    }
-
-    return hash;
-}
-
-
 /* Builds a filter and looks all keys up.  Returns the number of attempts. */
 static uint32_t
 check_set(uint64_t n, double fpr, uint64_t seed)

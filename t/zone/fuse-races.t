@@ -30,25 +30,17 @@ install_image($t, 'blocked');
 configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1, workers => 2);
 $t->run;
 
-# Sends a request and does not wait for its response.
-
-sub send_request {
-    my ($method, $uri, $body) = @_;
-
-    my $c = $t->connect;
-    $c->send($t->request_text($method, $uri, body => $body));
-
-    return $c;
+sub post {
+    return $t->send_request(POST => '/bloom/zones/ids/keys',
+                            body => join "\n", @_);
 }
-
-sub post { return send_request(POST => '/bloom/zones/ids/keys', join "\n", @_) }
 
 sub load {
     my ($name) = @_;
 
     install_image($t, $name);
 
-    return send_request(POST => '/bloom/zones/ids/reload')->response;
+    return $t->send_request(POST => '/bloom/zones/ids/reload')->response;
 }
 
 my @added;

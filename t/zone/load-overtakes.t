@@ -27,17 +27,6 @@ configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1, workers => 2);
 $t->run;
 
 
-# Sends a request and does not wait for its response.
-
-sub send_request {
-    my ($method, $uri, $body) = @_;
-
-    my $c = $t->connect;
-    $c->send($t->request_text($method, $uri, body => $body));
-
-    return $c;
-}
-
 sub is_done {
     my ($c, $name) = @_;
 
@@ -46,12 +35,12 @@ sub is_done {
 
 my %add = (
     'the endpoint' => sub {
-        send_request(POST => '/bloom/zones/ids/keys', $_[0]);
+        $t->send_request(POST => '/bloom/zones/ids/keys', body => $_[0]);
     },
-    'bloom_add' => sub { send_request(GET => "/add/ids?k=$_[0]") },
+    'bloom_add' => sub { $t->send_request(GET => "/add/ids?k=$_[0]") },
 );
 
-sub reload { return send_request(POST => '/bloom/zones/ids/reload') }
+sub reload { return $t->send_request(POST => '/bloom/zones/ids/reload') }
 
 
 # The process that adds has set the key's bits.  At "append" it has also checked

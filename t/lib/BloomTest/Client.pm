@@ -115,6 +115,18 @@ sub request {
 }
 
 
+# Sends a request and does not wait for its response.  Returns the connection.
+
+sub send_request {
+    my ($self, $method, $path, %option) = @_;
+
+    my $connection = $self->connect($option{port});
+    $connection->send($self->request_text($method, $path, %option));
+
+    return $connection;
+}
+
+
 sub get {
     my ($self, $path, %option) = @_;
 
