@@ -213,10 +213,9 @@ test_key(void *data, keyform_t *keyform, const bloom_key_t *key, unsigned file,
         if (form.expression[i].len > BLOOM_EXCEPTION_KEY_MAX) {
             return "is longer than 65535 bytes";
         }
-
-        hash[i] = bloom_hash(&image->hasher, form.expression[i].data,
-                             form.expression[i].len);
     }
+
+    bloom_form_hash(hash, &image->hasher, &form);
 
     for (i = 0, n = 0; i < form.n; i++) {
         i += bloom_layout_test_any(&image->geometry, search->words, hash + i,

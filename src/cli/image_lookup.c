@@ -4,7 +4,6 @@
  * This file looks keys up in images, as nginx does.
  */
 
-#include "bloom_hash.h"
 #include "bloom_layout.h"
 #include "image_lookup.h"
 
@@ -26,10 +25,7 @@ image_lookup(image_lookup_t *lookup, const bloom_image_t *image,
         return;
     }
 
-    for (i = 0; i < form->n; i++) {
-        hash[i] = bloom_hash(&image->hasher, form->expression[i].data,
-                             form->expression[i].len);
-    }
+    bloom_form_hash(hash, &image->hasher, form);
 
     for (i = 0; i < form->n; i++) {
         i += bloom_layout_test_any(&image->geometry, words, hash + i,

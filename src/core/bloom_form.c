@@ -10,9 +10,10 @@
 #include "bloom_ascii.h"
 #include "bloom_bytes.h"
 #include "bloom_form.h"
+#include "bloom_hash.h"
 
-_Static_assert(BLOOM_FORM_EXPRESSIONS >= BLOOM_URL_EXPRESSIONS
-               && BLOOM_FORM_EXPRESSIONS >= BLOOM_HOST_EXPRESSIONS
+_Static_assert(BLOOM_FORM_EXPRESSIONS >= BLOOM_HOST_EXPRESSIONS
+               && BLOOM_FORM_EXPRESSIONS <= 64
                && BLOOM_FORM_KEY_MAX == BLOOM_URL_MAX,
                "bounds of the forms");
 
@@ -164,7 +165,7 @@ bloom_form_canonical(uint32_t form, bloom_key_t *canonical,
         why = bloom_url_parse(&url, key->data, key->len, buf);
 
         if (why == NULL) {
-            *canonical = url.key;
+            *canonical = url.reading[0].key;
         }
 
         return why;
@@ -188,6 +189,10 @@ bloom_form_expand(uint32_t form, bloom_form_t *result, const bloom_key_t *key,
     bloom_host_t   host;
 
     result->n = 1;
+    result->of[0] = 1;
+    result->of[1] = 1;
+    result->whole[0] = 0;
+    result->whole[1] = 0;
 
     switch (form) {
 
@@ -199,6 +204,8 @@ bloom_form_expand(uint32_t form, bloom_form_t *result, const bloom_key_t *key,
         }
 
         result->n = bloom_host_parents(offset, &host, BLOOM_HOST_EXPRESSIONS);
+        result->of[0] = ((uint64_t) 1 << result->n) - 1;
+        result->of[1] = result->of[0];
         end = buf + host.len;
 
         if (bloom_host_is_plain(&host)) {
@@ -225,7 +232,8 @@ bloom_form_expand(uint32_t form, bloom_form_t *result, const bloom_key_t *key,
         }
 
         result->canonical = url.canonical;
-        result->n = bloom_url_expand(result->expression, &url);
+        result->n = bloom_url_expand(result->expression, result->of,
+                                     result->whole, &url);
 
         return NULL;
 
@@ -240,6 +248,41 @@ bloom_form_expand(uint32_t form, bloom_form_t *result, const bloom_key_t *key,
     result->expression[0] = result->canonical;
 
     return NULL;
+}
+
+
+void
+bloom_form_whole(bloom_form_t *whole, const bloom_form_t *keys)
+{
+    unsigned  i;
+
+    whole->canonical = keys->canonical;
+    whole->n = keys->whole[1] == 0 ? 1 : 2;
+
+    for (i = 0; i < BLOOM_URL_READINGS; i++) {
+        whole->whole[i] = i < whole->n ? i : 0;
+        whole->of[i] = (uint64_t) 1 << whole->whole[i];
+        whole->expression[whole->whole[i]] = keys->expression[keys->whole[i]];
+    }
+}
+
+
+void
+bloom_form_hash(bloom_hash_t *hash, const bloom_hasher_t *hasher,
+    const bloom_form_t *keys)
+{
+    unsigned            i, n;
+    const bloom_key_t  *key;
+
+    for (i = 0; i < keys->n; i += n) {
+        key = &keys->expression[i];
+
+        for (n = 1; i + n < keys->n && key[n].data == key->data; n++) {
+            /* void */
+        }
+
+        bloom_hash_prefixes(hash + i, hasher, key, n);
+    }
 }
 
 
@@ -341,7 +384,7 @@ bloom_form_accept(uint32_t form, bloom_key_t *canonical, const bloom_key_t *key,
             return why;
         }
 
-        if (bloom_host_is_forbidden(url.key.data, url.host_len)) {
+        if (bloom_host_is_forbidden(url.reading[0].key.data, url.host_len)) {
             return bad_byte;
         }
 
@@ -351,11 +394,11 @@ bloom_form_accept(uint32_t form, bloom_key_t *canonical, const bloom_key_t *key,
 
         /* a lookup accepts it, as its expressions may be shorter */
 
-        if (url.key.len > BLOOM_FORM_KEY_MAX) {
+        if (url.reading[0].key.len > BLOOM_FORM_KEY_MAX) {
             return "is longer than 65535 bytes in canonical form";
         }
 
-        *canonical = url.key;
+        *canonical = url.reading[0].key;
         break;
 
     default:

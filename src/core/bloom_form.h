@@ -17,6 +17,9 @@
  * canonical form of a canonical key is the key itself, which is also the first
  * of its expressions.
  *
+ * A URL with escapes may have two readings (bloom_url.h).  A caller for whom
+ * "present" opens a door demands an expression of each: bloom_form_found().
+ *
  * New keys must pass bloom_form_accept(), which refuses hosts that no browser
  * asks for: such a line in a list is junk.  A lookup accepts them, because a
  * parent domain may be listed.  Keys that were added before, in a journal or a
@@ -33,6 +36,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bloom_hasher.h"
 #include "bloom_host.h"
 #include "bloom_key.h"
 #include "bloom_url.h"
@@ -49,13 +53,22 @@
 /* Bytes of the longest key of the forms host and url. */
 #define BLOOM_FORM_KEY_MAX      65535
 
-#define BLOOM_FORM_EXPRESSIONS  30
+/* At most 64: the expressions of a key are bits of a number. */
+#define BLOOM_FORM_EXPRESSIONS  BLOOM_URL_EXPRESSIONS
 
 
-/* A key in canonical form, and the expressions under which it is looked up. */
+/*
+ * A key in canonical form, and the expressions under which it is looked up.
+ * Those of one host of a URL begin at the same byte and follow each other: the
+ * whole key, the path, and the directories, which become longer.
+ */
 typedef struct {
     bloom_key_t  canonical;              /* for display; url: with its scheme */
     unsigned     n;                      /* at least 1 */
+    uint64_t     of[BLOOM_URL_READINGS];     /* bit i: expression i belongs to
+                                                the reading */
+    unsigned     whole[BLOOM_URL_READINGS];  /* the expression that is the
+                                                reading's whole key */
     bloom_key_t  expression[BLOOM_FORM_EXPRESSIONS];
 } bloom_form_t;
 
@@ -82,6 +95,31 @@ size_t bloom_form_room(uint32_t form, size_t len);
 /* Computes all expressions under which the key is looked up. */
 const char *bloom_form_expand(uint32_t form, bloom_form_t *result,
     const bloom_key_t *key, uint8_t *buf);
+
+/* Returns 1 if a key has two readings. */
+static inline int
+bloom_form_is_split(const bloom_form_t *keys)
+{
+    return keys->of[0] != keys->of[1];
+}
+
+/* Returns 1 if one of the expressions whose bits are set in `present` belongs
+ * to the key; with `both`, if one belongs to each of its readings. */
+static inline int
+bloom_form_found(const bloom_form_t *keys, uint64_t present, int both)
+{
+    return both ? (present & keys->of[0]) != 0 && (present & keys->of[1]) != 0
+                : present != 0;
+}
+
+/* Stores as the expressions of `whole` only the whole key of each reading, the
+ * first one first. */
+void bloom_form_whole(bloom_form_t *whole, const bloom_form_t *keys);
+
+/* Hashes the expressions; those of one host share the hash of what they share.
+ * `hash` has room for keys->n. */
+void bloom_form_hash(bloom_hash_t *hash, const bloom_hasher_t *hasher,
+    const bloom_form_t *keys);
 
 /* Computes the canonical key, which is the first of these expressions. */
 const char *bloom_form_canonical(uint32_t form, bloom_key_t *canonical,

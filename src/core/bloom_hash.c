@@ -24,3 +24,31 @@ bloom_hash(const bloom_hasher_t *hasher, const void *data, size_t len)
 
     return bloom_hash_foreign(hasher, data, len);
 }
+
+
+void
+bloom_hash_prefixes(bloom_hash_t *hash, const bloom_hasher_t *hasher,
+    const bloom_key_t *key, unsigned n)
+{
+    unsigned  i, shortest;
+
+    for (shortest = 0;
+         shortest + 1 < n && key[shortest].len > key[shortest + 1].len;
+         shortest++)
+    {
+        /* void */
+    }
+
+    if (hasher->kind == BLOOM_HASH_MURMUR3) {
+        bloom_murmur3_prefixes(hash, key, n, shortest,
+                               bloom_hasher_seed(hasher));
+
+    } else if (hasher->kind == BLOOM_HASH_SIPHASH) {
+        bloom_siphash_prefixes(hash, key, n, shortest, hasher->key);
+
+    } else {
+        for (i = 0; i < n; i++) {
+            hash[i] = bloom_hash_foreign(hasher, key[i].data, key[i].len);
+        }
+    }
+}

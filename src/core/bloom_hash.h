@@ -9,6 +9,7 @@
 #define BLOOM_HASH_H
 
 #include "bloom_hasher.h"
+#include "bloom_key.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -20,6 +21,16 @@
  */
 bloom_hash_t bloom_hash(const bloom_hasher_t *hasher, const void *data,
     size_t len);
+
+/*
+ * Hashes n keys that begin at the same byte, as bloom_hash() does, but reads
+ * what they share once.  Their lengths fall first and rise then, and none of
+ * those that rise is longer than one of those that fall:
+ *
+ *     /1/2/3?x    /1/2/3    /    /1/    /1/2/
+ */
+void bloom_hash_prefixes(bloom_hash_t *hash, const bloom_hasher_t *hasher,
+    const bloom_key_t *key, unsigned n);
 
 
 #pragma GCC visibility pop

@@ -56,6 +56,30 @@ murmur_end(uint64_t h1, uint64_t h2, uint64_t len)
 }
 
 
+/* Ends a message of `len` bytes, of which the last len mod 16 are at p. */
+static inline bloom_hash_t
+murmur_tail(uint64_t h1, uint64_t h2, const uint8_t *p, size_t len)
+{
+    size_t  rest;
+
+    rest = len % 16;
+
+    if (rest > 8) {
+        h2 ^= murmur_k2(bloom_get_short(p + 8, rest - 8));
+        rest = 8;
+    }
+
+    if (rest == 8) {
+        h1 ^= murmur_k1(bloom_get64(p));
+
+    } else if (rest != 0) {
+        h1 ^= murmur_k1(bloom_get_short(p, rest));
+    }
+
+    return murmur_end(h1, h2, len);
+}
+
+
 bloom_hash_t
 bloom_murmur3_x64_128(const void *data, size_t len, uint32_t seed)
 {
@@ -71,19 +95,34 @@ bloom_murmur3_x64_128(const void *data, size_t len, uint32_t seed)
         murmur_block(&h1, &h2, p);
     }
 
-    if (rest > 8) {
-        h2 ^= murmur_k2(bloom_get_short(p + 8, rest - 8));
-        rest = 8;
+    return murmur_tail(h1, h2, p, len);
+}
+
+
+void
+bloom_murmur3_prefixes(bloom_hash_t *hash, const bloom_key_t *key, unsigned n,
+    unsigned shortest, uint32_t seed)
+{
+    unsigned        i, j;
+    uint64_t        h1, h2;
+    const uint8_t  *p, *end;
+
+    p = key->data;
+    h1 = seed;
+    h2 = seed;
+
+    /* from the shortest key to the longest */
+
+    for (j = 0; j < n; j++) {
+        i = j < n - shortest ? shortest + j : n - 1 - j;
+        end = key->data + key[i].len;
+
+        for ( /* void */ ; end - p >= 16; p += 16) {
+            murmur_block(&h1, &h2, p);
+        }
+
+        hash[i] = murmur_tail(h1, h2, p, key[i].len);
     }
-
-    if (rest == 8) {
-        h1 ^= murmur_k1(bloom_get64(p));
-
-    } else if (rest != 0) {
-        h1 ^= murmur_k1(bloom_get_short(p, rest));
-    }
-
-    return murmur_end(h1, h2, len);
 }
 
 

@@ -9,6 +9,7 @@
 #define BLOOM_MURMUR3_H
 
 #include "bloom_hasher.h"
+#include "bloom_key.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -32,6 +33,14 @@ bloom_murmur3_mix(uint64_t x)
  */
 bloom_hash_t bloom_murmur3_x64_128(const void *data, size_t len,
     uint32_t seed);
+
+/*
+ * Hashes n keys that begin at the same byte.  Their lengths fall up to the key
+ * with the number `shortest`, and rise behind it, not above the length of any
+ * key before it.
+ */
+void bloom_murmur3_prefixes(bloom_hash_t *hash, const bloom_key_t *key,
+    unsigned n, unsigned shortest, uint32_t seed);
 
 /*
  * The state of a hash with seed 0 of a message that comes in pieces.  It may be

@@ -34,14 +34,10 @@ sip_rounds(uint64_t v[4], unsigned n)
 }
 
 
-bloom_hash_t
-bloom_siphash_128(const void *data, size_t len,
-    const uint8_t key[BLOOM_HASH_KEY_LEN], unsigned c, unsigned d)
+static inline void
+sip_begin(uint64_t v[4], const uint8_t key[BLOOM_HASH_KEY_LEN])
 {
-    size_t          rest;
-    uint64_t        k0, k1, m, v[4];
-    bloom_hash_t    hash;
-    const uint8_t  *p;
+    uint64_t  k0, k1;
 
     k0 = bloom_get64(key);
     k1 = bloom_get64(key + 8);
@@ -52,20 +48,25 @@ bloom_siphash_128(const void *data, size_t len,
     v[1] = k1 ^ 0x646f72616e646f6d ^ 0xee;
     v[2] = k0 ^ 0x6c7967656e657261;
     v[3] = k1 ^ 0x7465646279746573;
+}
 
-    p = data;
 
-    for (rest = len; rest >= 8; rest -= 8, p += 8) {
-        m = bloom_get64(p);
-        v[3] ^= m;
-        sip_rounds(v, c);
-        v[0] ^= m;
-    }
-
-    m = bloom_get_short(p, rest) | (uint64_t) len << 56;
+static inline void
+sip_block(uint64_t v[4], uint64_t m, unsigned c)
+{
     v[3] ^= m;
     sip_rounds(v, c);
     v[0] ^= m;
+}
+
+
+/* Ends a message of `len` bytes, of which the last len mod 8 are at p. */
+static inline bloom_hash_t
+sip_end(uint64_t v[4], const uint8_t *p, size_t len, unsigned c, unsigned d)
+{
+    bloom_hash_t  hash;
+
+    sip_block(v, bloom_get_short(p, len % 8) | (uint64_t) len << 56, c);
 
     v[2] ^= 0xee;
     sip_rounds(v, d);
@@ -76,4 +77,50 @@ bloom_siphash_128(const void *data, size_t len,
     hash.h2 = v[0] ^ v[1] ^ v[2] ^ v[3];
 
     return hash;
+}
+
+
+bloom_hash_t
+bloom_siphash_128(const void *data, size_t len,
+    const uint8_t key[BLOOM_HASH_KEY_LEN], unsigned c, unsigned d)
+{
+    size_t          rest;
+    uint64_t        v[4];
+    const uint8_t  *p;
+
+    sip_begin(v, key);
+    p = data;
+
+    for (rest = len; rest >= 8; rest -= 8, p += 8) {
+        sip_block(v, bloom_get64(p), c);
+    }
+
+    return sip_end(v, p, len, c, d);
+}
+
+
+void
+bloom_siphash_prefixes(bloom_hash_t *hash, const bloom_key_t *key, unsigned n,
+    unsigned shortest, const uint8_t secret[BLOOM_HASH_KEY_LEN])
+{
+    unsigned        i, j;
+    uint64_t        v[4], w[4];
+    const uint8_t  *p, *end;
+
+    sip_begin(v, secret);
+    p = key->data;
+
+    /* from the shortest key to the longest */
+
+    for (j = 0; j < n; j++) {
+        i = j < n - shortest ? shortest + j : n - 1 - j;
+        end = key->data + key[i].len;
+
+        for ( /* void */ ; end - p >= 8; p += 8) {
+            sip_block(v, bloom_get64(p), 1);
+        }
+
+        memcpy(w, v, sizeof(v));
+        hash[i] = sip_end(w, p, key[i].len, 1, 3);
+    }
 }

@@ -10,6 +10,7 @@
 #define BLOOM_SIPHASH_H
 
 #include "bloom_hasher.h"
+#include "bloom_key.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -21,6 +22,14 @@
  */
 bloom_hash_t bloom_siphash_128(const void *data, size_t len,
     const uint8_t key[BLOOM_HASH_KEY_LEN], unsigned c, unsigned d);
+
+/*
+ * Hashes n keys that begin at the same byte with SipHash-1-3.  Their lengths
+ * fall up to the key with the number `shortest`, and rise behind it, not above
+ * the length of any key before it.
+ */
+void bloom_siphash_prefixes(bloom_hash_t *hash, const bloom_key_t *key,
+    unsigned n, unsigned shortest, const uint8_t secret[BLOOM_HASH_KEY_LEN]);
 
 
 #pragma GCC visibility pop

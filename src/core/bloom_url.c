@@ -45,16 +45,23 @@ copy_url(uint8_t *dst, const uint8_t *p, const uint8_t *end)
 }
 
 
-/* Replaces backslashes before the query by slashes. */
-static void
-turn_backslashes(parts_t *u)
+/* Returns where the query begins, or the end. */
+static uint8_t *
+query_or_end(uint8_t *p, uint8_t *end)
 {
-    uint8_t  *p, *end;
+    uint8_t  *query;
 
-    end = memchr(u->pos, '?', (size_t) (u->end - u->pos));
-    end = end == NULL ? u->end : end;
+    query = memchr(p, '?', (size_t) (end - p));
 
-    for (p = u->pos;
+    return query == NULL ? end : query;
+}
+
+
+/* Replaces backslashes by slashes. */
+static void
+turn_backslashes(uint8_t *p, uint8_t *end)
+{
+    for ( /* void */ ;
          (p = memchr(p, '\\', (size_t) (end - p))) != NULL;
          p++)
     {
@@ -196,15 +203,46 @@ pass_userinfo(parts_t *u)
 }
 
 
+/* Returns the length of the dot at p, which may be an escape: 1 or 3; 0 if
+ * another byte is there. */
+static size_t
+dot_len(const uint8_t *p, const uint8_t *end)
+{
+    if (p < end && *p == '.') {
+        return 1;
+    }
+
+    return end - p >= 3 && p[0] == '%' && p[1] == '2' && (p[2] | 0x20) == 'e'
+           ? 3 : 0;
+}
+
+
+/* Returns 1 for the segment ".", 2 for "..", else 0. */
+static unsigned
+dots(const uint8_t *p, const uint8_t *end)
+{
+    size_t    len;
+    unsigned  n;
+
+    for (n = 0; n < 2 && (len = dot_len(p, end)) != 0; n++) {
+        p += len;
+    }
+
+    return p == end ? n : 0;
+}
+
+
 /*
  * Resolves "." and ".." in the path p .. end in place, and returns its new end.
- * The path begins with a slash.  An empty component counts as a component,
- * because Safe Browsing's document resolves dots before it merges slashes.
+ * The path begins with a slash.  A dot may be an escape: after unescaping there
+ * is none, and before that browsers take it for a dot.  An empty segment counts
+ * as a segment: browsers keep it, and Safe Browsing's document resolves dots
+ * before it merges slashes.
  */
 static uint8_t *
 resolve_dots(uint8_t *p, uint8_t *end)
 {
-    size_t    len;
+    unsigned  n;
     uint8_t  *start, *out, *next;
 
     start = p;
@@ -216,21 +254,18 @@ resolve_dots(uint8_t *p, uint8_t *end)
             /* void */
         }
 
-        len = (size_t) (next - p - 1);
+        n = dots(p + 1, next);
 
-        if (len == 1 && p[1] == '.') {
-            /* void */
+        if (n == 0) {
+            memmove(out, p, (size_t) (next - p));
+            out += next - p;
+            continue;
+        }
 
-        } else if (len == 2 && p[1] == '.' && p[2] == '.') {
-
+        if (n == 2) {
             while (out > start && *--out != '/') {
                 /* void */
             }
-
-        } else {
-            memmove(out, p, len + 1);
-            out += len + 1;
-            continue;
         }
 
         if (next == end) {
@@ -243,25 +278,53 @@ resolve_dots(uint8_t *p, uint8_t *end)
 
 
 /*
- * Writes the path, with one slash for each run of slashes.  The output never
- * overtakes the input, which is at the end of the same buffer: see
- * BLOOM_URL_ROOM.
+ * Writes a path, with one slash for each run of slashes.  Segments of dots and
+ * question marks in it, which only unescaping has brought to light, are written
+ * such that they are read in the same way again.
  */
 static uint8_t *
 put_path(uint8_t *out, const uint8_t *p, const uint8_t *end)
 {
-    uint8_t  c, last;
+    unsigned        n;
+    const uint8_t  *next;
 
     if (p == end) {
         *out++ = '/';
     }
 
-    for (last = 0; p < end; p++, last = c) {
-        c = *p;
+    for ( /* void */ ; p < end; p = next) {
 
-        if (c != '/' || last != '/') {
-            out = bloom_put_escaped(out, c);
+        for (next = p + 1; next < end && *next != '/'; next++) {
+            /* void */
         }
+
+        if (next == p + 1 && next < end) {
+            continue;                    /* another slash follows */
+        }
+
+        *out++ = '/';
+        n = dots(++p, next);
+
+        for ( /* void */ ; n != 0; n--) {
+            out = (uint8_t *) memcpy(out, "%252E", 5) + 5;
+            p = next;
+        }
+
+        for ( /* void */ ; p < next; p++) {
+            out = *p == '?' ? bloom_put_escape(out, '?')
+                            : bloom_put_escaped(out, *p);
+        }
+    }
+
+    return out;
+}
+
+
+static uint8_t *
+put_query(uint8_t *out, const uint8_t *p, const uint8_t *end)
+{
+    for ( /* void */ ; p < end; p++) {
+        out = bloom_put_escaped(out, *p);
     }
 
     return out;
@@ -303,7 +366,8 @@ parse_clean(bloom_url_t *url, const uint8_t *p, size_t len, uint8_t *buf)
     }
 
     url->canonical.data = buf;
-    url->key.data = out;
+    url->reading[0].key.data = out;
+    url->readings = 1;
 
     /* what looks like a host before a colon may be a scheme */
 
@@ -342,7 +406,7 @@ parse_clean(bloom_url_t *url, const uint8_t *p, size_t len, uint8_t *buf)
         }
     }
 
-    url->path_len = (size_t) (out - path);
+    url->reading[0].path_len = (size_t) (out - path);
 
     if (p < end && *p != '?') {
         return 0;
@@ -358,9 +422,75 @@ parse_clean(bloom_url_t *url, const uint8_t *p, size_t len, uint8_t *buf)
     }
 
     url->canonical.len = (size_t) (out - buf);
-    url->key.len = (size_t) (out - url->key.data);
+    url->reading[0].key.len = (size_t) (out - url->reading[0].key.data);
 
     return 1;
+}
+
+
+/* Unescapes the rest of a URL in place.  Its authority ends at `path`; returns
+ * where it ends now. */
+static uint8_t *
+unescape(parts_t *u, uint8_t *path)
+{
+    size_t    len;
+    uint8_t  *end, *authority_end;
+
+    authority_end = bloom_unescape(u->pos, path);
+    end = bloom_unescape(path, u->end);
+    len = (size_t) (end - path);
+
+    memmove(authority_end, path, len);
+    u->end = authority_end + len;
+
+    return authority_end;
+}
+
+
+/* Writes the path and the query p .. end behind the host of `url` at `out`, in
+ * which dots are not resolved yet. */
+static void
+put_reading(bloom_url_t *url, uint8_t *out, uint8_t *p, uint8_t *end)
+{
+    uint8_t              *query, *path;
+    bloom_url_reading_t  *reading;
+
+    query = query_or_end(p, end);
+    path = out;
+    out = put_path(out, p, resolve_dots(p, query));
+
+    reading = &url->reading[url->readings++];
+    reading->path_len = (size_t) (out - path);
+
+    out = put_query(out, query, end);
+
+    reading->key.data = path - url->host_len;
+    reading->key.len = (size_t) (out - reading->key.data);
+}
+
+
+/* Writes the browser's reading of the path and the query p .. end behind the
+ * host of `url` at `out`. */
+static void
+put_browser_reading(bloom_url_t *url, uint8_t *out, uint8_t *p, uint8_t *end)
+{
+    uint8_t              *query, *path, *path_end;
+    bloom_url_reading_t  *reading;
+
+    query = query_or_end(p, end);
+    path_end = bloom_unescape(p, resolve_dots(p, query));
+    turn_backslashes(p, path_end);
+
+    path = out;
+    out = put_path(out, p, path_end);
+
+    reading = &url->reading[url->readings++];
+    reading->path_len = (size_t) (out - path);
+
+    out = put_query(out, query, bloom_unescape(query, end));
+
+    reading->key.data = path - url->host_len;
+    reading->key.len = (size_t) (out - reading->key.data);
 }
 
 
@@ -370,7 +500,7 @@ bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
 {
     size_t         i;
     parts_t        u;
-    uint8_t       *out, *query, *path_end, *path, *host;
+    uint8_t       *out, *host, *path, *start, *raw, *raw_end;
     const char    *why;
     bloom_host_t   h;
 
@@ -382,15 +512,14 @@ bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
         return NULL;
     }
 
-    /* the input is copied to the end of the buffer, the output begins at its
-     * start */
+    /* the buffer: the output; the path as it is in the URL; the URL */
 
     u.pos = buf + BLOOM_URL_ROOM(len) - len;
     u.end = copy_url(u.pos, data, data + len);
     u.scheme_len = 0;
     u.begun = 0;
 
-    turn_backslashes(&u);
+    turn_backslashes(u.pos, query_or_end(u.pos, u.end));
 
     /* userinfo is skipped before escapes are decoded: browsers take all up to
      * the "@" of "http://good.example%2f@bad.example/" as userinfo */
@@ -400,8 +529,19 @@ bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
     }
 
     pass_userinfo(&u);
-    u.end = bloom_unescape(u.pos, u.end);
-    turn_backslashes(&u);
+
+    path = authority_end(&u);
+    raw = buf + BLOOM_URL_ROOM(len) - 2 * len;
+    raw_end = NULL;
+
+    if (memchr(path, '%', (size_t) (u.end - path)) != NULL) {
+        raw_end = raw + (u.end - path);
+        memcpy(raw, path, (size_t) (u.end - path));
+    }
+
+    start = u.pos;
+    path = unescape(&u, path);
+    turn_backslashes(u.pos, query_or_end(u.pos, u.end));
 
     /* after slashes comes a host, even if a colon follows it */
 
@@ -411,15 +551,19 @@ bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
 
     pass_userinfo(&u);
 
-    path = authority_end(&u);
+    if (u.pos != start || authority_end(&u) != path) {
+
+        /* unescaping has moved the host or its end, which browsers refuse */
+
+        path = authority_end(&u);
+        raw_end = NULL;
+    }
+
     why = bloom_host_parse(&h, u.pos, (size_t) (path - u.pos));
 
     if (why != NULL) {
         return why;
     }
-
-    query = memchr(path, '?', (size_t) (u.end - path));
-    path_end = resolve_dots(path, query == NULL ? u.end : query);
 
     out = buf;
 
@@ -433,51 +577,58 @@ bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
 
     out = (uint8_t *) memcpy(out, "://", 3) + 3;
 
-    url->canonical.data = buf;
-    url->key.data = out;
-
     host = out;
     url->hosts = bloom_host_parents(url->host, &h, BLOOM_URL_HOSTS);
     out = bloom_host_write(out, &h, url->host, url->hosts);
     url->host_len = (size_t) (out - host);
+    url->readings = 0;
 
-    out = put_path(out, path, path_end);
-    url->path_len = (size_t) (out - host) - url->host_len;
+    if (raw_end != NULL) {
+        put_browser_reading(url, out, raw, raw_end);
 
-    for ( /* void */ ; query != NULL && query < u.end; query++) {
-        out = bloom_put_escaped(out, *query);
+        out = host + url->reading[0].key.len;
+        out = (uint8_t *) memcpy(out, host, url->host_len) + url->host_len;
     }
 
-    url->canonical.len = (size_t) (out - buf);
-    url->key.len = (size_t) (out - host);
+    put_reading(url, out, path, u.end);
+
+    if (url->readings == 2
+        && url->reading[0].key.len == url->reading[1].key.len
+        && url->reading[0].path_len == url->reading[1].path_len
+        && memcmp(url->reading[0].key.data, url->reading[1].key.data,
+                  url->reading[0].key.len)
+           == 0)
+    {
+        url->readings = 1;
+    }
+
+    url->canonical.data = buf;
+    url->canonical.len = (size_t) (host - buf) + url->reading[0].key.len;
 
     return NULL;
 }
 
 
-unsigned
-bloom_url_expand(bloom_key_t expression[BLOOM_URL_EXPRESSIONS],
-    const bloom_url_t *url)
+/* Stores the lengths of the paths of a reading. */
+static unsigned
+path_lengths(size_t length[BLOOM_URL_PATHS], const bloom_url_t *url,
+    const bloom_url_reading_t *reading)
 {
-    size_t          whole, path[BLOOM_URL_PATHS];
-    unsigned        n, h, p, paths, directories;
+    unsigned        n, directories;
     const uint8_t  *start, *slash, *end;
 
-    /* the lengths of the paths */
+    n = 0;
 
-    paths = 0;
-    whole = url->path_len;
-
-    if (url->key.len != url->host_len + whole) {
-        path[paths++] = url->key.len - url->host_len;
+    if (reading->key.len != url->host_len + reading->path_len) {
+        length[n++] = reading->key.len - url->host_len;
     }
 
-    path[paths++] = whole;
+    length[n++] = reading->path_len;
 
     /* skip a directory that is the whole path, which is listed already */
 
-    start = url->key.data + url->host_len;
-    end = start + whole - 1;
+    start = reading->key.data + url->host_len;
+    end = start + reading->path_len - 1;
     slash = start;
 
     for (directories = 0; directories < 4; directories++) {
@@ -487,15 +638,85 @@ bloom_url_expand(bloom_key_t expression[BLOOM_URL_EXPRESSIONS],
             break;
         }
 
-        path[paths++] = (size_t) (++slash - start);
+        length[n++] = (size_t) (++slash - start);
     }
 
-    for (n = 0, h = 0; h < url->hosts; h++) {
-        for (p = 0; p < paths; p++, n++) {
-            expression[n].data = url->key.data + url->host[h];
+    return n;
+}
+
+
+/* Adds the expressions of the second reading that are not among the n of the
+ * first one, which has `paths` paths for each host. */
+static unsigned
+expand_second(bloom_key_t *expression, unsigned n, unsigned paths,
+    uint64_t of[BLOOM_URL_READINGS], unsigned whole[BLOOM_URL_READINGS],
+    const bloom_url_t *url)
+{
+    size_t              path[BLOOM_URL_PATHS];
+    unsigned            h, i, p, seconds;
+    const bloom_key_t  *key;
+
+    key = &url->reading[1].key;
+    seconds = path_lengths(path, url, &url->reading[1]);
+    of[1] = 0;
+
+    for (p = 0; p < seconds; p++) {
+
+        for (i = 0; i < paths; i++) {
+            if (expression[i].len == url->host_len + path[p]
+                && memcmp(expression[i].data, key->data, expression[i].len)
+                   == 0)
+            {
+                break;
+            }
+        }
+
+        if (p == 0) {
+            whole[1] = i < paths ? i : n;
+        }
+
+        for (h = 0; h < url->hosts; h++) {
+
+            if (i < paths) {
+                of[1] |= (uint64_t) 1 << (h * paths + i);
+                continue;
+            }
+
+            of[1] |= (uint64_t) 1 << n;
+            expression[n].data = key->data + url->host[h];
             expression[n].len = url->host_len - url->host[h] + path[p];
+            n++;
         }
     }
 
     return n;
+}
+
+
+unsigned
+bloom_url_expand(bloom_key_t expression[BLOOM_URL_EXPRESSIONS],
+    uint64_t of[BLOOM_URL_READINGS], unsigned whole[BLOOM_URL_READINGS],
+    const bloom_url_t *url)
+{
+    size_t                      path[BLOOM_URL_PATHS];
+    unsigned                    n, h, p, paths;
+    const bloom_url_reading_t  *reading;
+
+    reading = &url->reading[0];
+    paths = path_lengths(path, url, reading);
+
+    for (n = 0, h = 0; h < url->hosts; h++) {
+        for (p = 0; p < paths; p++, n++) {
+            expression[n].data = reading->key.data + url->host[h];
+            expression[n].len = url->host_len - url->host[h] + path[p];
+        }
+    }
+
+    of[0] = ((uint64_t) 1 << n) - 1;
+    of[1] = of[0];
+    whole[0] = 0;
+    whole[1] = 0;
+
+    return url->readings == 1
+           ? n : expand_second(expression, n, paths, of, whole, url);
 }

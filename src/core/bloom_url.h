@@ -18,6 +18,16 @@
  *     a.b.example/                  b.example/
  *     a.b.example/1/                b.example/1/
  *
+ * The document unescapes a path before it resolves "." and ".."; a browser
+ * resolves them first, and fetches what is left.  So a URL with escapes may have
+ * two readings, which have the same host:
+ *
+ *     http://b.example/a%2Fb/../c
+ *                     /c                    the browser's reading: the key
+ *                     /a/c                  Safe Browsing's reading
+ *
+ * A URL is stored by its key and looked up by the expressions of both readings.
+ *
  * docs/key-forms.md describes each step, and the decisions where the document,
  * Chromium and Google's client in Go differ.
  */
@@ -36,20 +46,32 @@
 #define BLOOM_URL_MAX          65535     /* bytes of the input */
 #define BLOOM_URL_HOSTS        5
 #define BLOOM_URL_PATHS        6
-#define BLOOM_URL_EXPRESSIONS  (BLOOM_URL_HOSTS * BLOOM_URL_PATHS)
+#define BLOOM_URL_READINGS     2
 
-/* The buffer for a URL of `len` bytes: every byte may become an escape. */
-#define BLOOM_URL_ROOM(len)    (3 * (len) + 1024)
+/* Both readings have the path "/", so there is always one expression less. */
+#define BLOOM_URL_EXPRESSIONS                                                \
+    (BLOOM_URL_HOSTS * (BLOOM_URL_READINGS * BLOOM_URL_PATHS - 1))
 
+/* The buffer for a URL of `len` bytes.  It has the input twice, and both
+ * readings, in which every byte may become an escape. */
+#define BLOOM_URL_ROOM(len)    (8 * (len) + 2048)
+
+
+/* A reading of a URL. */
+typedef struct {
+    bloom_key_t  key;                    /* the host, the path and the query */
+    size_t       path_len;               /* the path follows the host */
+} bloom_url_reading_t;
 
 /* A URL in canonical form. */
 typedef struct {
-    bloom_key_t  canonical;
-    bloom_key_t  key;                    /* canonical, without "scheme://" */
-    size_t       host_len;               /* the key begins with the host */
-    size_t       path_len;               /* the path follows the host */
+    bloom_key_t  canonical;              /* the first reading with its scheme */
+    size_t       host_len;               /* each key begins with the host */
     unsigned     hosts;                  /* the host and its parent domains */
-    size_t       host[BLOOM_URL_HOSTS];  /* offset of each one in the key */
+    size_t       host[BLOOM_URL_HOSTS];  /* offset of each one in a key */
+    unsigned     readings;               /* 1 or 2; the first is the one by
+                                            which the URL is stored */
+    bloom_url_reading_t  reading[BLOOM_URL_READINGS];
 } bloom_url_t;
 
 
@@ -68,10 +90,16 @@ const char *bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
 /*
  * Computes the expressions of a URL: for each host, from the longest to the
  * shortest, the path with the query, the path, and the directories from the
- * root on.  Returns their number, 1 to BLOOM_URL_EXPRESSIONS.  No expression
+ * root on; first those of the first reading, then those that only the second
+ * one has.  Returns their number, 1 to BLOOM_URL_EXPRESSIONS.  No expression
  * occurs twice.
+ *
+ * Bit i of of[r] becomes 1 if expression i belongs to reading r, and whole[r]
+ * the number of the expression that is the whole key of reading r.  If there is
+ * one reading, both members are about it.
  */
 unsigned bloom_url_expand(bloom_key_t expression[BLOOM_URL_EXPRESSIONS],
+    uint64_t of[BLOOM_URL_READINGS], unsigned whole[BLOOM_URL_READINGS],
     const bloom_url_t *url);
 
 

@@ -71,7 +71,7 @@ typedef struct {
 /* How a rule's key is checked. */
 typedef enum {
     NGX_HTTP_BLOOM_ALONE = 0,
-    NGX_HTTP_BLOOM_EXACT,                /* alone, and without its parents */
+    NGX_HTTP_BLOOM_AS,                   /* alone, in the way of rule->lookup */
     NGX_HTTP_BLOOM_LIST,                 /* each part of it, see "split=" */
     NGX_HTTP_BLOOM_PREFETCH              /* together with other rules' keys, see
                                             ngx_http_bloom_prefetch.h */
@@ -84,6 +84,7 @@ typedef struct {
     ngx_uint_t                 fires;    /* on NGX_BLOOM_ABSENT or _PRESENT */
     ngx_http_bloom_key_t       key;
     ngx_http_bloom_how_e       how;
+    ngx_uint_t                 lookup;   /* NGX_BLOOM_LOOKUP_... */
     u_char                     split;    /* the byte that separates the parts
                                             of the key; 0: it has no parts */
     ngx_uint_t                 status;   /* of a rejection */
@@ -93,8 +94,6 @@ typedef struct {
                                             parts; 0: for one of them */
     unsigned                   invalid:1;  /* fires on an invalid key */
     unsigned                   empty:1;  /* fires on an empty key */
-    unsigned                   exact:1;  /* the canonical key is looked up
-                                            alone, without its parents */
     unsigned                   dry_run:1;  /* on trial: decides and counts, and
                                             the request goes on */
     unsigned                   plain:1;  /* evaluating the key's variable has
@@ -270,8 +269,8 @@ typedef struct {
 
     ngx_bloom_zone_t          *zone;
     ngx_str_t                  key;      /* decoded, canonical */
-    ngx_bloom_match_t          match;    /* of a rule that fired on "present";
-                                            key.data NULL: of no such rule */
+    ngx_str_t                  match;    /* of a rule that fired on "present";
+                                            empty: of no such rule */
 
     /* valid if `suspects` is 1: */
 

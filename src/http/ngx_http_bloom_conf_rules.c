@@ -195,7 +195,8 @@ ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 /*
  * Reads "exact", "split=" and "match=".  By default, one part of a list is
- * enough to reject or route a request, but all parts are needed to pass it.
+ * enough to reject or route a request, but all parts are needed to pass it.  So
+ * are both readings of a URL.
  */
 static char *
 ngx_http_bloom_conf_rules_how(ngx_conf_t *cf,
@@ -204,8 +205,17 @@ ngx_http_bloom_conf_rules_how(ngx_conf_t *cf,
     rule->all = (rule->action == NGX_HTTP_BLOOM_PASS);
 
     if (params->exact.data != NULL) {
-        rule->how = NGX_HTTP_BLOOM_EXACT;
-        rule->exact = 1;
+        rule->lookup |= NGX_BLOOM_LOOKUP_EXACT;
+    }
+
+    if (rule->action == NGX_HTTP_BLOOM_PASS
+        && rule->fires == NGX_BLOOM_PRESENT)
+    {
+        rule->lookup |= NGX_BLOOM_LOOKUP_BOTH;
+    }
+
+    if (rule->lookup != 0) {
+        rule->how = NGX_HTTP_BLOOM_AS;
     }
 
     if (params->split.data == NULL) {
@@ -608,7 +618,7 @@ ngx_http_bloom_conf_rules_warn_pass(ngx_conf_t *cf, ngx_http_bloom_rule_t *pass,
 
     form = ngx_http_bloom_conf_rules_form(pass->key.zone);
 
-    below = !pass->exact
+    below = !(pass->lookup & NGX_BLOOM_LOOKUP_EXACT)
             && (form == BLOOM_FORM_HOST || form == BLOOM_FORM_URL);
 
     /* not with the lowest rate, unless a key has several chances */

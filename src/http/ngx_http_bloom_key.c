@@ -73,10 +73,18 @@ ngx_http_bloom_key_decode(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
 
 
 ngx_int_t
-ngx_http_bloom_key_check_exact(ngx_http_request_t *r,
-    ngx_http_bloom_key_t *key, ngx_str_t *text, ngx_uint_t *answer)
+ngx_http_bloom_key_check_as(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
+    ngx_uint_t how, ngx_str_t *text, ngx_uint_t *answer)
 {
-    return ngx_http_bloom_key_check_as(r, key, text, 1, answer);
+    ngx_int_t  rc;
+
+    rc = ngx_http_bloom_key_text(r, key, text);
+
+    if (rc == NGX_OK) {
+        *answer = ngx_bloom_lookup_as(key->zone, text, how, r->pool);
+    }
+
+    return ngx_http_bloom_key_checked(key, rc, answer);
 }
 
 

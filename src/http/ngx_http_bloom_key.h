@@ -42,10 +42,11 @@ static ngx_inline ngx_int_t ngx_http_bloom_key_text(ngx_http_request_t *r,
 static ngx_inline ngx_int_t ngx_http_bloom_key_check(ngx_http_request_t *r,
     ngx_http_bloom_key_t *key, ngx_str_t *text, ngx_uint_t *answer);
 
-/* Does what ngx_http_bloom_key_check() does, but looks up only the canonical
- * key, without its parents. */
-ngx_int_t ngx_http_bloom_key_check_exact(ngx_http_request_t *r,
-    ngx_http_bloom_key_t *key, ngx_str_t *text, ngx_uint_t *answer);
+/* Does what ngx_http_bloom_key_check() does, but looks the key up in the given
+ * way (NGX_BLOOM_LOOKUP_...). */
+ngx_int_t ngx_http_bloom_key_check_as(ngx_http_request_t *r,
+    ngx_http_bloom_key_t *key, ngx_uint_t how, ngx_str_t *text,
+    ngx_uint_t *answer);
 
 /*
  * Writes a key for the log: up to NGX_HTTP_BLOOM_KEY_LOG_LEN bytes.  Keys come
@@ -105,19 +106,13 @@ ngx_http_bloom_key_text(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
 }
 
 
-/* Inline, since each of its two callers has its own constant for `exact`. */
-static ngx_inline ngx_int_t __attribute__((always_inline))
-ngx_http_bloom_key_check_as(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
-    ngx_str_t *text, ngx_uint_t exact, ngx_uint_t *answer)
+/* Counts the answer of a lookup; `rc` is what ngx_http_bloom_key_text() has
+ * returned.  Returns as ngx_http_bloom_key_check() does. */
+static ngx_inline ngx_int_t
+ngx_http_bloom_key_checked(ngx_http_bloom_key_t *key, ngx_int_t rc,
+    ngx_uint_t *answer)
 {
-    ngx_int_t  rc;
-
-    rc = ngx_http_bloom_key_text(r, key, text);
-
     if (rc == NGX_OK) {
-        *answer = exact ? ngx_bloom_lookup_exact(key->zone, text, r->pool)
-                        : ngx_bloom_lookup(key->zone, text, r->pool);
-
         ngx_bloom_count(key->zone, (ngx_bloom_counter_e) *answer, 1);
 
     } else if (rc == NGX_HTTP_BLOOM_KEY_AMBIGUOUS) {
@@ -133,7 +128,15 @@ static ngx_inline ngx_int_t
 ngx_http_bloom_key_check(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
     ngx_str_t *text, ngx_uint_t *answer)
 {
-    return ngx_http_bloom_key_check_as(r, key, text, 0, answer);
+    ngx_int_t  rc;
+
+    rc = ngx_http_bloom_key_text(r, key, text);
+
+    if (rc == NGX_OK) {
+        *answer = ngx_bloom_lookup(key->zone, text, r->pool);
+    }
+
+    return ngx_http_bloom_key_checked(key, rc, answer);
 }
 
 

@@ -155,9 +155,8 @@ ngx_http_bloom_prefetch_check(ngx_http_request_t *r,
     taken = &ngx_http_bloom_prefetch_taken[i];
 
     if (taken->text.data == NULL) {
-        rc = rule->exact
-             ? ngx_http_bloom_key_check_exact(r, &rule->key, text, &answer)
-             : ngx_http_bloom_key_check(r, &rule->key, text, &answer);
+        rc = ngx_http_bloom_key_check_as(r, &rule->key, rule->lookup, text,
+                                         &answer);
 
         return rc == NGX_OK ? (ngx_int_t) answer : rc;
     }
@@ -169,7 +168,7 @@ ngx_http_bloom_prefetch_check(ngx_http_request_t *r,
     *text = taken->text;
 
     answer = ngx_bloom_lookup_prefetched(rule->key.zone, text, &taken->lookup,
-                                         r->pool);
+                                         rule->lookup, r->pool);
 
     ngx_bloom_count(rule->key.zone, (ngx_bloom_counter_e) answer, 1);
 
@@ -209,7 +208,7 @@ ngx_http_bloom_prefetch_take(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule)
             continue;
         }
 
-        ngx_bloom_lookup_hash(rule[i].key.zone, &taken[i].text, rule[i].exact,
+        ngx_bloom_lookup_hash(rule[i].key.zone, &taken[i].text,
                               &taken[i].lookup, r->pool);
     }
 

@@ -35,7 +35,7 @@ static ngx_inline void ngx_http_bloom_rules_set(ngx_http_bloom_ctx_t *ctx,
     ngx_str_t *key);
 static void ngx_http_bloom_rules_set_fired(ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_status_e status, ngx_http_bloom_rule_t *rule,
-    ngx_uint_t answer, ngx_str_t *key);
+    ngx_uint_t answer, ngx_str_t *key, ngx_pool_t *pool);
 static ngx_int_t ngx_http_bloom_rules_route(ngx_http_request_t *r,
     ngx_http_bloom_rule_t *rule);
 static void ngx_http_bloom_rules_log_fired(ngx_http_request_t *r,
@@ -241,7 +241,7 @@ ngx_http_bloom_rules_set(ngx_http_bloom_ctx_t *ctx,
     ctx->status = status;
     ctx->zone = rule->key.zone;
     ctx->key = *key;
-    ctx->match.key.data = NULL;
+    ctx->match.len = 0;
 }
 
 
@@ -250,7 +250,7 @@ ngx_http_bloom_rules_set(ngx_http_bloom_ctx_t *ctx,
 static void
 ngx_http_bloom_rules_set_fired(ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_status_e status, ngx_http_bloom_rule_t *rule,
-    ngx_uint_t answer, ngx_str_t *key)
+    ngx_uint_t answer, ngx_str_t *key, ngx_pool_t *pool)
 {
     static ngx_str_t  none = ngx_string("");
 
@@ -260,7 +260,7 @@ ngx_http_bloom_rules_set_fired(ngx_http_bloom_ctx_t *ctx,
     if (answer == NGX_BLOOM_PRESENT) {
         ngx_bloom_lookup_match(rule->key.zone,
                                rule->how == NGX_HTTP_BLOOM_LIST ? NULL : key,
-                               &ctx->match);
+                               &ctx->match, pool);
     }
 }
 
@@ -294,7 +294,8 @@ ngx_http_bloom_rules_fire(ngx_http_request_t *r,
         if (ctx->status < NGX_HTTP_BLOOM_REJECTED_DRY_RUN
             || ctx->status < status)
         {
-            ngx_http_bloom_rules_set_fired(ctx, status, rule, answer, key);
+            ngx_http_bloom_rules_set_fired(ctx, status, rule, answer, key,
+                                           r->pool);
         }
 
         return NGX_DECLINED;
@@ -320,7 +321,8 @@ ngx_http_bloom_rules_fire(ngx_http_request_t *r,
              : reject ? NGX_HTTP_BLOOM_REJECTED
                       : NGX_HTTP_BLOOM_ROUTED;
 
-    ngx_http_bloom_rules_set_fired(ctx, status, rule, answer, key);
+    ngx_http_bloom_rules_set_fired(ctx, status, rule, answer, key,
+                                   r->pool);
 
     return reject ? (ngx_int_t) rule->status : ngx_http_bloom_rules_route(r,
                                                                           rule);
@@ -369,7 +371,8 @@ ngx_http_bloom_rules_dry_run(ngx_http_request_t *r,
     }
 
     if (!rule->dry_run || ctx->status < NGX_HTTP_BLOOM_ROUTED) {
-        ngx_http_bloom_rules_set_fired(ctx, status, rule, answer, key);
+        ngx_http_bloom_rules_set_fired(ctx, status, rule, answer, key,
+                                       r->pool);
     }
 }
 
@@ -418,7 +421,8 @@ ngx_http_bloom_rules_check_more(ngx_http_request_t *r,
         return ngx_http_bloom_rules_check_list(r, rule, text);
     }
 
-    rc = ngx_http_bloom_key_check_exact(r, &rule->key, text, &answer);
+    rc = ngx_http_bloom_key_check_as(r, &rule->key, rule->lookup, text,
+                                     &answer);
 
     return rc == NGX_OK ? (ngx_int_t) answer : rc;
 }
@@ -456,7 +460,7 @@ ngx_http_bloom_rules_check_list(ngx_http_request_t *r,
         return rc;
     }
 
-    ngx_bloom_lookup_parts(rule->key.zone, text, rule->split, rule->exact,
+    ngx_bloom_lookup_parts(rule->key.zone, text, rule->split, rule->lookup,
                            tally, r->pool);
 
     for (parts = 0, i = 0; i < NGX_BLOOM_ANSWERS; i++) {

@@ -97,7 +97,6 @@ static ngx_int_t
 ngx_http_bloom_variables_decision(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
-    ngx_str_t              expression;
     ngx_http_bloom_ctx_t  *ctx;
 
     ctx = ngx_http_bloom_ctx_get(r);
@@ -121,14 +120,7 @@ ngx_http_bloom_variables_decision(ngx_http_request_t *r,
         return ngx_http_bloom_variables_set(v, &ctx->key);
 
     case NGX_HTTP_BLOOM_VAR_MATCH:
-
-        if (ngx_bloom_lookup_expression(&ctx->match, &expression, r->pool)
-            != NGX_OK)
-        {
-            return NGX_ERROR;
-        }
-
-        return ngx_http_bloom_variables_set(v, &expression);
+        return ngx_http_bloom_variables_set(v, &ctx->match);
 
     default: /* NGX_HTTP_BLOOM_VAR_STATUS */
         return ngx_http_bloom_variables_set(v,

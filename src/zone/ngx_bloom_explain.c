@@ -52,10 +52,7 @@ ngx_bloom_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
 
         } else {
 
-            for (j = 0; j < how->keys.n; j++) {
-                k = &how->keys.expression[j];
-                hash[j] = bloom_hash(&zone->hasher, k->data, k->len);
-            }
+            bloom_form_hash(hash, &zone->hasher, &how->keys);
 
             ngx_bloom_ring_follow(zone);
             how->k = bloom_layout_bits(&zone->geometry, hash[0], how->bits);
@@ -72,7 +69,7 @@ ngx_bloom_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
                 k = &how->keys.expression[j];
                 how->kinds[j] = bloom_exceptions_has(&zone->exceptions,
                                                      k->data, k->len);
-                how->matches |= (uint32_t) (how->kinds[j] == 0) << j;
+                how->matches |= (uint64_t) (how->kinds[j] == 0) << j;
             }
         }
 

@@ -29,7 +29,7 @@ typedef struct {
                                             up; set if `why` is NULL */
     ngx_uint_t          behind;          /* 1: the zone may not have applied a
                                             key that it does not find */
-    uint32_t            matches;         /* bit i: keys.expression[i] is maybe
+    uint64_t            matches;         /* bit i: keys.expression[i] is maybe
                                             present */
     u_char              kinds[BLOOM_FORM_EXPRESSIONS];   /* not 0: all bits of
                                             keys.expression[i] are set, but it

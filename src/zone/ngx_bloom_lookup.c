@@ -15,45 +15,59 @@
 static ngx_int_t ngx_bloom_lookup_except(ngx_bloom_zone_t *zone,
     const ngx_str_t *key, ngx_uint_t behind);
 static ngx_int_t ngx_bloom_lookup_any_except(ngx_bloom_zone_t *zone,
-    ngx_uint_t behind);
+    uint64_t present, ngx_uint_t how, ngx_uint_t behind);
 static ngx_inline ngx_uint_t ngx_bloom_lookup_key(ngx_bloom_zone_t *zone,
-    ngx_str_t *key, ngx_uint_t exact, ngx_pool_t *pool);
+    ngx_str_t *key, ngx_uint_t how, ngx_pool_t *pool);
 static ngx_int_t ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key,
-    ngx_uint_t exact, ngx_uint_t behind, ngx_pool_t *pool);
-static ngx_inline int ngx_bloom_lookup_one(ngx_bloom_zone_t *zone,
-    bloom_key_t *canonical, ngx_str_t *key, u_char *buf);
-static int ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
-    ngx_str_t *key, ngx_uint_t exact, u_char *buf);
+    ngx_uint_t how, ngx_uint_t behind, ngx_pool_t *pool);
+static ngx_int_t ngx_bloom_lookup_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
+    ngx_uint_t behind, ngx_pool_t *pool);
+static ngx_int_t ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, ngx_str_t *key,
+    ngx_uint_t how, ngx_uint_t behind, ngx_pool_t *pool);
+static const char *ngx_bloom_lookup_expand(uint32_t form,
+    const ngx_str_t *key);
+static const bloom_form_t *ngx_bloom_lookup_choose(ngx_uint_t how,
+    bloom_form_t *whole);
 static uint64_t ngx_bloom_lookup_kept(ngx_bloom_zone_t *zone,
     const bloom_form_t *keys, uint64_t present, ngx_uint_t *learned);
-static const char *ngx_bloom_lookup_expand(ngx_bloom_zone_t *zone,
-    bloom_form_t *keys, bloom_hash_t *hash, const ngx_str_t *key,
-    ngx_uint_t exact, u_char *buf);
 static ngx_inline u_char *ngx_bloom_lookup_room(ngx_bloom_zone_t *zone,
     size_t len, ngx_pool_t *pool);
 static ngx_inline ngx_int_t ngx_bloom_lookup_keep(ngx_str_t *key,
     const bloom_key_t *canonical, ngx_pool_t *pool);
 static void ngx_bloom_lookup_list(ngx_bloom_zone_t *zone, const ngx_str_t *key,
-    ngx_uint_t n, ngx_uint_t exact, u_char *answer, u_char *buf);
+    ngx_uint_t n, ngx_uint_t how, u_char *answer, u_char *buf);
 static ngx_uint_t ngx_bloom_lookup_group(ngx_bloom_zone_t *zone,
-    const ngx_str_t *key, ngx_uint_t n, ngx_uint_t exact, u_char *answer,
+    const ngx_str_t *key, ngx_uint_t n, ngx_uint_t how, u_char *answer,
     u_char *buf);
 
 
-/* Keys are converted in this buffer; longer keys use the pool.  One suffices,
- * because no lookup begins while another is running. */
+/* Keys of lists and of the form lower are converted in this buffer.  One
+ * suffices, because no lookup begins while another is running. */
 static u_char  ngx_bloom_lookup_scratch[BLOOM_URL_ROOM(BLOOM_URL_MAX)];
 
 
-/* The expressions of the last key that had many, and their hashes, which is all
- * that the set of exceptions needs if the bits have one of them. */
-static bloom_form_t  ngx_bloom_lookup_keys;
-static bloom_hash_t  ngx_bloom_lookup_hashes[BLOOM_FORM_EXPRESSIONS];
+/*
+ * The last key of a form with many expressions, and what was made of it.  Rules
+ * often ask several zones about one key, and to make its expressions costs more
+ * than to look them up.
+ */
+static struct {
+    uint32_t       form;                 /* BLOOM_FORM_RAW: there is none */
+    size_t         len;
+    const char    *why;                  /* it is invalid; NULL: it is valid */
+    bloom_form_t   keys;                 /* point into `buf` */
+    u_char         text[BLOOM_FORM_KEY_MAX];
+    u_char         buf[BLOOM_URL_ROOM(BLOOM_URL_MAX)];
+} ngx_bloom_lookup_last;
 
 
-/* What the last lookup has found.  Lookups in the forms raw and lower need not
- * set `expression`; only lookups of lists set `key`. */
-static ngx_bloom_match_t  ngx_bloom_lookup_found;
+/* What the last lookup has found: the number of an expression of the last key
+ * or, in a list, of this part of it. */
+static struct {
+    ngx_str_t      part;                 /* data NULL: it was no list, or
+                                            nothing was found in it */
+    unsigned       expression;
+} ngx_bloom_lookup_found;
 
 
 ngx_bloom_zone_t  *ngx_bloom_lookup_learned;
@@ -89,26 +103,33 @@ ngx_bloom_lookup_except(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 }
 
 
-/* Returns the answer for the expressions of ngx_bloom_lookup_any(). */
+/* For the expressions of the last key, of which the bits have those that are
+ * set in `present`. */
 static ngx_int_t __attribute__((noinline))
-ngx_bloom_lookup_any_except(ngx_bloom_zone_t *zone, ngx_uint_t behind)
+ngx_bloom_lookup_any_except(ngx_bloom_zone_t *zone, uint64_t present,
+    ngx_uint_t how, ngx_uint_t behind)
 {
-    uint64_t    present;
-    ngx_int_t   rc;
-    ngx_uint_t  learned;
+    int                  found;
+    ngx_int_t            rc;
+    ngx_uint_t           learned;
+    bloom_form_t         whole;
+    const bloom_form_t  *keys;
 
-    present = 1;
     learned = 0;
+    keys = ngx_bloom_lookup_choose(how, &whole);
 
     if (bloom_exceptions_count(&zone->exceptions) != 0) {
-        present = bloom_layout_test_batch(&zone->geometry, zone->words,
-                                          ngx_bloom_lookup_hashes,
-                                          ngx_bloom_lookup_keys.n);
-        present = ngx_bloom_lookup_kept(zone, &ngx_bloom_lookup_keys, present,
-                                        &learned);
+        present = ngx_bloom_lookup_kept(zone, keys, present, &learned);
+    }
 
-        if (present != 0) {
-            ngx_bloom_lookup_found.expression = __builtin_ctzll(present);
+    found = bloom_form_found(keys, present, how & NGX_BLOOM_LOOKUP_BOTH);
+
+    if (found) {
+        ngx_bloom_lookup_found.expression = __builtin_ctzll(present);
+
+        if (keys == &whole) {
+            ngx_bloom_lookup_found.expression =
+              ngx_bloom_lookup_last.keys.whole[__builtin_ctzll(present)];
         }
     }
 
@@ -118,11 +139,11 @@ ngx_bloom_lookup_any_except(ngx_bloom_zone_t *zone, ngx_uint_t behind)
         return rc;
     }
 
-    if (present == 0 && learned) {
+    if (!found && learned) {
         ngx_bloom_lookup_learned = zone;
     }
 
-    return (ngx_int_t) ngx_bloom_lookup_answer(present != 0, behind);
+    return (ngx_int_t) ngx_bloom_lookup_answer(found, behind);
 }
 
 
@@ -134,16 +155,16 @@ ngx_bloom_lookup(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_pool_t *pool)
 
 
 ngx_uint_t
-ngx_bloom_lookup_exact(ngx_bloom_zone_t *zone, ngx_str_t *key,
+ngx_bloom_lookup_as(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t how,
     ngx_pool_t *pool)
 {
-    return ngx_bloom_lookup_key(zone, key, 1, pool);
+    return ngx_bloom_lookup_key(zone, key, how, pool);
 }
 
 
-/* Inline: each of its two callers has its own constant for `exact`. */
+/* Inline: one of its two callers has a constant for `how`. */
 static ngx_inline ngx_uint_t __attribute__((always_inline))
-ngx_bloom_lookup_key(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
+ngx_bloom_lookup_key(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t how,
     ngx_pool_t *pool)
 {
     ngx_int_t     rc;
@@ -170,7 +191,7 @@ ngx_bloom_lookup_key(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
             } else {
                 ngx_bloom_zone_follow_serving(zone);
 
-                rc = ngx_bloom_lookup_form(zone, key, exact, behind, pool);
+                rc = ngx_bloom_lookup_form(zone, key, how, behind, pool);
 
                 if (rc >= 0) {
                     return rc;
@@ -226,17 +247,29 @@ ngx_bloom_lookup_key(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
  * keys would pay for its registers.
  */
 static ngx_int_t __attribute__((noinline))
-ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
+ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t how,
+    ngx_uint_t behind, ngx_pool_t *pool)
+{
+    if (zone->source.len != 0) {
+        behind |= ngx_bloom_zone_late(zone);
+    }
+
+    return zone->form <= BLOOM_FORM_LOWER
+           ? ngx_bloom_lookup_one(zone, key, behind, pool)
+           : ngx_bloom_lookup_any(zone, key, how, behind, pool);
+}
+
+
+/* Does so in a form with one expression for each key. */
+static ngx_int_t
+ngx_bloom_lookup_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_uint_t behind, ngx_pool_t *pool)
 {
     int           present;
     u_char       *buf;
     ngx_int_t     rc;
-    bloom_key_t   canonical;
-
-    if (zone->source.len != 0) {
-        behind |= ngx_bloom_zone_late(zone);
-    }
+    bloom_key_t   k, canonical;
+    bloom_hash_t  hash;
 
     buf = ngx_bloom_lookup_room(zone, key->len, pool);
 
@@ -244,87 +277,124 @@ ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t exact,
         return NGX_DECLINED;
     }
 
-    present = (zone->form <= BLOOM_FORM_LOWER)
-              ? ngx_bloom_lookup_one(zone, &canonical, key, buf)
-              : ngx_bloom_lookup_any(zone, &canonical, key, exact, buf);
+    k.data = key->data;
+    k.len = key->len;
 
-    if (present == -1) {
+    (void) bloom_form_canonical(zone->form, &canonical, &k, buf);
+
+    hash = bloom_hash(&zone->hasher, canonical.data, canonical.len);
+    present = bloom_layout_test(&zone->geometry, zone->words, hash);
+
+    rc = ngx_bloom_zone_end(zone);
+
+    if (rc == NGX_AGAIN) {
+        return rc;
+    }
+
+    if (ngx_bloom_lookup_keep(key, &canonical, pool) != NGX_OK
+        || rc != NGX_OK)
+    {
+        return NGX_DECLINED;
+    }
+
+    return present ? ngx_bloom_lookup_except(zone, key, behind)
+                   : (ngx_int_t) ngx_bloom_lookup_answer(0, behind);
+}
+
+
+/* Does so in a form with many expressions for each key. */
+static ngx_int_t
+ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t how,
+    ngx_uint_t behind, ngx_pool_t *pool)
+{
+    uint64_t             present;
+    unsigned             first;
+    ngx_int_t            rc;
+    bloom_form_t         whole;
+    bloom_hash_t         hash[BLOOM_FORM_EXPRESSIONS];
+    const bloom_form_t  *keys;
+
+    if (ngx_bloom_lookup_expand(zone->form, key) != NULL) {
         return NGX_BLOOM_INVALID;
+    }
+
+    keys = ngx_bloom_lookup_choose(how, &whole);
+
+    bloom_form_hash(hash, &zone->hasher, keys);
+
+    first = bloom_layout_test_any(&zone->geometry, zone->words, hash, keys->n);
+
+    present = 0;
+
+    if (first < keys->n) {
+        present = bloom_layout_test_batch(&zone->geometry, zone->words, hash,
+                                          keys->n);
     }
 
     rc = ngx_bloom_zone_end(zone);
 
-    if (rc == NGX_DECLINED) {
-        (void) ngx_bloom_lookup_keep(key, &canonical, pool);
-    }
-
-    if (rc != NGX_OK) {
+    if (rc == NGX_AGAIN) {
         return rc;
     }
 
-    if (ngx_bloom_lookup_keep(key, &canonical, pool) != NGX_OK) {
+    if (ngx_bloom_lookup_keep(key, &keys->expression[0], pool) != NGX_OK
+        || rc != NGX_OK)
+    {
         return NGX_DECLINED;
     }
 
-    if (!present) {
-        return ngx_bloom_lookup_answer(present, behind);
-    }
-
-    return zone->form <= BLOOM_FORM_LOWER
-           ? ngx_bloom_lookup_except(zone, key, behind)
-           : ngx_bloom_lookup_any_except(zone, behind);
+    return first < keys->n
+           ? ngx_bloom_lookup_any_except(zone, present, how, behind)
+           : (ngx_int_t) ngx_bloom_lookup_answer(0, behind);
 }
 
 
-/* Tests a key in a form with one expression per key.  Returns 1 if the bits
- * have it, 0 if it is absent, or -1 if it is invalid. */
-static ngx_inline int
-ngx_bloom_lookup_one(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
-    ngx_str_t *key, u_char *buf)
+/* Makes a key the last one, in a form with many expressions for each key.
+ * Returns NULL, or why the key is invalid. */
+static const char *
+ngx_bloom_lookup_expand(uint32_t form, const ngx_str_t *key)
 {
-    bloom_key_t   k;
-    bloom_hash_t  hash;
+    bloom_key_t  k;
+
+    if (ngx_bloom_lookup_last.form == form
+        && ngx_bloom_lookup_last.len == key->len
+        && ngx_memcmp(ngx_bloom_lookup_last.text, key->data, key->len) == 0)
+    {
+        return ngx_bloom_lookup_last.why;
+    }
 
     k.data = key->data;
     k.len = key->len;
 
-    if (bloom_form_canonical(zone->form, canonical, &k, buf) != NULL) {
-        return -1;
+    if (key->len > BLOOM_FORM_KEY_MAX) {
+        ngx_bloom_lookup_last.form = BLOOM_FORM_RAW;
+
+    } else {
+        ngx_bloom_lookup_last.form = form;
+        ngx_bloom_lookup_last.len = key->len;
+        ngx_memcpy(ngx_bloom_lookup_last.text, key->data, key->len);
     }
 
-    hash = bloom_hash(&zone->hasher, canonical->data, canonical->len);
+    ngx_bloom_lookup_last.why = bloom_form_expand(form,
+                                                  &ngx_bloom_lookup_last.keys,
+                                                  &k,
+                                                  ngx_bloom_lookup_last.buf);
 
-    return bloom_layout_test(&zone->geometry, zone->words, hash);
+    return ngx_bloom_lookup_last.why;
 }
 
 
-/* Tests a key in a form with many expressions per key, or with `exact` only its
- * canonical key.  Returns 1 if an expression is maybe present, 0 if all are
- * absent, or -1 if the key is invalid. */
-static int
-ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, bloom_key_t *canonical,
-    ngx_str_t *key, ngx_uint_t exact, u_char *buf)
+/* Returns the expressions of the last key that a lookup tests. */
+static const bloom_form_t *
+ngx_bloom_lookup_choose(ngx_uint_t how, bloom_form_t *whole)
 {
-    unsigned       found;
-    bloom_form_t  *keys;
-
-    keys = &ngx_bloom_lookup_keys;
-
-    if (ngx_bloom_lookup_expand(zone, keys, ngx_bloom_lookup_hashes, key, exact,
-                                buf)
-        != NULL)
-    {
-        return -1;
+    if (!(how & NGX_BLOOM_LOOKUP_EXACT)) {
+        return &ngx_bloom_lookup_last.keys;
     }
 
-    *canonical = keys->expression[0];
+    bloom_form_whole(whole, &ngx_bloom_lookup_last.keys);
 
-    found = bloom_layout_test_any(&zone->geometry, zone->words,
-                                  ngx_bloom_lookup_hashes, keys->n);
-
-    ngx_bloom_lookup_found.expression = found;
-
-    return found < keys->n;
+    return whole;
 }
 
 
@@ -399,53 +469,18 @@ ngx_bloom_lookup_keep(ngx_str_t *key, const bloom_key_t *canonical,
 }
 
 
-/* Hashes all expressions of a key or, with `exact`, the canonical key, which is
- * the first of them.  Returns NULL, or why the key is invalid. */
-static const char *
-ngx_bloom_lookup_expand(ngx_bloom_zone_t *zone, bloom_form_t *keys,
-    bloom_hash_t *hash, const ngx_str_t *key, ngx_uint_t exact, u_char *buf)
-{
-    unsigned      i;
-    const char   *why;
-    bloom_key_t   k;
-
-    k.data = key->data;
-    k.len = key->len;
-
-    why = bloom_form_expand(zone->form, keys, &k, buf);
-
-    if (why != NULL) {
-        return why;
-    }
-
-    if (exact) {
-        keys->n = 1;
-    }
-
-    for (i = 0; i < keys->n; i++) {
-        hash[i] = bloom_hash(&zone->hasher, keys->expression[i].data,
-                             keys->expression[i].len);
-    }
-
-    return NULL;
-}
-
-
 void
 ngx_bloom_lookup_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
-    ngx_uint_t exact, ngx_bloom_lookup_prefetch_t *prefetch, ngx_pool_t *pool)
+    ngx_bloom_lookup_prefetch_t *prefetch, ngx_pool_t *pool)
 {
-    u_char        *buf;
-    ngx_uint_t     behind;
-    bloom_key_t    k;
-    bloom_form_t   keys;
+    u_char       *buf;
+    ngx_uint_t    behind;
+    bloom_key_t   k, canonical;
 
     prefetch->generation = 0;
-    prefetch->exact = exact;
 
     if (ngx_bloom_lookup_begin_any(zone, &behind) != NGX_OK
-        || (!exact && zone->form != BLOOM_FORM_RAW
-            && zone->form != BLOOM_FORM_LOWER))
+        || zone->form > BLOOM_FORM_LOWER)
     {
         return;
     }
@@ -459,11 +494,13 @@ ngx_bloom_lookup_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 
         buf = ngx_bloom_lookup_room(zone, key->len, pool);
 
-        if (buf == NULL
-            || bloom_form_expand(zone->form, &keys, &k, buf) != NULL
-            || ngx_bloom_lookup_keep(&prefetch->key, &keys.expression[0], pool)
-               != NGX_OK)
-        {
+        if (buf == NULL) {
+            return;
+        }
+
+        (void) bloom_form_canonical(zone->form, &canonical, &k, buf);
+
+        if (ngx_bloom_lookup_keep(&prefetch->key, &canonical, pool) != NGX_OK) {
             return;
         }
     }
@@ -488,7 +525,8 @@ ngx_bloom_lookup_prefetch(ngx_bloom_zone_t *zone,
 
 ngx_uint_t
 ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
-    const ngx_bloom_lookup_prefetch_t *prefetch, ngx_pool_t *pool)
+    const ngx_bloom_lookup_prefetch_t *prefetch, ngx_uint_t how,
+    ngx_pool_t *pool)
 {
     int         present;
     ngx_int_t   rc;
@@ -502,7 +540,6 @@ ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
 
         if (ngx_bloom_zone_end(zone) == NGX_OK) {
             *key = prefetch->key;
-            ngx_bloom_lookup_found.expression = 0;
 
             if (!present) {
                 return ngx_bloom_lookup_answer(present, behind);
@@ -516,8 +553,7 @@ ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
         }
     }
 
-    return prefetch->exact ? ngx_bloom_lookup_exact(zone, key, pool)
-                           : ngx_bloom_lookup(zone, key, pool);
+    return ngx_bloom_lookup_as(zone, key, how, pool);
 }
 
 
@@ -579,7 +615,7 @@ ngx_bloom_lookup_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 
 void
 ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
-    u_char separator, ngx_uint_t exact, ngx_uint_t tally[NGX_BLOOM_ANSWERS],
+    u_char separator, ngx_uint_t how, ngx_uint_t tally[NGX_BLOOM_ANSWERS],
     ngx_pool_t *pool)
 {
     u_char      *buf, *pos, *end, answer[BLOOM_BATCH];
@@ -608,14 +644,14 @@ ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
         }
 
         ngx_memzero(tally, NGX_BLOOM_ANSWERS * sizeof(ngx_uint_t));
-        ngx_bloom_lookup_found.key.data = NULL;
+        ngx_bloom_lookup_found.part.data = NULL;
 
         pos = text->data;
 
         do {
             n = ngx_bloom_parts_cut(part, BLOOM_BATCH, &pos, end, separator);
 
-            ngx_bloom_lookup_list(zone, part, n, exact, answer, buf);
+            ngx_bloom_lookup_list(zone, part, n, how, answer, buf);
 
             for (j = 0; j < n; j++) {
                 tally[answer[j]]++;
@@ -654,12 +690,12 @@ ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
 /* Looks up keys within one generation. */
 static void
 ngx_bloom_lookup_list(ngx_bloom_zone_t *zone, const ngx_str_t *key,
-    ngx_uint_t n, ngx_uint_t exact, u_char *answer, u_char *buf)
+    ngx_uint_t n, ngx_uint_t how, u_char *answer, u_char *buf)
 {
     ngx_uint_t  done;
 
     for (done = 0; done < n; /* void */ ) {
-        done += ngx_bloom_lookup_group(zone, key + done, n - done, exact,
+        done += ngx_bloom_lookup_group(zone, key + done, n - done, how,
                                        answer + done, buf);
     }
 }
@@ -669,15 +705,16 @@ ngx_bloom_lookup_list(ngx_bloom_zone_t *zone, const ngx_str_t *key,
  * Returns how many keys that were. */
 static ngx_uint_t
 ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
-    ngx_uint_t n, ngx_uint_t exact, u_char *answer, u_char *buf)
+    ngx_uint_t n, ngx_uint_t how, u_char *answer, u_char *buf)
 {
     uint64_t      present, found, asked[BLOOM_BATCH];
-    ngx_uint_t    i, j, most, lines, learned;
+    ngx_uint_t    i, j, lines, learned;
     bloom_key_t   k;
-    bloom_form_t  keys;
+    bloom_form_t  all, whole, *keys;
     bloom_hash_t  hash[BLOOM_BATCH];
 
     n = ngx_min(n, BLOOM_BATCH);
+    keys = (how & NGX_BLOOM_LOOKUP_EXACT) ? &whole : &all;
 
     /* all keys are converted in the same buffer */
 
@@ -685,11 +722,7 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
         n = 1;
     }
 
-    most = (exact || zone->form == BLOOM_FORM_RAW
-            || zone->form == BLOOM_FORM_LOWER)
-           ? 1 : BLOOM_FORM_EXPRESSIONS;
-
-    for (i = 0, lines = 0; i < n && lines + most <= BLOOM_BATCH; i++) {
+    for (i = 0, lines = 0; i < n; i++) {
 
         asked[i] = 0;
 
@@ -698,16 +731,26 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
             continue;
         }
 
-        if (ngx_bloom_lookup_expand(zone, &keys, &hash[lines], &key[i], exact,
-                                    buf)
-            != NULL)
-        {
+        k.data = key[i].data;
+        k.len = key[i].len;
+
+        if (bloom_form_expand(zone->form, &all, &k, buf) != NULL) {
             answer[i] = NGX_BLOOM_INVALID;
             continue;
         }
 
-        asked[i] = (((uint64_t) 1 << keys.n) - 1) << lines;
-        lines += keys.n;
+        if (keys == &whole) {
+            bloom_form_whole(keys, &all);
+        }
+
+        if (lines + keys->n > BLOOM_BATCH) {
+            break;
+        }
+
+        bloom_form_hash(&hash[lines], &zone->hasher, keys);
+
+        asked[i] = (((uint64_t) 1 << keys->n) - 1) << lines;
+        lines += keys->n;
     }
 
     present = 0;
@@ -725,20 +768,38 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 
         found = (asked[j] & present) >> __builtin_ctzll(asked[j]);
 
-        if (found != 0 && bloom_exceptions_count(&zone->exceptions) != 0) {
+        if (found != 0
+            && (bloom_exceptions_count(&zone->exceptions) != 0
+                || (how & NGX_BLOOM_LOOKUP_BOTH)))
+        {
+            /* make them again: the buffer has those of the last key */
+
             k.data = key[j].data;
             k.len = key[j].len;
 
-            /* make them again: the buffer has those of the last key */
-            (void) bloom_form_expand(zone->form, &keys, &k, buf);
-            found = ngx_bloom_lookup_kept(zone, &keys, found, &learned);
+            (void) bloom_form_expand(zone->form, &all, &k, buf);
+
+            if (keys == &whole) {
+                bloom_form_whole(keys, &all);
+            }
+
+            found = ngx_bloom_lookup_kept(zone, keys, found, &learned);
+
+            if (!bloom_form_found(keys, found, how & NGX_BLOOM_LOOKUP_BOTH)) {
+                found = 0;
+            }
         }
 
         answer[j] = found ? NGX_BLOOM_PRESENT : NGX_BLOOM_ABSENT;
 
-        if (found != 0 && ngx_bloom_lookup_found.key.data == NULL) {
-            ngx_bloom_lookup_found.key = key[j];
+        if (found != 0 && ngx_bloom_lookup_found.part.data == NULL) {
+            ngx_bloom_lookup_found.part = key[j];
             ngx_bloom_lookup_found.expression = __builtin_ctzll(found);
+
+            if (keys == &whole) {
+                ngx_bloom_lookup_found.expression =
+                                           all.whole[__builtin_ctzll(found)];
+            }
         }
     }
 
@@ -748,53 +809,37 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 
 void
 ngx_bloom_lookup_match(ngx_bloom_zone_t *zone, const ngx_str_t *key,
-    ngx_bloom_match_t *match)
+    ngx_str_t *match, ngx_pool_t *pool)
 {
-    *match = ngx_bloom_lookup_found;
+    bloom_key_t    k;
+    bloom_form_t   keys, *all;
 
-    match->form = zone->form;
+    ngx_str_null(match);
 
     if (key != NULL) {
-        match->key = *key;
+
+        if (zone->form <= BLOOM_FORM_LOWER) {
+            *match = *key;
+            return;
+        }
+
+        all = &ngx_bloom_lookup_last.keys;
+
+    } else {
+
+        all = &keys;
+        k.data = ngx_bloom_lookup_found.part.data;
+        k.len = ngx_bloom_lookup_found.part.len;
+
+        if (k.data == NULL
+            || bloom_form_expand(zone->form, all, &k, ngx_bloom_lookup_scratch)
+               != NULL)
+        {
+            return;
+        }
     }
 
-    if (zone->form == BLOOM_FORM_RAW || zone->form == BLOOM_FORM_LOWER) {
-        match->expression = 0;
-    }
-}
-
-
-ngx_int_t
-ngx_bloom_lookup_expression(const ngx_bloom_match_t *match,
-    ngx_str_t *expression, ngx_pool_t *pool)
-{
-    u_char        *buf;
-    bloom_key_t    key;
-    bloom_form_t   keys;
-
-    ngx_str_null(expression);
-
-    if (match->key.data == NULL) {
-        return NGX_OK;
-    }
-
-    key.data = match->key.data;
-    key.len = match->key.len;
-
-    /* + 1, because raw needs no room */
-
-    buf = ngx_pnalloc(pool, bloom_form_room(match->form, key.len) + 1);
-
-    if (buf == NULL) {
-        return NGX_ERROR;
-    }
-
-    if (bloom_form_expand(match->form, &keys, &key, buf) == NULL
-        && match->expression < keys.n)
-    {
-        expression->data = (u_char *) keys.expression[match->expression].data;
-        expression->len = keys.expression[match->expression].len;
-    }
-
-    return NGX_OK;
+    (void) ngx_bloom_lookup_keep(match,
+                       &all->expression[ngx_bloom_lookup_found.expression],
+                       pool);
 }

@@ -6,9 +6,9 @@
  * No function here takes a lock or waits.  Each call takes its answers from one
  * whole generation, the one that serves at that moment.  The key form of its
  * image applies: a key is looked up by all expressions that bloom_form_expand()
- * makes of it, unless the caller asks for the canonical key alone.  Each
- * expression counts by itself: if one of them was removed, the key is still
- * present if another one is.
+ * makes of it, unless the caller asks for the whole key alone.  Each expression
+ * counts by itself: if one of them was removed, the key is still present if
+ * another one is.
  */
 
 #ifndef _NGX_BLOOM_LOOKUP_H_INCLUDED_
@@ -31,25 +31,30 @@
 ngx_uint_t ngx_bloom_lookup(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_pool_t *pool);
 
-/* Does what ngx_bloom_lookup() does, but tests only the canonical key, and none
- * of the other expressions, which stand for what the key is part of. */
-ngx_uint_t ngx_bloom_lookup_exact(ngx_bloom_zone_t *zone, ngx_str_t *key,
-    ngx_pool_t *pool);
+/* How a key is looked up: any of these bits. */
+#define NGX_BLOOM_LOOKUP_EXACT  1        /* by the whole key alone, not by the
+                                            expressions that stand for what it
+                                            is part of */
+#define NGX_BLOOM_LOOKUP_BOTH   2        /* a URL with two readings is present
+                                            only if both are */
+
+/* Does what ngx_bloom_lookup() does, but looks the key up in the given way. */
+ngx_uint_t ngx_bloom_lookup_as(ngx_bloom_zone_t *zone, ngx_str_t *key,
+    ngx_uint_t how, ngx_pool_t *pool);
 
 /* A key that was hashed early, so that its cache line can be requested while
  * other keys are tested. */
 typedef struct {
     uint64_t            generation;      /* that it was hashed for; 0: it was
                                             not hashed */
-    ngx_uint_t          exact;           /* only the canonical key is tested */
     bloom_hash_t        hash;
     ngx_str_t           key;             /* canonical */
 } ngx_bloom_lookup_prefetch_t;
 
-/* Hashes a key early if a lookup of it tests one expression: if `exact` is set,
- * or the key form is raw or lower.  Otherwise only marks it as not hashed. */
+/* Hashes a key early if the key form is raw or lower.  In other forms only marks
+ * it as not hashed. */
 void ngx_bloom_lookup_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
-    ngx_uint_t exact, ngx_bloom_lookup_prefetch_t *prefetch, ngx_pool_t *pool);
+    ngx_bloom_lookup_prefetch_t *prefetch, ngx_pool_t *pool);
 
 /*
  * Requests the key's cache line.  The processor stalls at such a request until
@@ -59,13 +64,11 @@ void ngx_bloom_lookup_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 void ngx_bloom_lookup_prefetch(ngx_bloom_zone_t *zone,
     const ngx_bloom_lookup_prefetch_t *prefetch);
 
-/*
- * Does what ngx_bloom_lookup() or, if prefetch->exact is set,
- * ngx_bloom_lookup_exact() does, for a key that was hashed early.  Uses the
- * hash only if the generation that it was made for still serves.
- */
+/* Does what ngx_bloom_lookup_as() does for a key that may have been hashed early.
+ * Uses the hash only if the generation that it was made for still serves. */
 ngx_uint_t ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
-    const ngx_bloom_lookup_prefetch_t *prefetch, ngx_pool_t *pool);
+    const ngx_bloom_lookup_prefetch_t *prefetch, ngx_uint_t how,
+    ngx_pool_t *pool);
 
 /*
  * Looks up n keys, with their cache lines requested together, and stores n
@@ -76,12 +79,12 @@ void ngx_bloom_lookup_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 
 /*
  * Looks up the parts of a list.  Splits `text` at each `separator`, strips
- * spaces and tabs around a part, and skips empty parts.  With `exact`, tests
- * only the canonical key of each part.  tally[i] becomes the number of parts
- * whose answer is i; all are 0 if the list has no parts.
+ * spaces and tabs around a part, skips empty parts, and looks each part up in the
+ * given way (NGX_BLOOM_LOOKUP_...).  tally[i] becomes the number of parts whose
+ * answer is i; all are 0 if the list has no parts.
  */
 void ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
-    u_char separator, ngx_uint_t exact, ngx_uint_t tally[NGX_BLOOM_ANSWERS],
+    u_char separator, ngx_uint_t how, ngx_uint_t tally[NGX_BLOOM_ANSWERS],
     ngx_pool_t *pool);
 
 /*
@@ -94,29 +97,14 @@ extern ngx_bloom_zone_t  *ngx_bloom_lookup_learned;
 
 
 /*
- * Which expression a lookup has found.  Only its number is kept: most matches
- * are never shown, and the expression can be made of the key again.
- */
-typedef struct {
-    ngx_str_t           key;             /* the key, or the part of a list;
-                                            data NULL: nothing was found */
-    uint32_t            form;            /* BLOOM_FORM_... */
-    uint32_t            expression;      /* its number */
-} ngx_bloom_match_t;
-
-/*
- * Stores what the last lookup in this process has found, in this zone.  Call it
+ * Stores the expression by which the last lookup in this process has found a key
+ * in this zone, allocated from `pool`; an empty one if memory is short.  Call it
  * before the next lookup, and only if the answer was NGX_BLOOM_PRESENT.  `key`
- * is the canonical key; NULL after ngx_bloom_lookup_parts(), whose first part
- * that is present becomes match->key.
+ * is the canonical key; NULL after ngx_bloom_lookup_parts(), for the expression
+ * of the first part that is present.
  */
 void ngx_bloom_lookup_match(ngx_bloom_zone_t *zone, const ngx_str_t *key,
-    ngx_bloom_match_t *match);
-
-/* Stores the expression of a match, allocated from `pool`; an empty one if
- * nothing was found.  Returns NGX_OK, or NGX_ERROR if memory is short. */
-ngx_int_t ngx_bloom_lookup_expression(const ngx_bloom_match_t *match,
-    ngx_str_t *expression, ngx_pool_t *pool);
+    ngx_str_t *match, ngx_pool_t *pool);
 
 
 #pragma GCC visibility pop

@@ -184,13 +184,13 @@ test_undecided_urls_follow_the_documented_decisions(void **state)
         { "http://a.b/c/d/..", "http://a.b/c/" },
         { "http://a.b/c/%2e%2E/d", "http://a.b/d" },
         { "http://a.b/c\\..\\d", "http://a.b/d" },
-        { "http://a.b/c%5c..%5cd", "http://a.b/d" },
-        { "http://a.b/c%2f..%2fd", "http://a.b/d" },
+        { "http://a.b/c%5c..%5cd", "http://a.b/c/%252E%252E/d" },
+        { "http://a.b/c%2f..%2fd", "http://a.b/c/%252E%252E/d" },
         { "http://a.b/c//../d", "http://a.b/c/d" },
         { "http://a.b/c//..//../d", "http://a.b/c/d" },
         { "http://a.b/.../..c/c../.d", "http://a.b/.../..c/c../.d" },
         { "http://a.b/c?d/../e", "http://a.b/c?d/../e" },
-        { "http://a.b/c%3fd/../e", "http://a.b/c?d/../e" },
+        { "http://a.b/c%3fd/../e", "http://a.b/e" },
         { "http://a.b?c", "http://a.b/?c" },
         { "http://a.b%3fc", "http://a.b/?c" },
         { "http://a.b%2fc", "http://a.b/c" },
@@ -265,7 +265,8 @@ expressions(const char *in)
 {
     size_t        len;
     uint8_t      *buf;
-    unsigned      i, n;
+    uint64_t      of[BLOOM_URL_READINGS];
+    unsigned      i, n, whole[BLOOM_URL_READINGS];
     bloom_key_t   expression[BLOOM_URL_EXPRESSIONS];
     bloom_url_t   url;
 
@@ -276,11 +277,26 @@ expressions(const char *in)
     assert_non_null(buf);
     assert_null(bloom_url_parse(&url, (const uint8_t *) in, len, buf));
 
-    n = bloom_url_expand(expression, &url);
+    n = bloom_url_expand(expression, of, whole, &url);
+
+    for (i = 0; i < BLOOM_URL_READINGS; i++) {
+        assert_true(of[i] >> whole[i] & 1);
+        assert_true(of[i] >> (n - 1) <= 1);
+    }
+
+    assert_int_equal(of[0] == of[1], url.readings == 1);
 
     for (i = 0, len = 0; i < n; i++) {
         memcpy(text + len, expression[i].data, expression[i].len);
         len += expression[i].len;
+
+        /* only in the second reading; its whole key */
+
+        if (!(of[0] >> i & 1)) {
+            text[len++] = ' ';
+            text[len++] = i == whole[1] ? '=' : '+';
+        }
+
         text[len++] = '\n';
     }
 
@@ -352,7 +368,127 @@ test_other_urls_have_the_right_expressions(void **state)
         lines += *text == '\n';
     }
 
+    assert_int_equal(lines, BLOOM_URL_HOSTS * BLOOM_URL_PATHS);
+
+    text = expressions("http://1.b.c.d.e.f.g/1/2/3/4/..%2f%2f../a/b/c/d/e/f?6");
+
+    for (lines = 0; *text != '\0'; text++) {
+        lines += *text == '\n';
+    }
+
+    assert_int_equal(lines, BLOOM_URL_HOSTS * (BLOOM_URL_PATHS + 2));
+
+    text = expressions("http://1.b.c.d.e.f.g/1/2/3/4/..%2f..%2f..%2f..%2fa/b/c"
+                       "/d/e?6");
+
+    for (lines = 0; *text != '\0'; text++) {
+        lines += *text == '\n';
+    }
+
     assert_int_equal(lines, BLOOM_URL_EXPRESSIONS);
+}
+
+
+/* Each URL, the expressions of the browser's reading, and those that only Safe
+ * Browsing's reading has, as the URL Standard and the document give them. */
+static void
+test_urls_with_escapes_have_two_readings(void **state)
+{
+    (void) state;
+
+    assert_string_equal(expressions("http://a.b/x%2Fy/../f/m.exe"),
+                        "a.b/f/m.exe\na.b/\na.b/f/\n"
+                        "a.b/x/f/m.exe =\na.b/x/ +\na.b/x/f/ +\n");
+    assert_string_equal(expressions("http://a.b/x%5cy/%2E%2e/f"),
+                        "a.b/f\na.b/\n"
+                        "a.b/x/f =\na.b/x/ +\n");
+    assert_string_equal(expressions("http://a.b/x%3Fy/../f"),
+                        "a.b/f\na.b/\n"
+                        "a.b/x?y/../f =\na.b/x +\n");
+    assert_string_equal(expressions("http://a.b/x%253Fy/../f"),
+                        "a.b/f\na.b/\n"
+                        "a.b/x?y/../f =\na.b/x +\n");
+    assert_string_equal(expressions("http://a.b/m/%252e%252e/x"),
+                        "a.b/m/%252E%252E/x\na.b/\na.b/m/\n"
+                        "a.b/m/%252E%252E/\n"
+                        "a.b/x =\n");
+    assert_string_equal(expressions("http://a.b/m/..%2fx"),
+                        "a.b/m/%252E%252E/x\na.b/\na.b/m/\n"
+                        "a.b/m/%252E%252E/\n"
+                        "a.b/x =\n");
+    assert_string_equal(expressions("http://a.b/m/%2e%2Fx?%2f"),
+                        "a.b/m/%252E/x?/\na.b/m/%252E/x\na.b/\na.b/m/\n"
+                        "a.b/m/%252E/\n"
+                        "a.b/m/x?/ =\na.b/m/x +\n");
+    assert_string_equal(expressions("http://a.b/c%3Fd"),
+                        "a.b/c%3Fd\na.b/\n"
+                        "a.b/c?d =\na.b/c +\n");
+
+    /* the second reading is a directory of the first one */
+
+    assert_string_equal(expressions("http://a.b/m/%252e%252e"),
+                        "a.b/m/%252E%252E\na.b/\na.b/m/\n");
+
+    /* both are the same */
+
+    assert_string_equal(expressions("http://a.b/%2e%2e/c%2Fd?e%3Ff"),
+                        "a.b/c/d?e?f\na.b/c/d\na.b/\na.b/c/\n");
+    assert_string_equal(expressions("http://a.b\\c\\..\\d"),
+                        "a.b/d\na.b/\n");
+
+    /* browsers refuse these */
+
+    assert_string_equal(expressions("http://a.b%2Fx%2Fy/../z"),
+                        "a.b/x/z\na.b/\na.b/x/\n");
+    assert_string_equal(expressions("http%3A%2F%2Fa.b/x%2Fy/../z"),
+                        "a.b/x/z\na.b/\na.b/x/\n");
+}
+
+
+/* A key is read as it was written, and its first expression is itself. */
+static void
+test_keys_of_readings_stay_as_they_are(void **state)
+{
+    char    in[60], first[4000], again[4000];
+    int     i, two;
+    size_t  k, len;
+    uint64_t  seed;
+
+    static const char *const  pieces[] = {
+        "/", "/", "/", "..", ".", "%2e", "%2E%2e", "%252e", "%2f", "%5C",
+        "%3f", "?", "%", "25", "a", "\\", "%25", "%32", "%23"
+    };
+
+    (void) state;
+
+    seed = 11;
+    two = 0;
+
+    for (i = 0; i < 200000; i++) {
+        len = (size_t) sprintf(in, "a.b/");
+
+        while (len < 40 && unit_random(&seed) % 16 != 0) {
+            k = unit_random(&seed) % (sizeof(pieces) / sizeof(pieces[0]));
+            len += (size_t) sprintf(in + len, "%s", pieces[k]);
+        }
+
+        strcpy(first, expressions(in));
+        two += strpbrk(first, "=+") != NULL;
+        *strchr(first, '\n') = '\0';
+
+        if (strchr(first, ' ') != NULL) {
+            fail_msg("%s: %s", in, first);
+        }
+
+        strcpy(again, expressions(first));
+        *strchr(again, '\n') = '\0';
+
+        if (strcmp(first, again) != 0) {
+            fail_msg("%s: %s, then %s", in, first, again);
+        }
+    }
+
+    assert_in_range(two, 10000, 190000);
 }
 
 
@@ -442,6 +578,8 @@ main(void)
         cmocka_unit_test(test_undecided_urls_follow_the_documented_decisions),
         cmocka_unit_test(test_published_expressions_are_made),
         cmocka_unit_test(test_other_urls_have_the_right_expressions),
+        cmocka_unit_test(test_urls_with_escapes_have_two_readings),
+        cmocka_unit_test(test_keys_of_readings_stay_as_they_are),
         cmocka_unit_test(test_nested_escapes_are_decoded_completely),
     };
 

@@ -13,6 +13,8 @@
 
 static ngx_uint_t ngx_http_bloom_effect_fires(
     ngx_http_bloom_effect_zone_t *zones, ngx_http_bloom_rule_t *rule);
+static uint64_t ngx_http_bloom_effect_asked(ngx_bloom_explain_t *lookup,
+    ngx_http_bloom_rule_t *rule);
 static ngx_http_bloom_place_t *ngx_http_bloom_effect_enforcing(
     ngx_http_bloom_rule_t *first, ngx_http_bloom_effect_e effect);
 static void ngx_http_bloom_effect_doing(ngx_http_bloom_text_t *text,
@@ -39,15 +41,38 @@ ngx_http_bloom_effect_answer(ngx_http_bloom_effect_zone_t *zones,
 
     looked = &zones[rule->key.zone->number];
 
-    if (rule->exact && looked->answer == NGX_BLOOM_PRESENT
-        && !(looked->lookup.matches & 1))
+    if (looked->answer == NGX_BLOOM_PRESENT
+        && !bloom_form_found(&looked->lookup.keys,
+                             looked->lookup.matches
+                             & ngx_http_bloom_effect_asked(&looked->lookup,
+                                                           rule),
+                             rule->lookup & NGX_BLOOM_LOOKUP_BOTH))
     {
-        /* a parent of the key was found, which this rule does not look up */
+        /* what was found is not enough for this rule */
 
         return looked->lookup.behind ? NGX_BLOOM_UNKNOWN : NGX_BLOOM_ABSENT;
     }
 
     return looked->answer;
+}
+
+
+/* Returns the expressions that a rule looks up, as bits. */
+static uint64_t
+ngx_http_bloom_effect_asked(ngx_bloom_explain_t *lookup,
+    ngx_http_bloom_rule_t *rule)
+{
+    bloom_form_t  *keys;
+
+    keys = &lookup->keys;
+
+    if (keys->n == 0) {
+        return 0;
+    }
+
+    return rule->lookup & NGX_BLOOM_LOOKUP_EXACT
+           ? (uint64_t) 1 << keys->whole[0] | (uint64_t) 1 << keys->whole[1]
+           : keys->of[0] | keys->of[1];
 }
 
 
@@ -264,7 +289,8 @@ ngx_http_bloom_effect_reason(ngx_http_bloom_text_t *text,
     case NGX_BLOOM_PRESENT:
         ngx_http_bloom_text_printf(text, " finds ");
         ngx_http_bloom_effect_expression(text, lookup,
-                                         __builtin_ctz(lookup->matches));
+                 __builtin_ctzll(lookup->matches
+                                 & ngx_http_bloom_effect_asked(lookup, rule)));
         return;
 
     case NGX_BLOOM_UNKNOWN:
@@ -284,11 +310,14 @@ static void
 ngx_http_bloom_effect_exception(ngx_http_bloom_text_t *text,
     ngx_bloom_explain_t *lookup, ngx_http_bloom_rule_t *rule)
 {
-    unsigned  i, n;
+    uint64_t  asked;
+    unsigned  i;
 
-    n = rule->exact ? ngx_min(lookup->keys.n, 1) : lookup->keys.n;
-
-    for (i = 0; i < n; i++) {
+    for (asked = ngx_http_bloom_effect_asked(lookup, rule);
+         asked != 0;
+         asked &= asked - 1)
+    {
+        i = __builtin_ctzll(asked);
 
         if (lookup->kinds[i] == 0) {
             continue;

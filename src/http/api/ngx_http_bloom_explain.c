@@ -464,7 +464,8 @@ ngx_http_bloom_explain_put_rule(ngx_http_bloom_turns_t *turns,
                                "\"fires\":%s,\"decides\":%s}",
                                rule->invalid ? ",\"invalid\":\"fire\"" : "",
                                rule->empty ? ",\"empty\":\"fire\"" : "",
-                               rule->exact ? "true" : "false",
+                               rule->lookup & NGX_BLOOM_LOOKUP_EXACT
+                               ? "true" : "false",
                                rule->dry_run ? "true" : "false",
                                fires ? "true" : "false",
                                decides ? "true" : "false");
