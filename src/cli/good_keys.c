@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "bloom_exceptions_image.h"
+#include "bloom_hash.h"
 #include "bloom_layout.h"
 #include "cli.h"
 #include "good_conflicts.h"
@@ -215,7 +216,7 @@ test_key(void *data, keyform_t *keyform, const bloom_key_t *key, unsigned file,
         }
     }
 
-    bloom_form_hash(hash, &image->hasher, &form);
+    bloom_hash_many(hash, &image->hasher, form.expression, form.n);
 
     for (i = 0, n = 0; i < form.n; i++) {
         i += bloom_layout_test_any(&image->geometry, search->words, hash + i,

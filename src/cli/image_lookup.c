@@ -4,6 +4,7 @@
  * This file looks keys up in images, as nginx does.
  */
 
+#include "bloom_hash.h"
 #include "bloom_layout.h"
 #include "image_lookup.h"
 
@@ -25,7 +26,7 @@ image_lookup(image_lookup_t *lookup, const bloom_image_t *image,
         return;
     }
 
-    bloom_form_hash(hash, &image->hasher, form);
+    bloom_hash_many(hash, &image->hasher, form->expression, form->n);
 
     for (i = 0; i < form->n; i++) {
         i += bloom_layout_test_any(&image->geometry, words, hash + i,

@@ -10,7 +10,6 @@
 #include "bloom_ascii.h"
 #include "bloom_bytes.h"
 #include "bloom_form.h"
-#include "bloom_hash.h"
 
 _Static_assert(BLOOM_FORM_EXPRESSIONS >= BLOOM_HOST_EXPRESSIONS
                && BLOOM_FORM_EXPRESSIONS <= 64
@@ -263,25 +262,6 @@ bloom_form_whole(bloom_form_t *whole, const bloom_form_t *keys)
         whole->whole[i] = i < whole->n ? i : 0;
         whole->of[i] = (uint64_t) 1 << whole->whole[i];
         whole->expression[whole->whole[i]] = keys->expression[keys->whole[i]];
-    }
-}
-
-
-void
-bloom_form_hash(bloom_hash_t *hash, const bloom_hasher_t *hasher,
-    const bloom_form_t *keys)
-{
-    unsigned            i, n;
-    const bloom_key_t  *key;
-
-    for (i = 0; i < keys->n; i += n) {
-        key = &keys->expression[i];
-
-        for (n = 1; i + n < keys->n && key[n].data == key->data; n++) {
-            /* void */
-        }
-
-        bloom_hash_prefixes(hash + i, hasher, key, n);
     }
 }
 

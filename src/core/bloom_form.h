@@ -36,7 +36,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bloom_hasher.h"
 #include "bloom_host.h"
 #include "bloom_key.h"
 #include "bloom_url.h"
@@ -58,9 +57,8 @@
 
 
 /*
- * A key in canonical form, and the expressions under which it is looked up.
- * Those of one host of a URL begin at the same byte and follow each other: the
- * whole key, the path, and the directories, which become longer.
+ * A key in canonical form, and the expressions under which it is looked up, in
+ * an order in which bloom_hash_many() can hash them.
  */
 typedef struct {
     bloom_key_t  canonical;              /* for display; url: with its scheme */
@@ -115,11 +113,6 @@ bloom_form_found(const bloom_form_t *keys, uint64_t present, int both)
 /* Stores as the expressions of `whole` only the whole key of each reading, the
  * first one first. */
 void bloom_form_whole(bloom_form_t *whole, const bloom_form_t *keys);
-
-/* Hashes the expressions; those of one host share the hash of what they share.
- * `hash` has room for keys->n. */
-void bloom_form_hash(bloom_hash_t *hash, const bloom_hasher_t *hasher,
-    const bloom_form_t *keys);
 
 /* Computes the canonical key, which is the first of these expressions. */
 const char *bloom_form_canonical(uint32_t form, bloom_key_t *canonical,

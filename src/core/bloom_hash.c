@@ -27,28 +27,40 @@ bloom_hash(const bloom_hasher_t *hasher, const void *data, size_t len)
 
 
 void
-bloom_hash_prefixes(bloom_hash_t *hash, const bloom_hasher_t *hasher,
+bloom_hash_many(bloom_hash_t *hash, const bloom_hasher_t *hasher,
     const bloom_key_t *key, unsigned n)
 {
-    unsigned  i, shortest;
+    unsigned  i, end, shortest;
 
-    for (shortest = 0;
-         shortest + 1 < n && key[shortest].len > key[shortest + 1].len;
-         shortest++)
-    {
-        /* void */
+    if (n == 1 || hasher->kind > BLOOM_HASH_SIPHASH) {
+
+        for (i = 0; i < n; i++) {
+            hash[i] = bloom_hash(hasher, key[i].data, key[i].len);
+        }
+
+        return;
     }
 
-    if (hasher->kind == BLOOM_HASH_MURMUR3) {
-        bloom_murmur3_prefixes(hash, key, n, shortest,
-                               bloom_hasher_seed(hasher));
+    for (i = 0; i < n; i = end) {
+        shortest = i;
+        end = i + 1;
 
-    } else if (hasher->kind == BLOOM_HASH_SIPHASH) {
-        bloom_siphash_prefixes(hash, key, n, shortest, hasher->key);
+        while (end < n && key[end].data == key[i].data) {
 
-    } else {
-        for (i = 0; i < n; i++) {
-            hash[i] = bloom_hash_foreign(hasher, key[i].data, key[i].len);
+            if (key[end].len < key[shortest].len) {
+                shortest = end;
+            }
+
+            end++;
+        }
+
+        if (hasher->kind == BLOOM_HASH_MURMUR3) {
+            bloom_murmur3_prefixes(hash + i, key + i, end - i, shortest - i,
+                                   bloom_hasher_seed(hasher));
+
+        } else {
+            bloom_siphash_prefixes(hash + i, key + i, end - i, shortest - i,
+                                   hasher->key);
         }
     }
 }

@@ -23,13 +23,16 @@ bloom_hash_t bloom_hash(const bloom_hasher_t *hasher, const void *data,
     size_t len);
 
 /*
- * Hashes n keys that begin at the same byte, as bloom_hash() does, but reads
- * what they share once.  Their lengths fall first and rise then, and none of
- * those that rise is longer than one of those that fall:
+ * Hashes n keys, as bloom_hash() does.  Keys that follow each other and begin at
+ * the same byte share the hash of what they share.  The lengths of such keys
+ * fall first and rise then, and none of those that rise is longer than one of
+ * those that fall:
  *
  *     /1/2/3?x    /1/2/3    /    /1/    /1/2/
+ *
+ * If n is over 1, the 16 bytes behind each key can be read.
  */
-void bloom_hash_prefixes(bloom_hash_t *hash, const bloom_hasher_t *hasher,
+void bloom_hash_many(bloom_hash_t *hash, const bloom_hasher_t *hasher,
     const bloom_key_t *key, unsigned n);
 
 

@@ -99,29 +99,60 @@ bloom_murmur3_x64_128(const void *data, size_t len, uint32_t seed)
 }
 
 
+/* The first n bytes of two numbers, read from 16 bytes, by n. */
+#define low(n)  ((n) <= 0 ? 0 : (n) >= 8 ? UINT64_MAX \
+                                         : ((uint64_t) 1 << (8 * (n))) - 1)
+#define lows(n)  { low(n), low((n) - 8) }
+
+static const uint64_t  masks[16][2] = {
+    lows(0), lows(1), lows(2), lows(3), lows(4), lows(5), lows(6), lows(7),
+    lows(8), lows(9), lows(10), lows(11), lows(12), lows(13), lows(14), lows(15)
+};
+
+
+/* Hashes a key, of which the blocks before *p have been mixed into h1 and h2,
+ * and moves *p behind the other ones. */
+static inline bloom_hash_t
+murmur_longer(uint64_t *h1, uint64_t *h2, const uint8_t **p,
+    const bloom_key_t *key)
+{
+    const uint8_t   *end;
+    const uint64_t  *mask;
+
+    end = key->data + (key->len & ~(size_t) 15);
+
+    for ( /* void */ ; *p != end; *p += 16) {
+        murmur_block(h1, h2, *p);
+    }
+
+    /* mixing zeros gives zeros, so an empty half changes nothing */
+
+    mask = masks[key->len & 15];
+
+    return murmur_end(*h1 ^ murmur_k1(bloom_get64(end) & mask[0]),
+                      *h2 ^ murmur_k2(bloom_get64(end + 8) & mask[1]),
+                      key->len);
+}
+
+
 void
 bloom_murmur3_prefixes(bloom_hash_t *hash, const bloom_key_t *key, unsigned n,
     unsigned shortest, uint32_t seed)
 {
-    unsigned        i, j;
+    unsigned        i;
     uint64_t        h1, h2;
-    const uint8_t  *p, *end;
+    const uint8_t  *p;
 
     p = key->data;
     h1 = seed;
     h2 = seed;
 
-    /* from the shortest key to the longest */
+    for (i = shortest; i < n; i++) {
+        hash[i] = murmur_longer(&h1, &h2, &p, &key[i]);
+    }
 
-    for (j = 0; j < n; j++) {
-        i = j < n - shortest ? shortest + j : n - 1 - j;
-        end = key->data + key[i].len;
-
-        for ( /* void */ ; end - p >= 16; p += 16) {
-            murmur_block(&h1, &h2, p);
-        }
-
-        hash[i] = murmur_tail(h1, h2, p, key[i].len);
+    for (i = shortest; i-- != 0; /* void */ ) {
+        hash[i] = murmur_longer(&h1, &h2, &p, &key[i]);
     }
 }
 

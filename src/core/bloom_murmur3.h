@@ -37,7 +37,7 @@ bloom_hash_t bloom_murmur3_x64_128(const void *data, size_t len,
 /*
  * Hashes n keys that begin at the same byte.  Their lengths fall up to the key
  * with the number `shortest`, and rise behind it, not above the length of any
- * key before it.
+ * key before it.  The 16 bytes behind each key can be read.
  */
 void bloom_murmur3_prefixes(bloom_hash_t *hash, const bloom_key_t *key,
     unsigned n, unsigned shortest, uint32_t seed);

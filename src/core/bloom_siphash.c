@@ -99,28 +99,42 @@ bloom_siphash_128(const void *data, size_t len,
 }
 
 
+/* Hashes a key, of which the blocks before *p have been mixed into v, and moves
+ * *p behind the other ones. */
+static inline bloom_hash_t
+sip_longer(uint64_t v[4], const uint8_t **p, const bloom_key_t *key)
+{
+    uint64_t        w[4];
+    const uint8_t  *end;
+
+    end = key->data + (key->len & ~(size_t) 7);
+
+    for ( /* void */ ; *p != end; *p += 8) {
+        sip_block(v, bloom_get64(*p), 1);
+    }
+
+    memcpy(w, v, sizeof(w));
+
+    return sip_end(w, end, key->len, 1, 3);
+}
+
+
 void
 bloom_siphash_prefixes(bloom_hash_t *hash, const bloom_key_t *key, unsigned n,
     unsigned shortest, const uint8_t secret[BLOOM_HASH_KEY_LEN])
 {
-    unsigned        i, j;
-    uint64_t        v[4], w[4];
-    const uint8_t  *p, *end;
+    unsigned        i;
+    uint64_t        v[4];
+    const uint8_t  *p;
 
     sip_begin(v, secret);
     p = key->data;
 
-    /* from the shortest key to the longest */
+    for (i = shortest; i < n; i++) {
+        hash[i] = sip_longer(v, &p, &key[i]);
+    }
 
-    for (j = 0; j < n; j++) {
-        i = j < n - shortest ? shortest + j : n - 1 - j;
-        end = key->data + key[i].len;
-
-        for ( /* void */ ; end - p >= 8; p += 8) {
-            sip_block(v, bloom_get64(p), 1);
-        }
-
-        memcpy(w, v, sizeof(v));
-        hash[i] = sip_end(w, p, key[i].len, 1, 3);
+    for (i = shortest; i-- != 0; /* void */ ) {
+        hash[i] = sip_longer(v, &p, &key[i]);
     }
 }

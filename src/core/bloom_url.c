@@ -343,6 +343,22 @@ static const uint8_t  clean[256] = {
 };
 
 
+/* Ends a path.  A directory that is the whole path is left out of the
+ * directories. */
+static inline void
+end_path(bloom_url_reading_t *reading, const uint8_t *path, const uint8_t *end)
+{
+    unsigned  n;
+
+    n = reading->directories;
+    reading->path_len = (size_t) (end - path);
+
+    if (n != 0 && reading->directory[n - 1] == reading->path_len) {
+        reading->directories--;
+    }
+}
+
+
 /*
  * Reads a URL with a plain host and a canonical path and query, the common
  * case.  Returns 1, or 0 if this is not such a URL.
@@ -350,11 +366,14 @@ static const uint8_t  clean[256] = {
 static int
 parse_clean(bloom_url_t *url, const uint8_t *p, size_t len, uint8_t *buf)
 {
-    uint8_t        *out, *path;
-    bloom_host_t    host;
-    const uint8_t  *end;
+    uint8_t              *out, *path;
+    bloom_host_t          host;
+    const uint8_t        *end;
+    bloom_url_reading_t  *reading;
 
     end = p + len;
+    reading = &url->reading[0];
+    reading->directories = 0;
     out = (uint8_t *) memcpy(buf, "http://", 7) + 7;
 
     if (len > 7 && memcmp(p, "http://", 7) == 0) {
@@ -366,7 +385,7 @@ parse_clean(bloom_url_t *url, const uint8_t *p, size_t len, uint8_t *buf)
     }
 
     url->canonical.data = buf;
-    url->reading[0].key.data = out;
+    reading->key.data = out;
     url->readings = 1;
 
     /* what looks like a host before a colon may be a scheme */
@@ -386,6 +405,7 @@ parse_clean(bloom_url_t *url, const uint8_t *p, size_t len, uint8_t *buf)
 
     if (p == end || *p == '?') {
         *out++ = '/';
+        reading->directory[reading->directories++] = 1;
     }
 
     for ( /* void */ ; p < end; p++) {
@@ -401,12 +421,17 @@ parse_clean(bloom_url_t *url, const uint8_t *p, size_t len, uint8_t *buf)
 
             *out++ = '/';
 
+            if (reading->directories < BLOOM_URL_DIRECTORIES) {
+                reading->directory[reading->directories++] =
+                                                       (size_t) (out - path);
+            }
+
         } else {
             break;
         }
     }
 
-    url->reading[0].path_len = (size_t) (out - path);
+    end_path(reading, path, out);
 
     if (p < end && *p != '?') {
         return 0;
@@ -422,7 +447,7 @@ parse_clean(bloom_url_t *url, const uint8_t *p, size_t len, uint8_t *buf)
     }
 
     url->canonical.len = (size_t) (out - buf);
-    url->reading[0].key.len = (size_t) (out - url->reading[0].key.data);
+    reading->key.len = (size_t) (out - reading->key.data);
 
     return 1;
 }
@@ -447,6 +472,30 @@ unescape(parts_t *u, uint8_t *path)
 }
 
 
+/* Adds a reading with the canonical path p .. end. */
+static bloom_url_reading_t *
+add_reading(bloom_url_t *url, const uint8_t *p, const uint8_t *end)
+{
+    const uint8_t        *path;
+    bloom_url_reading_t  *reading;
+
+    reading = &url->reading[url->readings++];
+    reading->directories = 0;
+
+    for (path = p;
+         reading->directories < BLOOM_URL_DIRECTORIES
+         && (p = memchr(p, '/', (size_t) (end - p))) != NULL;
+         p++)
+    {
+        reading->directory[reading->directories++] = (size_t) (p + 1 - path);
+    }
+
+    end_path(reading, path, end);
+
+    return reading;
+}
+
+
 /* Writes the path and the query p .. end behind the host of `url` at `out`, in
  * which dots are not resolved yet. */
 static void
@@ -459,9 +508,7 @@ put_reading(bloom_url_t *url, uint8_t *out, uint8_t *p, uint8_t *end)
     path = out;
     out = put_path(out, p, resolve_dots(p, query));
 
-    reading = &url->reading[url->readings++];
-    reading->path_len = (size_t) (out - path);
-
+    reading = add_reading(url, path, out);
     out = put_query(out, query, end);
 
     reading->key.data = path - url->host_len;
@@ -484,9 +531,7 @@ put_browser_reading(bloom_url_t *url, uint8_t *out, uint8_t *p, uint8_t *end)
     path = out;
     out = put_path(out, p, path_end);
 
-    reading = &url->reading[url->readings++];
-    reading->path_len = (size_t) (out - path);
-
+    reading = add_reading(url, path, out);
     out = put_query(out, query, bloom_unescape(query, end));
 
     reading->key.data = path - url->host_len;
@@ -610,12 +655,11 @@ bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
 
 
 /* Stores the lengths of the paths of a reading. */
-static unsigned
+static inline unsigned
 path_lengths(size_t length[BLOOM_URL_PATHS], const bloom_url_t *url,
     const bloom_url_reading_t *reading)
 {
-    unsigned        n, directories;
-    const uint8_t  *start, *slash, *end;
+    unsigned  i, n;
 
     n = 0;
 
@@ -625,20 +669,8 @@ path_lengths(size_t length[BLOOM_URL_PATHS], const bloom_url_t *url,
 
     length[n++] = reading->path_len;
 
-    /* skip a directory that is the whole path, which is listed already */
-
-    start = reading->key.data + url->host_len;
-    end = start + reading->path_len - 1;
-    slash = start;
-
-    for (directories = 0; directories < 4; directories++) {
-        slash = memchr(slash, '/', (size_t) (end - slash));
-
-        if (slash == NULL) {
-            break;
-        }
-
-        length[n++] = (size_t) (++slash - start);
+    for (i = 0; i < reading->directories; i++) {
+        length[n++] = reading->directory[i];
     }
 
     return n;

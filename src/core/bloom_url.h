@@ -45,7 +45,8 @@
 
 #define BLOOM_URL_MAX          65535     /* bytes of the input */
 #define BLOOM_URL_HOSTS        5
-#define BLOOM_URL_PATHS        6
+#define BLOOM_URL_DIRECTORIES  4
+#define BLOOM_URL_PATHS        (2 + BLOOM_URL_DIRECTORIES)
 #define BLOOM_URL_READINGS     2
 
 /* Both readings have the path "/", so there is always one expression less. */
@@ -61,6 +62,10 @@
 typedef struct {
     bloom_key_t  key;                    /* the host, the path and the query */
     size_t       path_len;               /* the path follows the host */
+    unsigned     directories;
+    size_t       directory[BLOOM_URL_DIRECTORIES];  /* lengths of the first
+                                                       ones, with their slash;
+                                                       the path is none */
 } bloom_url_reading_t;
 
 /* A URL in canonical form. */

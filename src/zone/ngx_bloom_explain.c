@@ -52,7 +52,8 @@ ngx_bloom_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
 
         } else {
 
-            bloom_form_hash(hash, &zone->hasher, &how->keys);
+            bloom_hash_many(hash, &zone->hasher, how->keys.expression,
+                            how->keys.n);
 
             ngx_bloom_ring_follow(zone);
             how->k = bloom_layout_bits(&zone->geometry, hash[0], how->bits);

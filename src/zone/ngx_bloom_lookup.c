@@ -320,7 +320,7 @@ ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t how,
 
     keys = ngx_bloom_lookup_choose(how, &whole);
 
-    bloom_form_hash(hash, &zone->hasher, keys);
+    bloom_hash_many(hash, &zone->hasher, keys->expression, keys->n);
 
     first = bloom_layout_test_any(&zone->geometry, zone->words, hash, keys->n);
 
@@ -747,7 +747,8 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
             break;
         }
 
-        bloom_form_hash(&hash[lines], &zone->hasher, keys);
+        bloom_hash_many(&hash[lines], &zone->hasher, keys->expression,
+                        keys->n);
 
         asked[i] = (((uint64_t) 1 << keys->n) - 1) << lines;
         lines += keys->n;

@@ -87,7 +87,6 @@ counted_idn2_lookup_u8(const uint8_t *text, uint8_t **out, int flags)
 #define bloom_form_accept     counted_form_accept
 #define bloom_form_expand     counted_form_expand
 #define bloom_form_whole      counted_form_whole
-#define bloom_form_hash       counted_form_hash
 
 #include "../../src/core/bloom_punycode.c"
 #include "../../src/core/bloom_idn.c"

@@ -334,16 +334,16 @@ test_a_murmur3_hasher_keeps_its_seed(void **state)
 }
 
 
-/* For each length, keys of falling and then rising lengths, as the paths of a
- * URL have them, for a hash of each kind. */
+/* For each length, two runs of keys of falling and then rising lengths, as the
+ * paths of a URL have them, for a hash of each kind. */
 static void
-test_prefixes_have_the_hashes_that_they_have_alone(void **state)
+test_many_keys_have_the_hashes_that_they_have_alone(void **state)
 {
     size_t          len;
     uint32_t        kind;
-    unsigned        i, n, falling;
-    bloom_key_t     key[12];
-    bloom_hash_t    alone, hash[12];
+    unsigned        i, k, n, falling;
+    bloom_key_t     key[24];
+    bloom_hash_t    alone, hash[24];
     bloom_hasher_t  hasher;
 
     (void) state;
@@ -351,7 +351,7 @@ test_prefixes_have_the_hashes_that_they_have_alone(void **state)
     for (kind = BLOOM_HASH_MURMUR3; kind <= BLOOM_HASH_MURMUR64A; kind++) {
 
         if (kind == BLOOM_HASH_FUNNEL) {
-            continue;                    /* it takes numbers */
+            continue;                /* it takes numbers */
         }
 
         memset(&hasher, 0, sizeof(hasher));
@@ -360,19 +360,19 @@ test_prefixes_have_the_hashes_that_they_have_alone(void **state)
                                   : kind == BLOOM_HASH_SIPHASH ? 16 : 4);
 
         for (len = 0; len < 200; len++) {
-            falling = (unsigned) (len % 4);
-            n = 1 + (unsigned) (len % 11);
-            falling = falling < n ? falling : n - 1;
+            n = 1 + (unsigned) (len % 12);
+            falling = (unsigned) (len % 4) < n ? (unsigned) (len % 4)
+                                               : n - 1;
 
-            for (i = 0; i < n; i++) {
-                key[i].data = noise + len % OFFSETS;
-                key[i].len = i < falling ? len + 40 - 7 * i
-                                         : len * (i + 1) / (n + 1);
+            for (i = 0, k = 0; i < 2 * n; i++, k = i % n) {
+                key[i].data = noise + len % OFFSETS + i / n;
+                key[i].len = k < falling ? len + 40 - 7 * k
+                                         : len * (k + 1) / (n + 1);
             }
 
-            bloom_hash_prefixes(hash, &hasher, key, n);
+            bloom_hash_many(hash, &hasher, key, 2 * n - (unsigned) len % 2);
 
-            for (i = 0; i < n; i++) {
+            for (i = 0; i < 2 * n - (unsigned) len % 2; i++) {
                 alone = bloom_hash(&hasher, key[i].data, key[i].len);
                 assert_int_equal(hash[i].h1, alone.h1);
                 assert_int_equal(hash[i].h2, alone.h2);
@@ -410,7 +410,7 @@ main(void)
         cmocka_unit_test(test_siphash_2_4_has_the_published_values),
         cmocka_unit_test(test_siphash_1_3_has_the_published_values),
         cmocka_unit_test(test_siphash_1_3_equals_openssl),
-        cmocka_unit_test(test_prefixes_have_the_hashes_that_they_have_alone),
+        cmocka_unit_test(test_many_keys_have_the_hashes_that_they_have_alone),
         cmocka_unit_test(test_hash_names_go_both_ways),
     };
 
