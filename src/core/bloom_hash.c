@@ -32,15 +32,6 @@ bloom_hash_many(bloom_hash_t *hash, const bloom_hasher_t *hasher,
 {
     unsigned  i, end, shortest;
 
-    if (n == 1 || hasher->kind > BLOOM_HASH_SIPHASH) {
-
-        for (i = 0; i < n; i++) {
-            hash[i] = bloom_hash(hasher, key[i].data, key[i].len);
-        }
-
-        return;
-    }
-
     for (i = 0; i < n; i = end) {
         shortest = i;
         end = i + 1;
@@ -54,13 +45,18 @@ bloom_hash_many(bloom_hash_t *hash, const bloom_hasher_t *hasher,
             end++;
         }
 
-        if (hasher->kind == BLOOM_HASH_MURMUR3) {
+        if (end - i > 1 && hasher->kind == BLOOM_HASH_MURMUR3) {
             bloom_murmur3_prefixes(hash + i, key + i, end - i, shortest - i,
                                    bloom_hasher_seed(hasher));
 
-        } else {
+        } else if (end - i > 1 && hasher->kind == BLOOM_HASH_SIPHASH) {
             bloom_siphash_prefixes(hash + i, key + i, end - i, shortest - i,
                                    hasher->key);
+
+        } else {
+            for ( /* void */ ; i < end; i++) {
+                hash[i] = bloom_hash(hasher, key[i].data, key[i].len);
+            }
         }
     }
 }

@@ -30,7 +30,7 @@ bloom_hash_t bloom_hash(const bloom_hasher_t *hasher, const void *data,
  *
  *     /1/2/3?x    /1/2/3    /    /1/    /1/2/
  *
- * If n is over 1, the 16 bytes behind each key can be read.
+ * The 16 bytes behind such keys can be read.
  */
 void bloom_hash_many(bloom_hash_t *hash, const bloom_hasher_t *hasher,
     const bloom_key_t *key, unsigned n);

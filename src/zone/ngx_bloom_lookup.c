@@ -48,16 +48,18 @@ static u_char  ngx_bloom_lookup_scratch[BLOOM_URL_ROOM(BLOOM_URL_MAX)];
 
 /*
  * The last key of a form with many expressions, and what was made of it.  Rules
- * often ask several zones about one key, and to make its expressions costs more
- * than to look them up.
+ * often ask several zones about one key, and to make and hash its expressions
+ * costs more than to look them up.
  */
 static struct {
-    uint32_t       form;                 /* BLOOM_FORM_RAW: there is none */
-    size_t         len;
-    const char    *why;                  /* it is invalid; NULL: it is valid */
-    bloom_form_t   keys;                 /* point into `buf` */
-    u_char         text[BLOOM_FORM_KEY_MAX];
-    u_char         buf[BLOOM_URL_ROOM(BLOOM_URL_MAX)];
+    uint32_t         form;               /* BLOOM_FORM_RAW: there is none */
+    size_t           len;
+    const char      *why;                /* it is invalid; NULL: it is valid */
+    bloom_form_t     keys;               /* point into `buf` */
+    bloom_hasher_t   hasher;             /* of `hash`; kind 0: there is none */
+    bloom_hash_t     hash[BLOOM_FORM_EXPRESSIONS];
+    u_char           text[BLOOM_FORM_KEY_MAX];
+    u_char           buf[BLOOM_URL_ROOM(BLOOM_URL_MAX)];
 } ngx_bloom_lookup_last;
 
 
@@ -311,7 +313,7 @@ ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t how,
     unsigned             first;
     ngx_int_t            rc;
     bloom_form_t         whole;
-    bloom_hash_t         hash[BLOOM_FORM_EXPRESSIONS];
+    bloom_hash_t        *hash, exact[BLOOM_URL_READINGS];
     const bloom_form_t  *keys;
 
     if (ngx_bloom_lookup_expand(zone->form, key) != NULL) {
@@ -320,7 +322,21 @@ ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t how,
 
     keys = ngx_bloom_lookup_choose(how, &whole);
 
-    bloom_hash_many(hash, &zone->hasher, keys->expression, keys->n);
+    if (keys == &whole) {
+        hash = exact;
+        bloom_hash_many(hash, &zone->hasher, keys->expression, keys->n);
+
+    } else {
+        hash = ngx_bloom_lookup_last.hash;
+
+        if (ngx_memcmp(&ngx_bloom_lookup_last.hasher, &zone->hasher,
+                       sizeof(bloom_hasher_t))
+            != 0)
+        {
+            ngx_bloom_lookup_last.hasher = zone->hasher;
+            bloom_hash_many(hash, &zone->hasher, keys->expression, keys->n);
+        }
+    }
 
     first = bloom_layout_test_any(&zone->geometry, zone->words, hash, keys->n);
 
@@ -375,6 +391,7 @@ ngx_bloom_lookup_expand(uint32_t form, const ngx_str_t *key)
         ngx_memcpy(ngx_bloom_lookup_last.text, key->data, key->len);
     }
 
+    ngx_bloom_lookup_last.hasher.kind = 0;
     ngx_bloom_lookup_last.why = bloom_form_expand(form,
                                                   &ngx_bloom_lookup_last.keys,
                                                   &k,
