@@ -60,7 +60,7 @@ bloom_key_decode(uint8_t *dst, const uint8_t *src, size_t len,
     bloom_decode_e how)
 {
     int             high, low;
-    uint8_t        *d;
+    uint8_t         c, *d;
     const uint8_t  *end;
 
     d = dst;
@@ -74,25 +74,28 @@ bloom_key_decode(uint8_t *dst, const uint8_t *src, size_t len,
         return len;
     }
 
-    for ( /* void */ ; src < end; src++) {
+    while (src < end) {
+        c = *src++;
 
-        if (*src == '+' && how == BLOOM_DECODE_FORM) {
-            *d++ = ' ';
+        if (c > '+') {                   /* most bytes */
+            *d++ = c;
             continue;
         }
 
-        if (*src == '%' && end - src > 2) {
-            high = bloom_hex_digit(src[1]);
-            low = bloom_hex_digit(src[2]);
+        if (c == '+' && how == BLOOM_DECODE_FORM) {
+            c = ' ';
+
+        } else if (c == '%' && end - src >= 2) {
+            high = bloom_hex_digit(src[0]);
+            low = bloom_hex_digit(src[1]);
 
             if (high != -1 && low != -1) {
-                *d++ = (uint8_t) (high << 4 | low);
+                c = (uint8_t) (high << 4 | low);
                 src += 2;
-                continue;
             }
         }
 
-        *d++ = *src;
+        *d++ = c;
     }
 
     return (size_t) (d - dst);
