@@ -206,11 +206,15 @@ function action({ action: word, status, to }) {
 }
 
 
+// Returns the expressions that a rule looks up.
+
+const asked = ({ expressions }, { exact }) =>
+    exact ? expressions.filter(({ whole }) => whole) : expressions;
+
+
 function effect({ rule, places, zone, does, finds }) {
     const dry = rule.dry_run || places.every((place) => place.dry_run);
-    const { expressions } = zone;
-    const seen = (rule.exact ? expressions.slice(0, 1) : expressions)
-        .find(({ present }) => present);
+    const seen = asked(zone, rule).find(({ present }) => present);
 
     return h('li', { class: dry ? 'dry' : does.word },
         h('p', { class: 'verdict' },
@@ -235,9 +239,9 @@ function effect({ rule, places, zone, does, finds }) {
 
 // Says why a key is absent although its bits are set.
 
-function except({ answer, expressions }, { exact }) {
-    const one = answer !== 'absent' ? undefined
-        : (exact ? expressions.slice(0, 1) : expressions).find(exception);
+function except(zone, rule) {
+    const one = zone.answer !== 'absent' ? undefined
+        : asked(zone, rule).find(exception);
 
     return one === undefined ? []
         : [': ', code(one.key), ' ', exception(one)];

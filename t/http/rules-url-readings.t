@@ -54,6 +54,7 @@ http {
         }
         location /shield { bloom_reject absent $url zone=pages exact; empty_gif; }
         location /lookup { return 200 "listed $listed"; }
+        location /bloom/ { bloom_api; }
     }
 }
 CONF
@@ -154,5 +155,24 @@ is($key, 'hosting.example/mallory/%252E%252E/x',
    'the key of a route or a rejection is the reading of a browser');
 is(ask('reject', "http://$key")->header('X-Key'), $key,
    'the key of a key is that key');
+
+# GET /keys shows which expressions a rule with "exact" looks up, and what each rule
+# does.
+
+my $why = $t->get('/bloom/keys?key='
+                  . 'http://hosting.example/mallory/%25252e%25252e/good')->json;
+my ($all) = grep { $_->{name} eq 'good' } @{ $why->{zones} };
+
+is_deeply([map { $_->{key} } grep { $_->{whole} } @{ $all->{expressions} }],
+          ['hosting.example/mallory/%252E%252E/good', 'hosting.example/good'],
+          'the whole keys of both readings are marked');
+my @passes = grep { $_->{action} eq 'pass' } map { @{ $_->{rules} } }
+             @{ $why->{lists} };
+
+is_deeply([map { $_->{fires} ? 1 : 0 } @passes], [0, 0, 0],
+          'no bloom_pass fires for one of two readings');
+my $summary = join ' ', @{ $why->{summary} };
+like($summary, qr/finds hosting\.example\//, 'the summary names what was found');
+unlike($summary, qr/passed by/, 'the summary names no bloom_pass');
 
 done_testing;
