@@ -99,14 +99,16 @@ bloom_murmur3_x64_128(const void *data, size_t len, uint32_t seed)
 }
 
 
-/* The first n bytes of two numbers, read from 16 bytes, by n. */
-#define low(n)  ((n) <= 0 ? 0 : (n) >= 8 ? UINT64_MAX \
-                                         : ((uint64_t) 1 << (8 * (n))) - 1)
-#define lows(n)  { low(n), low((n) - 8) }
+/* Masks of the first n bytes of 16, which are read as two numbers, by n. */
+#define mask_of(n)  ((n) <= 0 ? 0 : (n) >= 8 ? UINT64_MAX                    \
+                     : ((uint64_t) 1 << (8 * (n) & 63)) - 1)
+#define masks_of(n)  { mask_of(n), mask_of((n) - 8) }
 
 static const uint64_t  masks[16][2] = {
-    lows(0), lows(1), lows(2), lows(3), lows(4), lows(5), lows(6), lows(7),
-    lows(8), lows(9), lows(10), lows(11), lows(12), lows(13), lows(14), lows(15)
+    masks_of(0), masks_of(1), masks_of(2), masks_of(3),
+    masks_of(4), masks_of(5), masks_of(6), masks_of(7),
+    masks_of(8), masks_of(9), masks_of(10), masks_of(11),
+    masks_of(12), masks_of(13), masks_of(14), masks_of(15)
 };
 
 
@@ -127,7 +129,7 @@ murmur_longer(uint64_t *h1, uint64_t *h2, const uint8_t **p,
 
     /* mixing zeros gives zeros, so an empty half changes nothing */
 
-    mask = masks[key->len & 15];
+    mask = masks[key->len % 16];
 
     return murmur_end(*h1 ^ murmur_k1(bloom_get64(end) & mask[0]),
                       *h2 ^ murmur_k2(bloom_get64(end + 8) & mask[1]),
