@@ -282,13 +282,22 @@ ngx_bloom_directory_zone(ngx_fd_t root, u_char *path, ngx_bloom_user_t *user,
         return ngx_bloom_directory_zone(root, path, user, make, dir, error);
     }
 
-    ngx_bloom_print(error, NGX_MAX_ERROR_STR,
-                    "\"%s\" belongs to user %s, but the workers run as user "
-                    "%s: check that its contents are yours, and run \"chown "
-                    "-R %d %s\"", path,
-                    ngx_bloom_unprivileged_called(owner, st.st_uid),
-                    ngx_bloom_unprivileged_called(workers, user->user),
-                    (int) user->user, path);
+    (void) ngx_bloom_unprivileged_called(owner, st.st_uid);
+    (void) ngx_bloom_unprivileged_called(workers, user->user);
+
+    if (geteuid() != 0) {
+        ngx_bloom_print(error, NGX_MAX_ERROR_STR,
+                        "\"%s\" belongs to user %s, and nginx runs as user "
+                        "%s, who is not root: start nginx as root, or as user "
+                        "%s", path, owner, workers, owner);
+
+    } else {
+        ngx_bloom_print(error, NGX_MAX_ERROR_STR,
+                        "\"%s\" belongs to user %s, but the workers run as "
+                        "user %s: check that its contents are yours, and run "
+                        "\"chown -R %d %s\"", path, owner, workers,
+                        (int) user->user, path);
+    }
 
 failed:
 
