@@ -169,8 +169,8 @@ ngx_bloom_directory_take_over(ngx_str_t *root, ngx_fd_t fd, struct stat *st,
         return NGX_OK;
     }
 
-    if (user == NULL || !make) {
-        return NGX_OK;                   /* checked when `make` is set */
+    if (user == NULL) {
+        return NGX_OK;                   /* the workers' user is not known */
     }
 
     if (st->st_uid != user->user) {
@@ -181,6 +181,10 @@ ngx_bloom_directory_take_over(ngx_str_t *root, ngx_fd_t fd, struct stat *st,
                         root,
                         ngx_bloom_unprivileged_called(owner, st->st_uid), root);
         return NGX_ERROR;
+    }
+
+    if (!make) {
+        return NGX_OK;                   /* a later start takes it over */
     }
 
     if (ngx_bloom_directory_give(fd, 0, 0) != NGX_OK

@@ -25,17 +25,27 @@ my $nobody = hostile_user();
 my @zones = ('zone=ids:2m file=ids.bloom', 'zone=seen:2m capacity=1k fpr=1e-9');
 
 
-# Returns a test whose nginx is started as root with these capabilities only.
+# Returns a test whose nginx is started as root, or as another user, with these
+# capabilities only.
 
 sub with_capabilities {
     my ($user, @capabilities) = @_;
 
+    return started_as('', $user, @capabilities);
+}
+
+sub started_as {
+    my ($starter, $user, @capabilities) = @_;
+
     my $t = BloomTest->new(user => $user);
     my $sets = join ',', '-all', map { "+$_" } @capabilities;
 
+    chown $nobody->{uid}, $nobody->{gid}, $t->testdir or die "chown: $!"
+        if $starter;
+
     $t->build_image('ids.bloom', ['id1'], '-p', '1e-9', '-n', '10k');
     $t->write_file('nginx', "#!/bin/sh\nexec setpriv --bounding-set=$sets"
-                            . " --inh-caps=-all -- $t->{binary} \"\$\@\"\n");
+                            . " --inh-caps=-all $starter -- $t->{binary} \"\$\@\"\n");
     chmod 0755, $t->testdir . '/nginx' or die "chmod: $!";
     $t->{binary} = $t->testdir . '/nginx';
     set_up($t, @zones);
@@ -57,8 +67,9 @@ sub passes_test {
 }
 
 
-# Each row: what it is, the user of the workers, the capabilities, and what
-# nginx itself logs.  Then the steps of a life, in this order.
+# Each row: what it is, the user of the workers, the capabilities, what nginx
+# itself logs, and how setpriv becomes the user who starts nginx if that is not
+# root.  Then the steps of a life, in this order.
 
 my @container = qw(chown setuid setgid net_bind_service);
 
@@ -77,6 +88,8 @@ my @sets = (
     ['none, with "user root"', 'root', [], qr/initgroups\(root, 0\) failed/],
     ['all that a container needs but setgid, with "user root"', 'root',
      [qw(chown setuid net_bind_service)], qr/initgroups\(root, 0\) failed/],
+    ['none, and it is not root', $nobody->{conf}, [], undef,
+     "--reuid=$nobody->{uid} --regid=$nobody->{gid} --clear-groups"],
 );
 
 my @steps = (
@@ -128,10 +141,10 @@ my @steps = (
 );
 
 for my $set (@sets) {
-    my ($what, $user, $capabilities, $logs) = @$set;
+    my ($what, $user, $capabilities, $logs, $starter) = @$set;
 
-    subtest "root has these capabilities: $what" => sub {
-        my $t = with_capabilities($user, @$capabilities);
+    subtest "the master has these capabilities: $what" => sub {
+        my $t = started_as($starter // '', $user, @$capabilities);
         my @added;
 
         $t->expect_log($logs) if defined $logs;
@@ -159,7 +172,8 @@ for my $set (@sets) {
 
         my $owner = $user eq 'root' ? 0 : $nobody->{uid};
         is_deeply([map { (stat)[4] } $t->testdir . '/state',
-                   $t->testdir . '/state/seen'], [0, $owner],
+                   $t->testdir . '/state/seen'],
+                  [$starter ? $owner : 0, $owner],
                   'the directories have the owners that docs/state.md names');
     };
 }

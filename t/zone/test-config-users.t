@@ -67,6 +67,16 @@ my @cases = (
      $nobody, "cannot open \"$ids\" (13: Permission denied): start nginx as a"
               . ' user who may do that, or correct the modes of the directory'
               . ' and of its parents'],
+    ['the directory of all zones belongs to another user',
+     sub { chown $daemon->{uid}, $daemon->{gid}, "$dir/state" },
+     sub { chown 0, 0, "$dir/state" }, $root,
+     "\"$dir/state\" belongs to user " . $called->($daemon) . ', who could'
+     . ' replace the directories of zones in it: check that its contents are'
+     . " yours, and run \"chown root $dir/state\""],
+    ['others may write to the directory of all zones',
+     sub { chmod 0777, "$dir/state" }, sub { chmod 0711, "$dir/state" }, $root,
+     "users other than root may write to \"$dir/state\", which has the"
+     . " directories of zones: run \"chmod 0711 $dir/state\""],
     ["the zone's directory is read-only",
      sub { chmod 0500, $ids }, sub { chmod 0700, $ids }, $root,
      "cannot write into \"$ids/\" in the state directory of bloom zone \"ids\":"
