@@ -117,7 +117,8 @@ local zones = {}
 
 local handle = ffi.new("ngx_http_bloom_ffi_zone_t *[1]")
 
--- Keys are looked up in groups.  Nothing yields while the buffers are in use.
+-- Keys are looked up in groups.  While the buffers are in use, nothing yields,
+-- and no code of the caller runs, such as __index.
 
 local GROUP = 256
 local group_keys = ffi.new("ngx_http_bloom_ffi_key_t[?]", GROUP)
@@ -207,6 +208,14 @@ function _M.test_many(name, keys)
                     .. "element 1"
     end
 
+    local n = #keys
+
+    if n == 0 and keys[1] ~= nil then
+        return nil, "invalid: the keys must be an array, and the length of the "
+                    .. "table, whose elements are computed, is 0: copy them to "
+                    .. "another table"
+    end
+
     local zone, err = zones[name]
 
     if zone == nil then
@@ -217,8 +226,8 @@ function _M.test_many(name, keys)
         end
     end
 
-    local n = #keys
     local result = {}
+    local held = {}
     local first = 1
 
     while first <= n do
@@ -228,9 +237,16 @@ function _M.test_many(name, keys)
             last = n
         end
 
+        -- __index may compute a new string, which nothing else holds, and may
+        -- call this function
+
         for i = first, last do
-            local key = keys[i]
-            local slot = group_keys[i - first]
+            held[i - first] = keys[i]
+        end
+
+        for i = 0, last - first do
+            local key = held[i]
+            local slot = group_keys[i]
 
             if type(key) == "string" then
                 slot.data = key
@@ -249,14 +265,14 @@ function _M.test_many(name, keys)
             return nil, reason_of(rc)
         end
 
-        for i = first, last do
-            local key = keys[i]
+        for i = 0, last - first do
+            local key = held[i]
 
             if key == nil or type(key) == "string" then
-                result[i] = answers[group_answers[i - first]]
+                result[first + i] = answers[group_answers[i]]
 
             else
-                result[i] = "invalid"
+                result[first + i] = "invalid"
             end
         end
 

@@ -3,13 +3,16 @@
 /*
  * Only two directories ever change their owner: one that root has just created,
  * and the directory of all zones.
+ *
+ * Directories are opened with O_PATH: it needs no right to read them, and root
+ * may lack the capability to read what belongs to the workers' user.
  */
 
 #include "ngx_bloom_directory.h"
 #include "ngx_bloom_io.h"
 
 
-#define NGX_BLOOM_DIRECTORY_FLAGS  (O_RDONLY|O_DIRECTORY|O_CLOEXEC)
+#define NGX_BLOOM_DIRECTORY_FLAGS  (O_PATH|O_DIRECTORY|O_CLOEXEC)
 
 
 static ngx_int_t ngx_bloom_directory_root(ngx_str_t *root,
@@ -18,6 +21,8 @@ static ngx_int_t ngx_bloom_directory_take_over(ngx_str_t *root, ngx_fd_t fd,
     struct stat *st, ngx_bloom_user_t *user, ngx_uint_t make, u_char *error);
 static ngx_int_t ngx_bloom_directory_zone(ngx_fd_t root, u_char *path,
     ngx_bloom_user_t *user, ngx_uint_t make, ngx_fd_t *dir, u_char *error);
+static ngx_int_t ngx_bloom_directory_give(ngx_fd_t fd, uid_t user,
+    gid_t group);
 static ngx_uint_t ngx_bloom_directory_is_empty(ngx_fd_t fd);
 static ngx_int_t ngx_bloom_directory_fails(u_char *error, const char *what,
     u_char *path, ngx_err_t err);
@@ -164,8 +169,8 @@ ngx_bloom_directory_take_over(ngx_str_t *root, ngx_fd_t fd, struct stat *st,
         return NGX_OK;
     }
 
-    if (user == NULL || !make) {
-        return NGX_OK;                   /* checked when `make` is set */
+    if (user == NULL) {
+        return NGX_OK;                   /* the workers' user is not known */
     }
 
     if (st->st_uid != user->user) {
@@ -178,7 +183,13 @@ ngx_bloom_directory_take_over(ngx_str_t *root, ngx_fd_t fd, struct stat *st,
         return NGX_ERROR;
     }
 
-    if (fchown(fd, 0, 0) == -1 || fchmod(fd, 0711) == -1) {
+    if (!make) {
+        return NGX_OK;                   /* a later start takes it over */
+    }
+
+    if (ngx_bloom_directory_give(fd, 0, 0) != NGX_OK
+        || fchmodat(fd, ".", 0711, 0) == -1)
+    {
         return ngx_bloom_directory_fails(error, "make root the owner of",
                                          root->data, ngx_errno);
     }
@@ -242,13 +253,17 @@ ngx_bloom_directory_zone(ngx_fd_t root, u_char *path, ngx_bloom_user_t *user,
 
     if (made) {
 
-        if (fchown(fd, user->user, user->group) == 0) {
+        if (ngx_bloom_directory_give(fd, user->user, user->group) == NGX_OK) {
             *dir = fd;
             return NGX_OK;
         }
 
-        (void) ngx_bloom_directory_fails(error, "change the owner of", path,
-                                         ngx_errno);
+        ngx_bloom_print(error, NGX_MAX_ERROR_STR,
+                        "cannot change the owner of \"%s\" (%d: %s): run "
+                        "\"install -d -m 0700 -o %d -g %d %s\", or give nginx "
+                        "the capability CAP_CHOWN", path, ngx_errno,
+                        strerror(ngx_errno), (int) user->user,
+                        (int) user->group, path);
         (void) unlinkat(root, name, AT_REMOVEDIR);
         goto failed;
     }
@@ -271,19 +286,38 @@ ngx_bloom_directory_zone(ngx_fd_t root, u_char *path, ngx_bloom_user_t *user,
         return ngx_bloom_directory_zone(root, path, user, make, dir, error);
     }
 
-    ngx_bloom_print(error, NGX_MAX_ERROR_STR,
-                    "\"%s\" belongs to user %s, but the workers run as user "
-                    "%s: check that its contents are yours, and run \"chown "
-                    "-R %d %s\"", path,
-                    ngx_bloom_unprivileged_called(owner, st.st_uid),
-                    ngx_bloom_unprivileged_called(workers, user->user),
-                    (int) user->user, path);
+    (void) ngx_bloom_unprivileged_called(owner, st.st_uid);
+    (void) ngx_bloom_unprivileged_called(workers, user->user);
+
+    if (geteuid() != 0) {
+        ngx_bloom_print(error, NGX_MAX_ERROR_STR,
+                        "\"%s\" belongs to user %s, and nginx runs as user "
+                        "%s, who is not root: start nginx as root, or as user "
+                        "%s", path, owner, workers, owner);
+
+    } else {
+        ngx_bloom_print(error, NGX_MAX_ERROR_STR,
+                        "\"%s\" belongs to user %s, but the workers run as "
+                        "user %s: check that its contents are yours, and run "
+                        "\"chown -R %d %s\"", path, owner, workers,
+                        (int) user->user, path);
+    }
 
 failed:
 
     (void) ngx_close_file(fd);
 
     return NGX_ERROR;
+}
+
+
+/* Changes the owner of an open directory.  Returns NGX_OK, or NGX_ERROR with
+ * errno. */
+static ngx_int_t
+ngx_bloom_directory_give(ngx_fd_t fd, uid_t user, gid_t group)
+{
+    return fchownat(fd, "", user, group, AT_EMPTY_PATH) == 0 ? NGX_OK
+                                                             : NGX_ERROR;
 }
 
 

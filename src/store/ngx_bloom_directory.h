@@ -10,7 +10,8 @@
  *                         it, but never reads what is in it
  *
  * Everything in a zone's directory is accessed through the directory's
- * descriptor.
+ * descriptor, which is opened with O_PATH: calls such as openat() and fstat()
+ * take it, and read() and fsync() do not.
  */
 
 #ifndef _NGX_BLOOM_DIRECTORY_H_INCLUDED_

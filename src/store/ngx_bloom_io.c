@@ -277,11 +277,27 @@ ngx_bloom_io_overwrite(ngx_fd_t fd)
 ngx_int_t
 ngx_bloom_io_sync_directory(ngx_fd_t dir)
 {
+    int        rc;
+    ngx_fd_t   fd;
+    ngx_err_t  err;
+
     ngx_bloom_fault("sync");
+
+    fd = openat(dir, ".", O_RDONLY|O_DIRECTORY|O_CLOEXEC);
+
+    if (fd == NGX_INVALID_FILE) {
+        return NGX_ERROR;
+    }
+
+    rc = fsync(fd);
+    err = ngx_errno;
+
+    (void) ngx_close_file(fd);
+    ngx_set_errno(err);
 
     /* some file systems cannot synchronise directories: EINVAL */
 
-    if (fsync(dir) == -1 && ngx_errno != NGX_EINVAL) {
+    if (rc == -1 && err != NGX_EINVAL) {
         return NGX_ERROR;
     }
 

@@ -120,10 +120,16 @@ ngx_bloom_state_check(ngx_bloom_state_t *state, ngx_bloom_failure_t *failure)
     ngx_memzero(failure, sizeof(ngx_bloom_failure_t));
 
     failure->what = "write into";
-    ngx_bloom_state_name(failure->name, ".");
 
     if (faccessat(state->dir, ".", R_OK|W_OK|X_OK, AT_EACCESS) == -1) {
         failure->err = ngx_errno;
+
+        if (failure->err == NGX_EACCES) {
+            failure->then = "the user that the workers run as cannot read and "
+                            "write it; make that user its owner, with mode "
+                            "0700";
+        }
+
         return NGX_ERROR;
     }
 

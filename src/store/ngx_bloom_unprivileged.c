@@ -35,6 +35,7 @@ static void ngx_bloom_unprivileged_child(ngx_bloom_user_t *user,
     ngx_log_t *log, pid_t parent, ngx_socket_t s,
     ngx_bloom_unprivileged_pt function, void *data);
 static ngx_int_t ngx_bloom_unprivileged_become(ngx_bloom_user_t *user);
+static void ngx_bloom_unprivileged_end(ngx_bloom_user_t *user, pid_t pid);
 static void ngx_bloom_unprivileged_signals(void);
 static void ngx_bloom_unprivileged_carries(struct msghdr *msg,
     struct iovec *iov, ngx_bloom_unprivileged_message_t *message);
@@ -139,7 +140,7 @@ ngx_bloom_unprivileged(ngx_bloom_user_t *user, ngx_log_t *log,
 
     /* the child may still be running, or be stopped */
 
-    (void) kill(pid, SIGKILL);
+    ngx_bloom_unprivileged_end(user, pid);
 
     status = 0;
 
@@ -182,9 +183,10 @@ ngx_bloom_unprivileged_child(ngx_bloom_user_t *user, ngx_log_t *log,
 
     if (ngx_bloom_unprivileged_become(user) != NGX_OK) {
         ngx_log_error(NGX_LOG_EMERG, log, ngx_errno,
-                      "cannot become user %d, which the workers run as; check "
-                      "the directive \"user\" and the privileges of nginx",
-                      (int) user->user);
+                      "cannot become user %d and group %d, which the workers "
+                      "run as: give nginx the capabilities CAP_SETUID and "
+                      "CAP_SETGID, or start it as that user",
+                      (int) user->user, (int) user->group);
         _exit(1);
     }
 
@@ -212,11 +214,11 @@ ngx_bloom_unprivileged_child(ngx_bloom_user_t *user, ngx_log_t *log,
 }
 
 
+/* Takes the rights that nginx gives its workers, who keep the master's
+ * supplementary groups if they may not change them. */
 static ngx_int_t
 ngx_bloom_unprivileged_become(ngx_bloom_user_t *user)
 {
-    int  rc;
-
     if (!user->drops) {
         return NGX_OK;
     }
@@ -225,14 +227,28 @@ ngx_bloom_unprivileged_become(ngx_bloom_user_t *user)
         return NGX_ERROR;
     }
 
-    rc = user->name != NULL ? initgroups(user->name, user->group)
-                            : setgroups(0, NULL);
+    (void) (user->name != NULL ? initgroups(user->name, user->group)
+                               : setgroups(0, NULL));
 
-    if (rc == -1 || setuid(user->user) == -1) {
-        return NGX_ERROR;
+    return setuid(user->user) == -1 ? NGX_ERROR : NGX_OK;
+}
+
+
+/* Kills a child.  Without CAP_KILL, root may do so only as the child's user. */
+static void
+ngx_bloom_unprivileged_end(ngx_bloom_user_t *user, pid_t pid)
+{
+    if (kill(pid, SIGKILL) == 0 || ngx_errno != NGX_EPERM || !user->drops
+        || seteuid(user->user) == -1)
+    {
+        return;
     }
 
-    return NGX_OK;
+    (void) kill(pid, SIGKILL);
+
+    if (seteuid(0) == -1) {
+        ngx_abort();
+    }
 }
 
 

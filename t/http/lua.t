@@ -453,6 +453,70 @@ like(evaluate($t, 'local keys = {} for i = 1, 1e6 do keys[i] = "id" .. i end'
      'a table of a million keys is looked up');
 
 
+# ---- tables whose elements are computed ----
+
+# An array of 300 elements, of which the metatable computes all but the first
+# and the last: "id1", "none-2", "id3", ...  `during` runs whenever it does so.
+
+my $computed = <<'LUA';
+local function element(i)
+    return (i % 2 == 1 and "id" or "none-") .. i
+end
+
+local function computed(during)
+    local keys = loadstring("return { 'id1', " .. ("nil, "):rep(298)
+                            .. "'none-300' }")()
+    assert(#keys == 300)
+    return setmetatable(keys, { __index = function (_, i)
+        local key = element(i)
+        during(i)
+        return key
+    end })
+end
+
+local function wrong(answers)
+    if type(answers) ~= "table" or #answers ~= 300 then
+        return "no answers"
+    end
+    local n = 0
+    for i = 1, 300 do
+        if (answers[i] == "present") ~= bloom.test("ids", element(i)) then
+            n = n + 1
+        end
+    end
+    return n .. " wrong"
+end
+LUA
+
+is(evaluate($t, "$computed return wrong(bloom.test_many('ids',"
+                . ' computed(function () collectgarbage()'
+                . ' for i = 1, 50 do local _ = "junk" .. math.random() end'
+                . ' end)))'),
+   'true|0 wrong',
+   'the elements of a table are held while others are computed');
+is(evaluate($t, "$computed return wrong(bloom.test_many('ids',"
+                . ' computed(function ()'
+                . ' bloom.test_many("ids", { "id1", "id1", "id1" }) end)))'),
+   'true|0 wrong', 'test_many() may be called while an element is computed');
+is(evaluate($t, "$computed local other = ngx.thread.spawn(function ()"
+                . ' for i = 1, 50 do bloom.test_many("ids", { "id1", "id1" })'
+                . ' ngx.sleep(0) end end)'
+                . ' return wrong(bloom.test_many("ids",'
+                . ' computed(function (i) if i % 9 == 0 then ngx.sleep(0) end'
+                . ' end)))'),
+   'true|0 wrong', 'a computation may yield to other requests');
+is(evaluate($t, "$computed local n = 0 bloom.test_many('ids', computed("
+                . 'function () n = n + 1 end)) return n'),
+   'true|298', 'each element is computed once');
+is(evaluate($t, "$computed return pcall(bloom.test_many, 'ids', computed("
+                . 'function () error("it fails", 0) end))'),
+   'true|false|it fails', 'an error of a computation is passed on');
+like(evaluate($t, 'return bloom.test_many("ids", setmetatable({}, {'
+                  . ' __index = function () return "id1" end }))'),
+     qr/^true\|nil\|invalid: the keys must be an array, and the length of the/,
+     'a table that has elements and no length is refused');
+
+
 # ---- zones that cannot ----
 
 is(call($t, 'test', 'none', 'a'),

@@ -350,7 +350,8 @@ CALL(int, lchown, (const char *path, uid_t u, gid_t g), (path, u, g),
      saw_path("chown", path))
 CALL(int, fchown, (int fd, uid_t u, gid_t g), (fd, u, g), saw_fd("chown", fd))
 CALL(int, fchownat, (int dir, const char *path, uid_t u, gid_t g, int flags),
-     (dir, path, u, g, flags), saw_at("chown", dir, path))
+     (dir, path, u, g, flags),
+     *path ? saw_at("chown", dir, path) : saw_fd("chown", dir))
 CALL(int, chmod, (const char *path, mode_t mode), (path, mode),
      saw_path("chmod", path))
 CALL(int, fchmod, (int fd, mode_t mode), (fd, mode), saw_fd("chmod", fd))
