@@ -16,10 +16,12 @@
 #include "ngx_http_bloom_audit.h"
 #include "ngx_http_bloom_conf.h"
 #include "ngx_http_bloom_conf_rules.h"
+#include "ngx_http_bloom_conf_warn.h"
 #include "ngx_http_bloom_conf_zone.h"
 #include "ngx_http_bloom_feedback.h"
 #include "ngx_http_bloom_ffi_zone.h"
 #include "ngx_http_bloom_prefetch.h"
+#include "ngx_http_bloom_route.h"
 #include "ngx_http_bloom_rules.h"
 #include "ngx_http_bloom_variables.h"
 #include "ngx_bloom_helper.h"
@@ -49,13 +51,6 @@ static ngx_conf_enum_t  ngx_http_bloom_log_levels[] = {
     { ngx_string("notice"), NGX_LOG_NOTICE },
     { ngx_string("warn"), NGX_LOG_WARN },
     { ngx_string("error"), NGX_LOG_ERR },
-    { ngx_null_string, 0 }
-};
-
-
-static ngx_conf_enum_t  ngx_http_bloom_unavailable[] = {
-    { ngx_string("pass"), NGX_HTTP_BLOOM_UNAVAILABLE_PASS },
-    { ngx_string("reject"), NGX_HTTP_BLOOM_UNAVAILABLE_REJECT },
     { ngx_null_string, 0 }
 };
 
@@ -162,10 +157,10 @@ static ngx_command_t  ngx_http_bloom_commands[] = {
 
     { ngx_string("bloom_unavailable"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_bloom_conf_enum,
+      ngx_http_bloom_conf_rules_unavailable,
       NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_bloom_loc_conf_t, unavailable),
-      &ngx_http_bloom_unavailable },
+      0,
+      NULL },
 
     { ngx_string("bloom_log_level"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
@@ -233,7 +228,7 @@ ngx_http_bloom_add_handlers(ngx_conf_t *cf)
         return NGX_ERROR;
     }
 
-    ngx_http_bloom_conf_rules_warn(cf, bmcf);
+    ngx_http_bloom_conf_warn(cf, bmcf);
 
     cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
 
@@ -243,6 +238,15 @@ ngx_http_bloom_add_handlers(ngx_conf_t *cf)
     }
 
     *h = ngx_http_bloom_rules_handler;
+
+    if (bmcf->routes) {
+        h = ngx_array_push(&cmcf->phases[NGX_HTTP_PRECONTENT_PHASE].handlers);
+        if (h == NULL) {
+            return NGX_ERROR;
+        }
+
+        *h = ngx_http_bloom_route_handler;
+    }
 
     return NGX_OK;
 }
@@ -433,12 +437,29 @@ ngx_http_bloom_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     ngx_http_core_loc_conf_t    *clcf;
 
+    if (conf->rules == NGX_CONF_UNSET_PTR) {
+
+        if (conf->alone) {
+            conf->rules = NULL;
+        }
+
+    } else if (!conf->alone && prev->rules != NULL
+               && prev->rules != NGX_CONF_UNSET_PTR)
+    {
+        ngx_http_bloom_conf_warn_dropped(cf, conf->rules, prev->rules);
+    }
+
     ngx_conf_merge_ptr_value(conf->rules, prev->rules, NULL);
     ngx_conf_merge_ptr_value(conf->adds, prev->adds, NULL);
     ngx_conf_merge_ptr_value(conf->removes, prev->removes, NULL);
     ngx_conf_merge_ptr_value(conf->feedback, prev->feedback, NULL);
     ngx_conf_merge_ptr_value(conf->audit, prev->audit, NULL);
     ngx_conf_merge_value(conf->dry_run, prev->dry_run, 0);
+
+    if (conf->unavailable == NGX_CONF_UNSET_UINT) {
+        conf->unavailable_to = prev->unavailable_to;
+    }
+
     ngx_conf_merge_uint_value(conf->unavailable, prev->unavailable,
                               NGX_HTTP_BLOOM_UNAVAILABLE_PASS);
     ngx_conf_merge_uint_value(conf->log_level, prev->log_level, NGX_LOG_INFO);

@@ -184,15 +184,17 @@ function effects({ lists, zones }) {
         const zone = byName.get(rule.zone);
         const late = rules.slice(0, i).some((one) =>
             one.key === rule.key && one.decides);
-        const refused = zone.answer === 'unknown'
-            && places.some((place) => place.unavailable === 'reject'
-                                      && !place.dry_run);
+        const refusing = zone.answer !== 'unknown' ? undefined
+            : places.find((place) => place.unavailable !== 'pass'
+                                     && !place.dry_run);
 
         return {
             rule, places, zone,
             does: places.length === 0 || late ? null
                 : rule.fires ? action(rule)
-                : refused ? { word: 'reject', text: 'Rejected with 503' } : null,
+                : refusing ? action({ action: refusing.unavailable, status: 503,
+                                      to: refusing.to })
+                : null,
             finds: rule.fires && rule.condition === 'present'
                    && zone.answer === 'present',
         };

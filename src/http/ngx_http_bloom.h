@@ -54,8 +54,10 @@ typedef enum {
     NGX_HTTP_BLOOM_REJECTED
 } ngx_http_bloom_status_e;
 
+/* What happens to a request if an answer is unknown. */
 #define NGX_HTTP_BLOOM_UNAVAILABLE_PASS    0
 #define NGX_HTTP_BLOOM_UNAVAILABLE_REJECT  1
+#define NGX_HTTP_BLOOM_UNAVAILABLE_ROUTE   2
 
 
 /* The key of a directive: its text, its decoding and the zone it is for. */
@@ -66,6 +68,16 @@ typedef struct {
     bloom_decode_e             decode;
     ngx_bloom_zone_t          *zone;
 } ngx_http_bloom_key_t;
+
+
+/* Where a route leads: "to=" of a directive. */
+typedef struct {
+    ngx_http_complex_value_t   to;
+    ngx_uint_t                 named;    /* it is a named location */
+    ngx_str_t                  directive;
+    u_char                    *conf_file;
+    ngx_uint_t                 conf_line;
+} ngx_http_bloom_target_t;
 
 
 /* How a rule's key is checked. */
@@ -88,8 +100,7 @@ typedef struct {
     u_char                     split;    /* the byte that separates the parts
                                             of the key; 0: it has no parts */
     ngx_uint_t                 status;   /* of a rejection */
-    ngx_http_complex_value_t   to;       /* of a route */
-    unsigned                   named:1;  /* "to" is a named location */
+    ngx_http_bloom_target_t    target;   /* of a route */
     unsigned                   all:1;    /* the condition must hold for all
                                             parts; 0: for one of them */
     unsigned                   invalid:1;  /* fires on an invalid key */
@@ -128,7 +139,8 @@ typedef enum {
     NGX_HTTP_BLOOM_COUNT_DRY_RUN,        /* the rule would have fired */
     NGX_HTTP_BLOOM_COUNT_AUDITED,        /* it let the request through, see
                                             bloom_audit */
-    NGX_HTTP_BLOOM_COUNT_UNAVAILABLE     /* it rejected an unknown key */
+    NGX_HTTP_BLOOM_COUNT_UNAVAILABLE     /* it rejected or routed a request
+                                            with an unknown key */
 } ngx_http_bloom_count_e;
 
 
@@ -199,12 +211,15 @@ typedef struct {
     ngx_uint_t                 writes;   /* some endpoint has write=on */
     ngx_uint_t                 asks;     /* some location has bloom_feedback or
                                             bloom_audit */
+    ngx_uint_t                 routes;   /* some request may be routed */
 } ngx_http_bloom_main_conf_t;
 
 
 typedef struct {
     ngx_array_t               *rules;    /* of ngx_http_bloom_rule_t;
                                             NULL: none; inherited whole */
+    ngx_uint_t                 alone;    /* "bloom_rules off": no rules are
+                                            inherited, and nobody is warned */
     ngx_array_t               *adds;     /* of ngx_http_bloom_change_t;
                                             NULL: none; inherited whole */
     ngx_array_t               *removes;  /* as `adds` */
@@ -213,6 +228,7 @@ typedef struct {
     ngx_http_bloom_audit_t    *audit;    /* NULL: none */
     ngx_flag_t                 dry_run;
     ngx_uint_t                 unavailable;
+    ngx_http_bloom_target_t   *unavailable_to;  /* of a route */
     ngx_uint_t                 log_level;
 } ngx_http_bloom_loc_conf_t;
 
@@ -264,6 +280,12 @@ typedef struct {
     void                      *audited;  /* see ngx_http_bloom_audit.c; NULL:
                                             the request is not audited */
     ngx_http_bloom_pin_t      *pins;     /* one for each bloom_lookup */
+    ngx_http_bloom_target_t   *route;    /* see ngx_http_bloom_route.h; NULL:
+                                            none is planned */
+
+    /* valid if `route` is set: */
+
+    ngx_uint_t                 route_changes;
 
     /* valid if `status` is set: */
 

@@ -2,11 +2,13 @@
 
 /*
  * This file reads the directives with rules and keys: bloom_pass, bloom_reject,
- * bloom_route, bloom_rules, bloom_lookup, bloom_add and bloom_remove.
+ * bloom_route, bloom_unavailable, bloom_rules, bloom_lookup, bloom_add and
+ * bloom_remove.
  */
 
 #include "ngx_http_bloom_conf_rules.h"
 #include "ngx_http_bloom_conf.h"
+#include "ngx_http_bloom_route.h"
 #include "ngx_http_bloom_variables.h"
 
 
@@ -16,13 +18,6 @@ static char *ngx_http_bloom_conf_rules_fires(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule);
 static char *ngx_http_bloom_conf_rules_name(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule);
-static uint32_t ngx_http_bloom_conf_rules_form(ngx_bloom_zone_t *zone);
-static void ngx_http_bloom_conf_rules_warn_pass(ngx_conf_t *cf,
-    ngx_http_bloom_rule_t *pass, ngx_uint_t n);
-static char *ngx_http_bloom_conf_rules_to(ngx_conf_t *cf, ngx_str_t *to,
-    ngx_http_bloom_rule_t *rule);
-static ngx_int_t ngx_http_bloom_conf_rules_check_route(ngx_conf_t *cf,
-    ngx_http_bloom_rule_t *rule, ngx_http_core_srv_conf_t *server);
 
 
 char *
@@ -85,10 +80,6 @@ ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_http_bloom_rule_t          *rule;
     ngx_http_bloom_conf_params_t    params;
     ngx_http_bloom_main_conf_t     *bmcf;
-
-    if (blcf->rules == NULL) {
-        return "cannot be used together with \"bloom_rules off\"";
-    }
 
     if (blcf->rules == NGX_CONF_UNSET_PTR) {
         blcf->rules = ngx_array_create(cf->pool, 2,
@@ -185,11 +176,18 @@ ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         rule->status = (ngx_uint_t) status;
     }
 
-    if (rule->action == NGX_HTTP_BLOOM_ROUTE) {
-        return ngx_http_bloom_conf_rules_to(cf, &params.to, rule);
+    if (rule->action != NGX_HTTP_BLOOM_ROUTE) {
+        return NGX_CONF_OK;
     }
 
-    return NGX_CONF_OK;
+    if (params.to.data == NULL) {
+        return "must have the \"to\" parameter";
+    }
+
+    bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);
+    bmcf->routes = 1;
+
+    return ngx_http_bloom_route_conf(cf, &params.to, &rule->target);
 }
 
 
@@ -326,30 +324,53 @@ ngx_http_bloom_conf_rules_name(ngx_conf_t *cf,
 }
 
 
-static char *
-ngx_http_bloom_conf_rules_to(ngx_conf_t *cf, ngx_str_t *to,
-    ngx_http_bloom_rule_t *rule)
+char *
+ngx_http_bloom_conf_rules_unavailable(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf)
 {
-    if (to->data == NULL) {
-        return "must have the \"to\" parameter";
+    ngx_http_bloom_loc_conf_t *blcf = conf;
+
+    ngx_str_t                   *value, to;
+    ngx_http_bloom_main_conf_t  *bmcf;
+
+    if (blcf->unavailable != NGX_CONF_UNSET_UINT) {
+        return "is duplicate";
     }
 
-    if (ngx_http_bloom_conf_value(cf, to, &rule->to) != NGX_CONF_OK) {
-        return NGX_CONF_ERROR;
-    }
+    value = cf->args->elts;
 
-    if (to->len > 1 && to->data[0] == '@' && rule->to.lengths == NULL) {
-        rule->named = 1;
+    if (ngx_strcmp(value[1].data, "pass") == 0) {
+        blcf->unavailable = NGX_HTTP_BLOOM_UNAVAILABLE_PASS;
         return NGX_CONF_OK;
     }
 
-    if (to->len == 0 || to->data[0] != '/') {
-        return ngx_http_bloom_conf_invalid(cf, "to", to,
-                                           "\"@name\" without variables, or a "
-                                           "URI that begins with \"/\"");
+    if (ngx_strcmp(value[1].data, "reject") == 0) {
+        blcf->unavailable = NGX_HTTP_BLOOM_UNAVAILABLE_REJECT;
+        return NGX_CONF_OK;
     }
 
-    return NGX_CONF_OK;
+    if (ngx_strncmp(value[1].data, "to=", 3) != 0) {
+        return ngx_http_bloom_conf_invalid(cf, "value", &value[1],
+                                           "\"pass\", \"reject\", or where to "
+                                           "route the request, such as "
+                                           "\"to=@exact\"");
+    }
+
+    blcf->unavailable = NGX_HTTP_BLOOM_UNAVAILABLE_ROUTE;
+
+    blcf->unavailable_to = ngx_pcalloc(cf->pool,
+                                       sizeof(ngx_http_bloom_target_t));
+    if (blcf->unavailable_to == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);
+    bmcf->routes = 1;
+
+    to.data = value[1].data + 3;
+    to.len = value[1].len - 3;
+
+    return ngx_http_bloom_route_conf(cf, &to, blcf->unavailable_to);
 }
 
 
@@ -366,16 +387,11 @@ ngx_http_bloom_conf_rules_off(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return ngx_http_bloom_conf_invalid(cf, "value", &value[1], "\"off\"");
     }
 
-    if (blcf->rules == NULL) {
+    if (blcf->alone) {
         return "is duplicate";
     }
 
-    if (blcf->rules != NGX_CONF_UNSET_PTR) {
-        return "cannot be used together with rules, because a level with "
-               "rules inherits none anyway: remove it";
-    }
-
-    blcf->rules = NULL;
+    blcf->alone = 1;
 
     return NGX_CONF_OK;
 }
@@ -515,154 +531,30 @@ ngx_http_bloom_conf_rules_check_routes(ngx_conf_t *cf,
 
         for (j = 0; j < list[i]->nelts; j++) {
 
-            for (k = 0; rule[j].named && k < rule->places->nelts; k++) {
+            for (k = 0; k < rule->places->nelts; k++) {
 
-                if (ngx_http_bloom_conf_rules_check_route(cf, &rule[j],
-                                                          place[k].server)
-                    != NGX_OK)
+                if (rule[j].action == NGX_HTTP_BLOOM_ROUTE
+                    && ngx_http_bloom_route_check(cf, &rule[j].target,
+                                                  place[k].server)
+                       != NGX_OK)
                 {
                     return NGX_ERROR;
                 }
             }
         }
-    }
 
-    return NGX_OK;
-}
+        for (k = 0; k < rule->places->nelts; k++) {
 
-
-/* Refuses a route to a named location that the server lacks. */
-static ngx_int_t
-ngx_http_bloom_conf_rules_check_route(ngx_conf_t *cf,
-    ngx_http_bloom_rule_t *rule, ngx_http_core_srv_conf_t *server)
-{
-    ngx_str_t   *to, *name;
-    ngx_uint_t   i;
-
-    to = &rule->to.value;
-
-    /* the type of a named location is nginx's ngx_http_core_loc_conf_t, or
-     * Angie's ngx_http_core_loc_t; both have a name */
-
-    for (i = 0;
-         server->named_locations != NULL && server->named_locations[i] != NULL;
-         i++)
-    {
-        name = &server->named_locations[i]->name;
-
-        if (to->len == name->len
-            && ngx_strncmp(to->data, name->data, to->len) == 0)
-        {
-            return NGX_OK;
-        }
-    }
-
-    ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                  "unknown location \"%V\" for \"bloom_route\" in %s:%ui: the "
-                  "rule applies in the server in %s:%ui, which has no "
-                  "\"location %V\"; add one",
-                  to, rule->conf_file, rule->conf_line, server->file_name,
-                  server->line, to);
-
-    return NGX_ERROR;
-}
-
-
-void
-ngx_http_bloom_conf_rules_warn(ngx_conf_t *cf, ngx_http_bloom_main_conf_t *bmcf)
-{
-    ngx_uint_t               i, j;
-    ngx_array_t            **list;
-    ngx_http_bloom_rule_t   *rule;
-
-    if (ngx_process == NGX_PROCESS_SIGNALLER) {
-        return;                          /* it has not opened the images */
-    }
-
-    list = bmcf->rules.elts;
-
-    for (i = 0; i < bmcf->rules.nelts; i++) {
-        rule = list[i]->elts;
-
-        for (j = 0; j < list[i]->nelts; j++) {
-            if (rule[j].action == NGX_HTTP_BLOOM_PASS
-                && rule[j].fires == NGX_BLOOM_PRESENT
-                && !rule[j].dry_run)
+            if (place[k].conf->unavailable == NGX_HTTP_BLOOM_UNAVAILABLE_ROUTE
+                && ngx_http_bloom_route_check(cf,
+                                              place[k].conf->unavailable_to,
+                                              place[k].server)
+                   != NGX_OK)
             {
-                ngx_http_bloom_conf_rules_warn_pass(cf, &rule[j],
-                                                    list[i]->nelts - j);
+                return NGX_ERROR;
             }
         }
     }
-}
 
-
-/* Returns the key form of the images of a zone, as far as the configuration
- * tells: an image may be missing. */
-static uint32_t
-ngx_http_bloom_conf_rules_form(ngx_bloom_zone_t *zone)
-{
-    return zone->key_form != -1 ? (uint32_t) zone->key_form
-                                : zone->image.key_form;
-}
-
-
-/* Warns of a "bloom_pass present" that is the first of `n` rules. */
-static void
-ngx_http_bloom_conf_rules_warn_pass(ngx_conf_t *cf, ngx_http_bloom_rule_t *pass,
-    ngx_uint_t n)
-{
-    uint32_t                form;
-    ngx_uint_t              i, below, search;
-    ngx_http_bloom_rule_t  *block;
-
-    form = ngx_http_bloom_conf_rules_form(pass->key.zone);
-
-    below = !(pass->lookup & NGX_BLOOM_LOOKUP_EXACT)
-            && (form == BLOOM_FORM_HOST || form == BLOOM_FORM_URL);
-
-    /* not with the lowest rate, unless a key has several chances */
-
-    search = below || pass->key.zone->image.fpr <= 0
-             || pass->key.zone->image.fpr > BLOOM_FPR_MIN;
-
-    for (i = 1; i < n && (below || search); i++) {
-
-        block = &pass[i];
-
-        if (block->fires != NGX_BLOOM_PRESENT
-            || block->action == NGX_HTTP_BLOOM_PASS)
-        {
-            continue;
-        }
-
-        if (below
-            && ngx_http_bloom_conf_rules_form(block->key.zone)
-               == BLOOM_FORM_URL)
-        {
-            below = 0;
-
-            ngx_log_error(NGX_LOG_WARN, cf->log, 0,
-                          "listed URLs pass the rule in %s:%ui: \"bloom_pass "
-                          "present\" in %s:%ui comes first and passes every "
-                          "URL below an allowed host or directory; add "
-                          "\"exact\" to it, or move it after that rule",
-                          block->conf_file, block->conf_line,
-                          pass->conf_file, pass->conf_line);
-        }
-
-        if (search) {
-            search = 0;
-
-            ngx_log_error(NGX_LOG_WARN, cf->log, 0,
-                          "clients can bypass the rule in %s:%ui: "
-                          "\"bloom_pass present\" in %s:%ui comes first and "
-                          "also passes the false positives of its filter, "
-                          "which clients can search for; use an exact allow "
-                          "list instead, such as a \"map\" that empties the "
-                          "key, or \"exact\" and a filter with the rate 1e-9",
-                          block->conf_file, block->conf_line,
-                          pass->conf_file, pass->conf_line);
-        }
-    }
+    return NGX_OK;
 }

@@ -18,6 +18,8 @@ char *ngx_http_bloom_conf_rules_lookup(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+char *ngx_http_bloom_conf_rules_unavailable(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 char *ngx_http_bloom_conf_rules_off(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_bloom_conf_rules_change(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -28,20 +30,9 @@ char *ngx_http_bloom_conf_rules_change(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_bloom_conf_rules_apply(ngx_conf_t *cf,
     ngx_http_bloom_loc_conf_t *conf);
 
-/*
- * Refuses routes to named locations that do not exist.  Otherwise the mistake
- * would show only when a request is routed.  Returns NGX_OK, or NGX_ERROR with
- * an error logged.
- */
+/* Refuses routes to named locations that do not exist.  Returns NGX_OK, or
+ * NGX_ERROR with an error logged. */
 ngx_int_t ngx_http_bloom_conf_rules_check_routes(ngx_conf_t *cf,
-    ngx_http_bloom_main_conf_t *bmcf);
-
-/*
- * Warns of each "bloom_pass present" that lets requests pass a block list after
- * it: once for each list of rules, at the first rule that it opens.  The zones
- * are declared, with their images' headers read.
- */
-void ngx_http_bloom_conf_rules_warn(ngx_conf_t *cf,
     ngx_http_bloom_main_conf_t *bmcf);
 
 

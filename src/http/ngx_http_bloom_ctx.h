@@ -79,7 +79,7 @@ ngx_http_bloom_ctx_obtain(ngx_http_request_t *r)
         return NULL;
     }
 
-    ngx_memzero(&ctx->status, offsetof(ngx_http_bloom_ctx_t, zone)
+    ngx_memzero(&ctx->status, offsetof(ngx_http_bloom_ctx_t, route_changes)
                               - offsetof(ngx_http_bloom_ctx_t, status));
 
     /* not ngx_pool_cleanup_add(), which would allocate twice */

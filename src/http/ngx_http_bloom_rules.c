@@ -12,6 +12,7 @@
 #include "ngx_http_bloom_feedback.h"
 #include "ngx_http_bloom_key.h"
 #include "ngx_http_bloom_prefetch.h"
+#include "ngx_http_bloom_route.h"
 
 
 static ngx_int_t ngx_http_bloom_rules_check_more(ngx_http_request_t *r,
@@ -36,8 +37,6 @@ static ngx_inline void ngx_http_bloom_rules_set(ngx_http_bloom_ctx_t *ctx,
 static void ngx_http_bloom_rules_set_fired(ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_status_e status, ngx_http_bloom_rule_t *rule,
     ngx_uint_t answer, ngx_str_t *key, ngx_pool_t *pool);
-static ngx_int_t ngx_http_bloom_rules_route(ngx_http_request_t *r,
-    ngx_http_bloom_rule_t *rule);
 static void ngx_http_bloom_rules_log_fired(ngx_http_request_t *r,
     ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_rule_t *rule,
     ngx_uint_t answer, ngx_str_t *key);
@@ -156,13 +155,13 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
 
         } else if (answer == NGX_BLOOM_UNKNOWN) {
 
-            if (ngx_http_bloom_rules_unknown(r, blcf, ctx, &rule[i], &key)
-                == NGX_OK)
-            {
+            rc = ngx_http_bloom_rules_unknown(r, blcf, ctx, &rule[i], &key);
+
+            if (rc == NGX_OK) {
                 continue;
             }
 
-            return NGX_HTTP_SERVICE_UNAVAILABLE;
+            return rc;
 
         } else if (answer == NGX_BLOOM_INVALID && !rule[i].invalid) {
             ngx_http_bloom_debug_rule(r, &rule[i], &key, answer, "continue");
@@ -186,22 +185,26 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
 
 
 /* Decides about an unknown answer.  Returns NGX_OK to continue with the next
- * rule, NGX_DECLINED to reject the request. */
+ * rule, NGX_DECLINED if the request is going to be routed, or the status of a
+ * rejection. */
 static ngx_int_t
 ngx_http_bloom_rules_unknown(ngx_http_request_t *r,
     ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_rule_t *rule, ngx_str_t *key)
 {
-    ngx_uint_t  pass, dry_run;
+    ngx_uint_t  pass, route, dry_run;
 
     pass = (blcf->unavailable == NGX_HTTP_BLOOM_UNAVAILABLE_PASS);
+    route = (blcf->unavailable == NGX_HTTP_BLOOM_UNAVAILABLE_ROUTE);
     dry_run = (blcf->dry_run || rule->dry_run);
 
-    ngx_http_bloom_rules_log(r, blcf, rule, pass ? "passing" : "rejecting",
+    ngx_http_bloom_rules_log(r, blcf, rule, pass ? "passing"
+                                            : route ? "routing" : "rejecting",
                              "unknown in", key);
 
     ngx_http_bloom_debug_rule(r, rule, key, NGX_BLOOM_UNKNOWN,
                               pass ? "continue"
+                              : route ? dry_run ? "route in dry run" : "route"
                               : dry_run ? "reject in dry run" : "reject");
 
     if (pass || dry_run) {
@@ -210,12 +213,20 @@ ngx_http_bloom_rules_unknown(ngx_http_request_t *r,
     }
 
     ngx_http_bloom_rules_set(ctx, NGX_HTTP_BLOOM_UNAVAILABLE, rule, key);
-    ctx->decided = 1;
 
-    ngx_bloom_count(rule->key.zone, NGX_BLOOM_COUNTER_REJECTED, 1);
     ngx_bloom_counters_count(rule->series, NGX_HTTP_BLOOM_COUNT_UNAVAILABLE, 1);
 
-    return NGX_DECLINED;
+    if (route) {
+        ngx_bloom_count(rule->key.zone, NGX_BLOOM_COUNTER_ROUTED, 1);
+        ngx_http_bloom_route_plan(r, ctx, blcf->unavailable_to);
+
+        return NGX_DECLINED;
+    }
+
+    ngx_bloom_count(rule->key.zone, NGX_BLOOM_COUNTER_REJECTED, 1);
+    ctx->decided = 1;
+
+    return NGX_HTTP_SERVICE_UNAVAILABLE;
 }
 
 
@@ -277,13 +288,6 @@ ngx_http_bloom_rules_fire(ngx_http_request_t *r,
     ngx_uint_t               reject;
     ngx_http_bloom_status_e  status;
 
-    /* a request that goes on may meet the rules of another location.  So may
-     * one that a rule passed: the pass holds for this list only, and try_files
-     * may lead to another location */
-
-    ctx->decided = (rule->action == NGX_HTTP_BLOOM_REJECT
-                    || (rule->action == NGX_HTTP_BLOOM_ROUTE && blcf->dry_run));
-
     if (rule->action == NGX_HTTP_BLOOM_PASS) {
         ngx_http_bloom_debug_rule(r, rule, key, answer, "pass");
         ngx_bloom_counters_count(rule->series, NGX_HTTP_BLOOM_COUNT_FIRED, 1);
@@ -321,11 +325,19 @@ ngx_http_bloom_rules_fire(ngx_http_request_t *r,
              : reject ? NGX_HTTP_BLOOM_REJECTED
                       : NGX_HTTP_BLOOM_ROUTED;
 
-    ngx_http_bloom_rules_set_fired(ctx, status, rule, answer, key,
-                                   r->pool);
+    ngx_http_bloom_rules_set_fired(ctx, status, rule, answer, key, r->pool);
 
-    return reject ? (ngx_int_t) rule->status : ngx_http_bloom_rules_route(r,
-                                                                          rule);
+    if (!reject) {
+        ngx_http_bloom_route_plan(r, ctx, &rule->target);
+        return NGX_DECLINED;
+    }
+
+    /* what a rule passes or routes, and what is on trial, is decided for this
+     * list only: try_files may lead to another location with rules */
+
+    ctx->decided = 1;
+
+    return (ngx_int_t) rule->status;
 }
 
 
@@ -374,30 +386,6 @@ ngx_http_bloom_rules_dry_run(ngx_http_request_t *r,
         ngx_http_bloom_rules_set_fired(ctx, status, rule, answer, key,
                                        r->pool);
     }
-}
-
-
-static ngx_int_t
-ngx_http_bloom_rules_route(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule)
-{
-    ngx_str_t  to, args;
-
-    if (ngx_http_complex_value(r, &rule->to, &to) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    if (rule->named) {
-        (void) ngx_http_named_location(r, &to);
-
-    } else {
-        ngx_http_split_args(r, &to, &args);
-
-        (void) ngx_http_internal_redirect(r, &to, &args);
-    }
-
-    ngx_http_finalize_request(r, NGX_DONE);
-
-    return NGX_DONE;
 }
 
 

@@ -462,7 +462,7 @@ subtest 'nginx refuses wrong targets of routes' => sub {
         for qw(@known / /x?y=$arg_z);
 
     my $unknown = 'unknown location "@%s" for "bloom_route" in %FILE%:%LINE%:'
-                  . ' the rule applies in the server in %FILE%:%SERVER%,'
+                  . ' the directive applies in the server in %FILE%:%SERVER%,'
                   . ' which has no "location @%s"; add one';
 
     for my $where (qw(http server location)) {
@@ -484,7 +484,7 @@ subtest 'nginx refuses wrong targets of routes' => sub {
 
     ok($exit != 0,
        'nginx refuses a server that lacks the location of an inherited route');
-    like($output, qr/"\@known" .* in \S+:$line: the rule applies in the server in \S+:$next, /,
+    like($output, qr/"\@known" .* in \S+:$line: the directive applies in the server in \S+:$next, /,
          'the message names the server that lacks the location');
 
     is_accepted('http', "$rule $second location \@known { } }");
@@ -493,17 +493,13 @@ subtest 'nginx refuses wrong targets of routes' => sub {
 };
 
 
-subtest 'nginx refuses bloom_rules together with rules' => sub {
+subtest 'nginx refuses wrong settings of bloom_rules' => sub {
     table('location', 'bloom_rules %s;', 'invalid value "%s": it must be "off"',
           qw(on offf));
     is_refused('location', "bloom_rules off;\n>bloom_rules off;",
                '"bloom_rules" directive is duplicate');
-    is_refused('location', "bloom_pass absent x zone=ids;\n>bloom_rules off;",
-        '"bloom_rules" directive cannot be used together with rules, because'
-        . ' a level with rules inherits none anyway: remove it');
-    is_refused('location', "bloom_rules off;\n>$_ absent x zone=ids;",
-        "\"$_\" directive cannot be used together with \"bloom_rules off\"")
-        for qw(bloom_pass bloom_reject bloom_route);
+    is_accepted('location', 'bloom_pass absent $uri zone=ids; bloom_rules off;');
+    is_accepted('location', 'bloom_rules off; bloom_pass absent $uri zone=ids;');
     is_refused('http', '>bloom_rules off;',
                '"bloom_rules" directive is not allowed here');
 };
@@ -515,8 +511,12 @@ subtest 'nginx refuses wrong and duplicate settings' => sub {
             'invalid value "maybe" in "bloom_dry_run" directive, it must be'
             . ' "on" or "off"');
         table($where, 'bloom_unavailable %s;',
-              'invalid value "%s" in "bloom_unavailable" directive, it must'
-              . ' be "pass" or "reject"', 'off', 'fail');
+              'invalid value "%s": it must be "pass", "reject", or where to'
+              . ' route the request, such as "to=@exact"', 'off', 'fail', '@x');
+        table($where, 'bloom_unavailable to=%s;',
+              'invalid to "%s": it must be "@name" without variables, or a URI'
+              . ' that begins with "/"', '', '@', 'exact', '$uri');
+        is_accepted($where, 'bloom_unavailable to=/x?y=$arg_z;');
         table($where, 'bloom_log_level %s;',
               'invalid value "%s" in "bloom_log_level" directive, it must be'
               . ' "info", "notice", "warn" or "error"', 'debug', 'warning');

@@ -112,10 +112,10 @@ subtest 'the first rule that fires ends the dry run' => sub {
     is(decisions_logged($t, '/twice?id=evil'),
        'rejecting request, dry run: key "evil" absent from bloom zone "ids"',
        'the second of two rules that would fire is not evaluated');
-    is(outcome($t, '/redirected?id=none'), '200 REJECTED_DRY_RUN ids',
-       'rules of a later location do not run after a dry-run rejection');
-    is(outcome($t, '/route-redirected?id=none'), '200 ROUTED_DRY_RUN ids',
-       'rules of a later location do not run after a dry-run route');
+    is(outcome($t, '/redirected?id=none'), '451 REJECTED ids',
+       'enforced rules of a later location run after a dry-run rejection');
+    is(outcome($t, '/route-redirected?id=none'), '451 REJECTED ids',
+       'enforced rules of a later location run after a dry-run route');
 };
 
 

@@ -19,7 +19,7 @@ static ngx_http_bloom_place_t *ngx_http_bloom_effect_enforcing(
     ngx_http_bloom_rule_t *first, ngx_http_bloom_effect_e effect);
 static void ngx_http_bloom_effect_doing(ngx_http_bloom_text_t *text,
     ngx_http_bloom_rule_t *rule, ngx_http_bloom_effect_e effect,
-    ngx_uint_t dry_run);
+    ngx_http_bloom_place_t *place);
 static void ngx_http_bloom_effect_by(ngx_http_bloom_text_t *text,
     ngx_http_bloom_rule_t *rule);
 static void ngx_http_bloom_effect_in(ngx_http_bloom_text_t *text,
@@ -110,7 +110,7 @@ ngx_http_bloom_effect_fires(ngx_http_bloom_effect_zone_t *zones,
 
 
 /* Returns the first place of a list that is not in dry run; for
- * NGX_HTTP_BLOOM_EFFECT_UNAVAILABLE, it also has "bloom_unavailable reject".
+ * NGX_HTTP_BLOOM_EFFECT_UNAVAILABLE, one where unknown answers do not pass.
  * Returns NULL if no place of the list is like that. */
 static ngx_http_bloom_place_t *
 ngx_http_bloom_effect_enforcing(ngx_http_bloom_rule_t *first,
@@ -125,7 +125,7 @@ ngx_http_bloom_effect_enforcing(ngx_http_bloom_rule_t *first,
         if (!place[i].conf->dry_run
             && (effect == NGX_HTTP_BLOOM_EFFECT_FIRES
                 || place[i].conf->unavailable
-                   == NGX_HTTP_BLOOM_UNAVAILABLE_REJECT))
+                   != NGX_HTTP_BLOOM_UNAVAILABLE_PASS))
         {
             return &place[i];
         }
@@ -172,8 +172,7 @@ ngx_http_bloom_effect_say(ngx_http_bloom_text_t *text,
     effect = ngx_http_bloom_effect_of(zones, first, rule);
     place = ngx_http_bloom_effect_enforcing(first, effect);
 
-    ngx_http_bloom_effect_doing(text, rule, effect,
-                                place == NULL || rule->dry_run);
+    ngx_http_bloom_effect_doing(text, rule, effect, place);
     ngx_http_bloom_effect_by(text, rule);
     ngx_http_bloom_effect_in(text, place ? place : first->places->elts);
 
@@ -193,11 +192,19 @@ ngx_http_bloom_effect_say(ngx_http_bloom_text_t *text,
 static void
 ngx_http_bloom_effect_doing(ngx_http_bloom_text_t *text,
     ngx_http_bloom_rule_t *rule, ngx_http_bloom_effect_e effect,
-    ngx_uint_t dry_run)
+    ngx_http_bloom_place_t *place)
 {
-    ngx_http_bloom_text_printf(text, dry_run ? "in dry run, " : "");
+    ngx_http_bloom_text_printf(text, place == NULL || rule->dry_run
+                                     ? "in dry run, " : "");
 
-    if (effect == NGX_HTTP_BLOOM_EFFECT_UNAVAILABLE) {
+    if (effect == NGX_HTTP_BLOOM_EFFECT_UNAVAILABLE
+        && place->conf->unavailable == NGX_HTTP_BLOOM_UNAVAILABLE_ROUTE)
+    {
+        ngx_http_bloom_text_printf(text, "routed to ");
+        ngx_http_bloom_text_append(text,
+                                   &place->conf->unavailable_to->to.value);
+
+    } else if (effect == NGX_HTTP_BLOOM_EFFECT_UNAVAILABLE) {
         ngx_http_bloom_text_printf(text, "rejected with %d",
                                    NGX_HTTP_SERVICE_UNAVAILABLE);
 
@@ -206,7 +213,7 @@ ngx_http_bloom_effect_doing(ngx_http_bloom_text_t *text,
 
     } else if (rule->action == NGX_HTTP_BLOOM_ROUTE) {
         ngx_http_bloom_text_printf(text, "routed to ");
-        ngx_http_bloom_text_append(text, &rule->to.value);
+        ngx_http_bloom_text_append(text, &rule->target.to.value);
 
     } else {
         ngx_http_bloom_text_printf(text, "passed");

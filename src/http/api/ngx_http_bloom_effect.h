@@ -32,8 +32,8 @@ typedef enum {
     NGX_HTTP_BLOOM_EFFECT_NONE = 0,
     NGX_HTTP_BLOOM_EFFECT_FIRES,         /* its condition holds */
     NGX_HTTP_BLOOM_EFFECT_UNAVAILABLE    /* the answer is unknown, and some
-                                            place has "bloom_unavailable
-                                            reject" */
+                                            place has a "bloom_unavailable"
+                                            other than "pass" */
 } ngx_http_bloom_effect_e;
 
 

@@ -391,6 +391,10 @@ ngx_http_bloom_explain_put_place(ngx_http_bloom_turns_t *turns,
     ngx_str_t               location;
     ngx_http_bloom_text_t  *text, *scratch;
 
+    /* by NGX_HTTP_BLOOM_UNAVAILABLE_... */
+
+    static const char  *unavailable[] = { "pass", "reject", "route" };
+
     text = &turns->text;
     scratch = &explain->scratch;
 
@@ -408,11 +412,16 @@ ngx_http_bloom_explain_put_place(ngx_http_bloom_turns_t *turns,
 
     ngx_http_bloom_explain_string(text, ",\"location\":", &location);
 
-    ngx_http_bloom_text_printf(text, ",\"dry_run\":%s,\"unavailable\":\"%s\"}",
+    ngx_http_bloom_text_printf(text, ",\"dry_run\":%s,\"unavailable\":\"%s\"",
                                place->conf->dry_run ? "true" : "false",
-                               place->conf->unavailable
-                               == NGX_HTTP_BLOOM_UNAVAILABLE_REJECT
-                               ? "reject" : "pass");
+                               unavailable[place->conf->unavailable]);
+
+    if (place->conf->unavailable == NGX_HTTP_BLOOM_UNAVAILABLE_ROUTE) {
+        ngx_http_bloom_explain_string(text, ",\"to\":",
+                                      &place->conf->unavailable_to->to.value);
+    }
+
+    ngx_http_bloom_text_printf(text, "}");
 }
 
 
@@ -448,7 +457,8 @@ ngx_http_bloom_explain_put_rule(ngx_http_bloom_turns_t *turns,
         ngx_http_bloom_text_printf(text, ",\"status\":%ui", rule->status);
 
     } else if (rule->action == NGX_HTTP_BLOOM_ROUTE) {
-        ngx_http_bloom_explain_string(text, ",\"to\":", &rule->to.value);
+        ngx_http_bloom_explain_string(text, ",\"to\":",
+                                      &rule->target.to.value);
     }
 
     if (rule->split != 0) {

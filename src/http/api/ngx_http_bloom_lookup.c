@@ -185,12 +185,9 @@ ngx_http_bloom_lookup_put(ngx_http_bloom_text_t *text, ngx_bloom_zone_t *zone,
 
         ngx_http_bloom_text_printf(text, "%s{\"key\":", i == 0 ? "" : ",");
         ngx_http_bloom_text_quote(text, data, key->len);
-        ngx_http_bloom_text_printf(text, ",\"whole\":%s,\"present\":%s,"
-                                   "\"removed\":%s,\"learned\":%s,"
-                                   "\"excepted\":%s}",
-                                   i == lookup->keys.whole[0]
-                                   || i == lookup->keys.whole[1]
-                                   ? "true" : "false",
+        ngx_http_bloom_text_printf(text, ",\"present\":%s,\"removed\":%s,"
+                                   "\"learned\":%s,\"excepted\":%s,"
+                                   "\"whole\":%s}",
                                    (lookup->matches >> i) & 1
                                    ? "true" : "false",
                                    lookup->kinds[i] & BLOOM_EXCEPTION_REMOVED
@@ -198,6 +195,9 @@ ngx_http_bloom_lookup_put(ngx_http_bloom_text_t *text, ngx_bloom_zone_t *zone,
                                    lookup->kinds[i] & BLOOM_EXCEPTION_LEARNED
                                    ? "true" : "false",
                                    lookup->kinds[i] & BLOOM_EXCEPTION_BUILT
+                                   ? "true" : "false",
+                                   i == lookup->keys.whole[0]
+                                   || i == lookup->keys.whole[1]
                                    ? "true" : "false");
     }
 

@@ -92,8 +92,8 @@ static ngx_http_bloom_metrics_counter_t  ngx_http_bloom_metrics_counters[] = {
       NGX_HTTP_BLOOM_COUNT_FIRED,
       "Number of requests that a rule decided; fired: the rule passed, "
       "rejected or routed the request; dry_run and audited: the rule would "
-      "have done so; unavailable: the rule rejected the request because the "
-      "answer was unknown." },
+      "have done so; unavailable: the rule rejected or routed the request "
+      "because the answer was unknown." },
     { "rule_requests_total", "decision=\"dry_run\"",
       NGX_HTTP_BLOOM_COUNT_DRY_RUN, NULL },
     { "rule_requests_total", "decision=\"audited\"",
