@@ -20,6 +20,7 @@ static const char  bad_ipv4[] = "has an invalid IPv4 address";
 static const char  bad_ipv6[] = "has an invalid IPv6 address";
 static const char  bad_byte[] = "has a byte that a host cannot have";
 static const char  too_long[] = "has a host name longer than 253 bytes";
+static const char  long_label[] = "has a label longer than 63 bytes";
 
 
 /* The bytes of DNS names, in lower case; a dot is DOT, other bytes are 0. */
@@ -493,14 +494,15 @@ static const char *
 parse_name(bloom_host_t *host, const uint8_t *p, size_t len)
 {
     int             n, high;
-    size_t          left, dot;
-    uint8_t         ascii[BLOOM_HOST_MAX];
+    size_t          dot;
+    uint8_t         ascii[BLOOM_IDN_LABEL];
     const uint8_t  *end, *start;
 
     host->kind = BLOOM_HOST_NAME;
     host->len = 0;
     host->dots = 0;
-    left = BLOOM_IDN_MAX;
+
+    bloom_idn_begin_name();
 
     for (end = p + len; p < end; p += dot) {
         start = p;
@@ -527,12 +529,16 @@ parse_name(bloom_host_t *host, const uint8_t *p, size_t len)
             high = 1;
         }
 
-        n = high ? bloom_idn_label(ascii, sizeof(ascii), start,
-                                   (size_t) (p - start), &left)
-            : -1;
+        n = high ? bloom_idn_label(ascii, start, (size_t) (p - start))
+            : BLOOM_IDN_REFUSED;
 
-        if (n == -2
-            || (n == -1 ? append(host, start, (size_t) (p - start))
+        if (n == BLOOM_IDN_LONG) {
+            return long_label;
+        }
+
+        if (n == BLOOM_IDN_SPENT
+            || (n == BLOOM_IDN_REFUSED
+                ? append(host, start, (size_t) (p - start))
                 : append(host, ascii, (size_t) n)) != 0)
         {
             return too_long;

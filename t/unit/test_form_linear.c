@@ -71,6 +71,10 @@ counted_idn2_lookup_u8(const uint8_t *text, uint8_t **out, int flags)
 #define bloom_punycode_encode counted_punycode_encode
 #define bloom_punycode_decode counted_punycode_decode
 #define bloom_idn_label       counted_idn_label
+#define bloom_idn_begin_name  counted_idn_begin_name
+#define bloom_idn_begin_list  counted_idn_begin_list
+#define bloom_idn_end_list    counted_idn_end_list
+#define bloom_idn_spent       counted_idn_spent
 #define bloom_host_parse      counted_host_parse
 #define bloom_host_parse_key  counted_host_parse_key
 #define bloom_host_write      counted_host_write
