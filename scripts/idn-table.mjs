@@ -37,6 +37,12 @@ const oldest = mapping('tr46-oldest');
 const hex = (c) => `0x${c.toString(16)}`;
 
 
+// Browsers refuse a host with one of these.
+
+const isForbidden = (c) => /[\0-\x20\x7f#%/:<>?@[\\\]^|]/
+    .test(String.fromCodePoint(c));
+
+
 // ---- ranges ----
 
 const ranges = [];
@@ -44,7 +50,7 @@ const ranges = [];
 function put(c, to, then) {
     const range = ranges.at(-1);
 
-    if (range?.last === c - 1 && !then && !range.then
+    if (range?.last === c - 1 && then === 0 && range.then === 0
         && to === (range.to === 0 ? 0 : range.to + c - range.first))
     {
         range.last = c;
@@ -59,6 +65,9 @@ for (let c = 0x80; c <= 0x10ffff; c++) {
 
     if (status === is.ignored) {
         put(c, 0, 0);
+
+    } else if (to.some(isForbidden)) {
+        put(c, to.find(isForbidden), 0);
 
     } else if (status === is.valid && oldest[c].status === is.disallowed) {
         put(c, c, 0);

@@ -22,8 +22,10 @@
  */
 #define PIECE_MAX  (BLOOM_IDN_LABEL * 4 * 4)
 
-/* What a call of libidn2 costs, in bytes passed. */
-#define CALL  8
+/* What a call of libidn2 costs, in bytes passed, and what a result costs that is
+ * too long for a label. */
+#define CALL      8
+#define TOO_LONG  (BLOOM_IDN_LABEL * 4)
 
 #define FLAGS  (IDN2_NFC_INPUT|IDN2_NO_ALABEL_ROUNDTRIP)
 
@@ -285,7 +287,7 @@ convert(piece_t *piece, int flags, uint8_t **ascii, size_t *skip)
             cost += strlen((char *) *ascii);
 
         } else if (is_long(rc)) {
-            cost += BLOOM_IDN_LABEL;
+            cost += TOO_LONG;
         }
 
         spend(cost);
@@ -551,6 +553,10 @@ take(label_t *label, piece_t *piece, uint32_t c)
     size_t   len;
     uint8_t  text[4];
 
+    if (is_forbidden(c)) {
+        return BLOOM_IDN_REFUSED;
+    }
+
     if (is_hyphen(c)) {
         rc = flush(label, piece);
         return rc != 0 ? rc : add(label, '-');
@@ -620,12 +626,12 @@ bloom_idn_label(uint8_t *out, const uint8_t *text, size_t len)
 
     for (p = text, end = text + len; p < end; p += n) {
         n = bloom_utf8_len(p, (size_t) (end - p));
-        c = n == 0 ? 0 : character(p);
 
-        if (c == 0) {
+        if (n == 0) {
             return BLOOM_IDN_REFUSED;
         }
 
+        c = character(p);
         range = find(c);
 
         if (range == NULL) {

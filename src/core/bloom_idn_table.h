@@ -20,6 +20,9 @@
  *     to == first   they are valid, and an older libidn2 does not know them
  *     else          c becomes to + c - first, and `then` behind it, unless
  *                   `then` is 0
+ *
+ * Of the characters that libidn2 maps as browsers do, the table has those that
+ * become some with which no host exists, as " " or "/".  That one is `to`.
  */
 typedef struct {
     uint32_t  first;

@@ -10,6 +10,7 @@
 #include "ngx_bloom_parts.h"
 #include "ngx_bloom_ring.h"
 #include "bloom_bits.h"
+#include "bloom_idn.h"
 
 
 static ngx_int_t ngx_bloom_lookup_except(ngx_bloom_zone_t *zone,
@@ -612,6 +613,8 @@ ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
 
         pos = text->data;
 
+        bloom_idn_begin_list();
+
         do {
             n = ngx_bloom_parts_cut(part, BLOOM_BATCH, &pos, end, separator);
 
@@ -621,6 +624,8 @@ ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
                 tally[answer[j]]++;
             }
         } while (n == BLOOM_BATCH);
+
+        bloom_idn_end_list();
 
         rc = ngx_bloom_zone_end(zone);
 
@@ -730,7 +735,15 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
             k.len = key[j].len;
 
             /* make them again: the buffer has those of the last key */
-            (void) bloom_form_expand(zone->form, &keys, &k, buf);
+
+            if (bloom_form_expand(zone->form, &keys, &k, buf) != NULL) {
+
+                /* the list's budget is used up */
+
+                answer[j] = NGX_BLOOM_INVALID;
+                continue;
+            }
+
             found = ngx_bloom_lookup_kept(zone, &keys, found, &learned);
         }
 

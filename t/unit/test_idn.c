@@ -105,7 +105,7 @@ test_a_name_has_a_budget(void **state)
 
         assert_true(passed <= BLOOM_IDN_MAX);
         assert_true(bloom_idn_spent() - before
-                    <= BLOOM_IDN_MAX + BLOOM_IDN_LABEL + 4);
+                    <= BLOOM_IDN_MAX + TOO_LONG);
         assert_true(bloom_idn_spent() - before >= passed);
     }
 }
