@@ -37,9 +37,10 @@ const oldest = mapping('tr46-oldest');
 const hex = (c) => `0x${c.toString(16)}`;
 
 
-// Browsers refuse a host with one of these.
+// Browsers refuse a host with one of these.  They refuse "<" and ">", too, but
+// not with a stroke behind it, with which it composes.
 
-const isForbidden = (c) => /[\0-\x20\x7f#%/:<>?@[\\\]^|]/
+const isForbidden = (c) => /[\0-\x20\x7f#%/:?@[\\\]^|]/
     .test(String.fromCodePoint(c));
 
 

@@ -20,7 +20,6 @@ static const char  bad_ipv4[] = "has an invalid IPv4 address";
 static const char  bad_ipv6[] = "has an invalid IPv6 address";
 static const char  bad_byte[] = "has a byte that a host cannot have";
 static const char  too_long[] = "has a host name longer than 253 bytes";
-static const char  long_label[] = "has a label longer than 63 bytes";
 
 
 /* The bytes of DNS names, in lower case; a dot is DOT, other bytes are 0. */
@@ -531,10 +530,6 @@ parse_name(bloom_host_t *host, const uint8_t *p, size_t len)
 
         n = high ? bloom_idn_label(ascii, start, (size_t) (p - start))
             : BLOOM_IDN_REFUSED;
-
-        if (n == BLOOM_IDN_LONG) {
-            return long_label;
-        }
 
         if (n == BLOOM_IDN_SPENT
             || (n == BLOOM_IDN_REFUSED

@@ -22,8 +22,8 @@
  */
 #define PIECE_MAX  (BLOOM_IDN_LABEL * 4 * 4)
 
-/* What a call of libidn2 costs, in bytes passed, and what a result costs that is
- * too long for a label. */
+/* What a call of libidn2 costs, in bytes passed, and what a result costs that
+ * is too long for a label. */
 #define CALL      8
 #define TOO_LONG  (BLOOM_IDN_LABEL * 4)
 
@@ -233,7 +233,7 @@ add(label_t *label, uint32_t c)
     }
 
     if (label->n == BLOOM_IDN_LABEL) {
-        return BLOOM_IDN_LONG;
+        return BLOOM_IDN_REFUSED;
     }
 
     label->c[label->n++] = c;
@@ -254,8 +254,9 @@ is_long(int rc)
 /*
  * Converts a piece with libidn2, which skips IDNA2008's rules if `flags` are
  * transitional.  On success, sets *ascii to the result, which the caller
- * releases.  Returns 0; 1 if libidn2 refuses the piece; BLOOM_IDN_LONG if the
- * result is too long for a label; BLOOM_IDN_SPENT if the budget is used up.
+ * releases.  Returns 0; 1 if libidn2 refuses the piece; BLOOM_IDN_REFUSED
+ * if the result is too long for a label; BLOOM_IDN_SPENT if the budget is used
+ * up.
  *
  * A piece may begin with a combining mark, because it need not be the beginning
  * of the label, but libidn2 refuses such a text.  It is converted again after a
@@ -301,7 +302,7 @@ convert(piece_t *piece, int flags, uint8_t **ascii, size_t *skip)
 
     *skip = text == piece->text;
 
-    return rc == IDN2_OK ? 0 : is_long(rc) ? BLOOM_IDN_LONG : 1;
+    return rc == IDN2_OK ? 0 : is_long(rc) ? BLOOM_IDN_REFUSED : 1;
 }
 
 
@@ -318,7 +319,7 @@ add_converted(label_t *label, uint8_t *ascii, size_t skip)
         rc = bloom_punycode_decode(c, 1 + BLOOM_IDN_LABEL, ascii + 4, n - 4);
 
         if (rc == -1) {
-            return BLOOM_IDN_LONG;
+            return BLOOM_IDN_REFUSED;
         }
 
         n = (size_t) rc;
@@ -353,7 +354,7 @@ add_as_it_is(label_t *label, const piece_t *piece)
 
     for (p = piece->text + 1; p < end; p += character_len(p)) {
         if (add(label, character(p)) != 0) {
-            return BLOOM_IDN_LONG;
+            return BLOOM_IDN_REFUSED;
         }
     }
 
@@ -553,7 +554,9 @@ take(label_t *label, piece_t *piece, uint32_t c)
     size_t   len;
     uint8_t  text[4];
 
-    if (is_forbidden(c)) {
+    /* "<" and ">" may compose with a stroke that follows */
+
+    if (is_forbidden(c) && c != '<' && c != '>') {
         return BLOOM_IDN_REFUSED;
     }
 
@@ -569,7 +572,7 @@ take(label_t *label, piece_t *piece, uint32_t c)
     len = put_character(text, c);
 
     if (piece->len + len > PIECE_MAX) {
-        return BLOOM_IDN_LONG;
+        return BLOOM_IDN_REFUSED;
     }
 
     gather(piece, text, len);
@@ -599,7 +602,7 @@ put_label(uint8_t *out, const label_t *label)
         n = bloom_punycode_encode(out + 4, BLOOM_IDN_LABEL - 4, label->c,
                                   label->n);
 
-        return n == -1 ? BLOOM_IDN_LONG : n + 4;
+        return n == -1 ? BLOOM_IDN_REFUSED : n + 4;
     }
 
     for (i = 0; i < label->n; i++) {

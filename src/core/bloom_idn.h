@@ -43,21 +43,17 @@
 #define BLOOM_IDN_LABEL    63
 
 #define BLOOM_IDN_REFUSED  (-1)
-#define BLOOM_IDN_LONG     (-2)
-#define BLOOM_IDN_SPENT    (-3)
+#define BLOOM_IDN_SPENT    (-2)
 
 /*
  * Converts a label with bytes above 0x7f to ASCII in lower case.  `out` has
  * BLOOM_IDN_LABEL bytes.
  *
  * Returns the length of the result, which is 0 if every character is ignored.
- * Else returns
- *
- *     BLOOM_IDN_REFUSED   browsers refuse the label because it is not UTF-8, or
- *                         because it has, or is converted to, a character that
- *                         hosts cannot have
- *     BLOOM_IDN_LONG      the result is longer than a label of DNS
- *     BLOOM_IDN_SPENT     the budget of the name or of its list is used up
+ * Returns BLOOM_IDN_REFUSED if no host has such a label: it is not UTF-8, it
+ * has, or is converted to, a character that hosts cannot have, or it becomes
+ * longer than BLOOM_IDN_LABEL bytes.  Returns BLOOM_IDN_SPENT if the budget of
+ * the name or of its list is used up.
  */
 int bloom_idn_label(uint8_t *out, const uint8_t *label, size_t len);
 

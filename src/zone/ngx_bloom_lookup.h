@@ -79,7 +79,7 @@ void ngx_bloom_lookup_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
  * spaces and tabs around a part, and skips empty parts.  With `exact`, tests
  * only the canonical key of each part.  tally[i] becomes the number of parts
  * whose answer is i; all are 0 if the list has no parts.  The parts share the
- * budget of one name (bloom_idn.h): those that it does not suffice for are
+ * budget of one name (bloom_idn.h), and those for which it does not suffice are
  * NGX_BLOOM_INVALID.
  */
 void ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,

@@ -96,6 +96,7 @@ const places = (c, letter) => [
     'B\u00dc-' + c + '1',
     'b\u00df' + c.normalize('NFD') + '\u00c9',
     'xn--bcher-kv' + c,
+    'b' + c + '\u0338',
 ];
 
 

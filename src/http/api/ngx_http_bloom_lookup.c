@@ -426,8 +426,8 @@ ngx_http_bloom_lookup_take(void *data, ngx_str_t *key)
 }
 
 
-/* Returns 1 if libidn2 may have to convert the key: if it has a byte above 0x7f,
- * escaped or not. */
+/* Returns 1 if libidn2 may have to convert the key: if it has a byte above
+ * 0x7f, or an escape. */
 static ngx_uint_t
 ngx_http_bloom_lookup_is_costly(ngx_bloom_zone_t *zone, ngx_str_t *key)
 {
