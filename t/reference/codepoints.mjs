@@ -87,6 +87,9 @@ function withLetters(points) {
     });
 }
 
+// A stroke behind the code point may compose with it.  The core does not put
+// several combining marks in NFC's order, if it has them from its table.
+
 const places = (c, letter) => [
     c,
     c + 'vil',
@@ -96,7 +99,7 @@ const places = (c, letter) => [
     'B\u00dc-' + c + '1',
     'b\u00df' + c.normalize('NFD') + '\u00c9',
     'xn--bcher-kv' + c,
-    'b' + c + '\u0338',
+    'b' + c + (/\p{M}/u.test(c) ? '' : '\u0338'),
 ];
 
 
