@@ -198,7 +198,7 @@ test_the_names_of_a_list_share_a_budget(void **state)
 static void
 test_no_name_of_dns_needs_more(void **state)
 {
-    char          text[8192], label[1024];
+    char          text[8192], label[2048];
     size_t        i, n, len;
     uint64_t      before, most;
     bloom_host_t  host;

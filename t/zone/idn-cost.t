@@ -43,6 +43,7 @@ http {
     large_client_header_buffers 4 16k;
 
     bloom_zone zone=hosts file=%%TESTDIR%%/hosts.bloom;
+    bloom_zone zone=new capacity=1k fpr=0.01 key=host;
 
     server {
         listen 127.0.0.1:%%PORT_8080%%;
@@ -50,7 +51,7 @@ http {
             bloom_reject present $http_x_hosts zone=hosts split=,;
             empty_gif;
         }
-        location /bloom/ { bloom_api; }
+        location /bloom/ { bloom_api write=on; }
     }
 }
 CONF
@@ -132,17 +133,18 @@ for my $what (sort keys %lists) {
 }
 
 
-# ---- a request that tests many keys ----
+# ---- a request with many keys ----
 
-for (['internationalised', "\xc3\xbc.example", KEYS, KEYS + 100],
-     ['internationalised, escaped', '%C3%BC.example', KEYS, KEYS + 100],
-     ['other', 'u.example', KEYS / 16, KEYS / 16 + 20])
+for (['internationalised', 'hosts/test', "\xc3\xbc.example", KEYS, KEYS + 100],
+     ['escaped', 'hosts/test', '%C3%BC.example', KEYS, KEYS + 100],
+     ['added', 'new/keys', "\xc3\xbc.example", KEYS, KEYS + 100],
+     ['other', 'hosts/test', 'u.example', KEYS / 16, KEYS / 16 + 20])
 {
-    my ($what, $key, $least, $most) = @$_;
+    my ($what, $uri, $key, $least, $most) = @$_;
 
-    is($t->request(POST => '/bloom/zones/hosts/test', body => "$key\n" x KEYS,
+    is($t->request(POST => "/bloom/zones/$uri", body => "$key\n" x KEYS,
                    headers => ['Content-Type' => 'text/plain'])->status, 200,
-       "$what keys are tested");
+       "$what keys: a request is served");
 
     my $looks = calls(counted(), 'clock_gettime');
 
