@@ -231,7 +231,7 @@ test_work_grows_linearly_with_the_key(void **state)
             /* twice the length makes at most twice the work */
 
             if (whole > 2 * half + none + 100
-                || whole > 100 * 65536)
+                || whole > 150 * 65536)
             {
                 print_error("%s: \"%s\" \"%s\"...: %llu, %llu, %llu\n",
                             bloom_form_name(form), shapes[i].start,
