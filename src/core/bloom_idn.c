@@ -254,8 +254,8 @@ is_long(int rc)
 /*
  * Converts a piece with libidn2, which skips IDNA2008's rules if `flags` are
  * transitional.  On success, sets *ascii to the result, which the caller
- * releases.  Returns 0; 1 if libidn2 refuses the piece; BLOOM_IDN_REFUSED if the
- * result is too long for a label; BLOOM_IDN_SPENT if the budget is used up.
+ * releases.  Returns 0; 1 if libidn2 refuses the piece; BLOOM_IDN_REFUSED if
+ * the result is too long for a label; BLOOM_IDN_SPENT if the budget is used up.
  *
  * A piece may begin with a combining mark, because it need not be the beginning
  * of the label, but libidn2 refuses such a text.  It is converted again after a
