@@ -123,8 +123,11 @@ async function launched() {
 
     const { chromium } = require('playwright-core');
 
-    return chromium.launch({ executablePath: program,
-                             args: ['--no-sandbox'] });
+    return chromium.launch({
+        executablePath: program,
+        args: ['--no-sandbox', '--disable-gpu', '--no-first-run',
+               '--disable-background-networking', '--disable-dev-shm-usage'],
+    });
 }
 
 // DNS has no longer names, and none with an empty label.
