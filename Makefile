@@ -402,6 +402,9 @@ SEED ?= 1
 spellings: build/reference/expressions  ## compare the key forms with a browser's URL parser on SPELLINGS (1000000)
 	node t/reference/browser.mjs --count $(SPELLINGS) --seed $(SEED) --program $<
 
+codepoints: build/reference/expressions $(packages)  ## compare every code point in a host with tr46 and with Chromium
+	node t/reference/codepoints.mjs --program $<
+
 test-cross: tool unit  ## run the tool and unit tests on emulated aarch64 and old x86-64
 	@scripts/install-deps.sh cross
 	@+$(MAKE) --no-print-directory cross

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # This section measures the latency of requests while keys are added in bulk,
-# compared with the same requests while nobody adds keys.
+# and while a client without write=on tests hosts that cost most, compared with
+# the same requests while nobody does so.
 
 use strict;
 use warnings;
@@ -16,7 +17,8 @@ my $rounds = min(rounds(9), 22);            # keys are of nine digits
 my $seconds = quick() ? 0.5 : 2;
 my $bodies = quick() ? 100 : 400;           # of 100,000 keys: longer than that
 
-my $t = Bench::server(['zone=ids capacity=200m fpr=0.001'], <<'CONF');
+my $t = Bench::server(['zone=ids capacity=200m fpr=0.001',
+                       'zone=hosts capacity=1m fpr=0.001 key=host'], <<'CONF');
         location / { bloom_dry_run on; bloom_reject present $uri zone=ids; empty_gif; }
 CONF
 
@@ -30,7 +32,12 @@ sub latency {
     return (by_name('quiet', @lines))[0];
 }
 
-section('Latency while keys are added');
+# a megabyte of hosts of 54 letters, each written as nine characters
+
+$t->write_file('costly', join '', map { "\xe3\x8c\x96" x 9 . "$_.example\n" }
+                                      1 .. 25_000);
+
+section('Latency while keys are added or tested');
 
 my $program = ($ENV{BENCH_PROGRAMS} // 'build/bench') . '/send';
 my (%of, @rate);
@@ -59,11 +66,25 @@ for (1 .. $rounds) {
 
     $first += $bodies * 100_000;
     until_idle($t);
+
+    $pid = spawn([second_on, 'curl', '-s', '-o', '/dev/null', '-H',
+                  'Content-Type: text/plain', '--data-binary',
+                  '@' . $t->testdir . '/costly',
+                  ('http://127.0.0.1:' . $t->port(8080)
+                   . '/bloom/zones/hosts/test') x 1000]);
+    push @{ $of{testing} }, latency();
+
+    alive($pid) or die "curl ended early\n";
+    kill TERM => $pid;
+    waitpid $pid, 0;
+    until_idle($t);
 }
 
 my @rows;
 
-for (['nobody adds', 'quiet'], ['keys are added', 'adding']) {
+for (['nobody adds', 'quiet'], ['keys are added', 'adding'],
+     ['costly hosts are tested', 'testing'])
+{
     my ($title, $name) = @$_;
     my @lines = @{ $of{$name} };
 
@@ -92,4 +113,7 @@ line('Ratios to the latency while nobody adds: ', join(', ', @ratio), '. A'
      . ' after the other on one connection, ' . number(median(@rate)) . ' keys'
      . ' in a round. One worker on the first processor serves that client and'
      . ' the 16 connections, whose clients run there, too.');
+line('Costly hosts are of a client that tests internationalised hosts, in bodies'
+     . ' of a megabyte, one after the other: each costs libidn2 most for its'
+     . ' length. Such a client needs no write=on.');
 line('');

@@ -493,14 +493,15 @@ static const char *
 parse_name(bloom_host_t *host, const uint8_t *p, size_t len)
 {
     int             n, high;
-    size_t          left, dot;
-    uint8_t         ascii[BLOOM_HOST_MAX];
+    size_t          dot;
+    uint8_t         ascii[BLOOM_IDN_LABEL];
     const uint8_t  *end, *start;
 
     host->kind = BLOOM_HOST_NAME;
     host->len = 0;
     host->dots = 0;
-    left = BLOOM_IDN_MAX;
+
+    bloom_idn_begin_name();
 
     for (end = p + len; p < end; p += dot) {
         start = p;
@@ -527,12 +528,12 @@ parse_name(bloom_host_t *host, const uint8_t *p, size_t len)
             high = 1;
         }
 
-        n = high ? bloom_idn_label(ascii, sizeof(ascii), start,
-                                   (size_t) (p - start), &left)
-            : -1;
+        n = high ? bloom_idn_label(ascii, start, (size_t) (p - start))
+            : BLOOM_IDN_REFUSED;
 
-        if (n == -2
-            || (n == -1 ? append(host, start, (size_t) (p - start))
+        if (n == BLOOM_IDN_SPENT
+            || (n == BLOOM_IDN_REFUSED
+                ? append(host, start, (size_t) (p - start))
                 : append(host, ascii, (size_t) n)) != 0)
         {
             return too_long;

@@ -64,7 +64,8 @@ typedef struct {
  * not invalid here, because its parent domains may be listed.  The caller
  * escapes the bytes with bloom_host_write(), or refuses the host.
  *
- * Time is linear in `len`, and libidn2 gets at most BLOOM_IDN_MAX bytes.
+ * Time is linear in `len`, and libidn2 gets at most BLOOM_IDN_MAX bytes.  A
+ * name that needs more is invalid: it is longer than any that DNS resolves.
  */
 const char *bloom_host_parse(bloom_host_t *host, const uint8_t *data,
     size_t len);

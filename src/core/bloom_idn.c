@@ -11,19 +11,21 @@
 
 #include "bloom_ascii.h"
 #include "bloom_idn.h"
+#include "bloom_idn_table.h"
 #include "bloom_punycode.h"
 #include "bloom_utf8.h"
 
 
-/* The most characters of a converted label: a host cannot have more bytes. */
-#define LABEL_MAX  253
-
 /*
- * The longest piece, in bytes.  A DNS label has 63 bytes, each of which stands
- * for at most one character, which may have been composed from four characters
- * of four bytes.
+ * The longest piece, in bytes.  A label has at most BLOOM_IDN_LABEL characters,
+ * each of which may have been composed from four characters of four bytes.
  */
-#define PIECE_MAX  1024
+#define PIECE_MAX  (BLOOM_IDN_LABEL * 4 * 4)
+
+/* What a call of libidn2 costs, in bytes passed, and what a result costs that
+ * is too long for a label. */
+#define CALL      8
+#define TOO_LONG  (BLOOM_IDN_LABEL * 4)
 
 #define FLAGS  (IDN2_NFC_INPUT|IDN2_NO_ALABEL_ROUNDTRIP)
 
@@ -43,20 +45,91 @@ typedef struct {
 
 typedef struct {
     size_t    n;
-    uint32_t  c[LABEL_MAX];
-    size_t   *left;
+    uint32_t  c[BLOOM_IDN_LABEL];
 } label_t;
 
 
-/* Returns 1 for a character that UTS #46 ignores. */
-static int
-is_ignored(uint32_t c)
+/* What libidn2 may still be passed, and whether names share it. */
+static _Thread_local size_t    left;
+static _Thread_local int       shared;
+static _Thread_local uint64_t  spent;
+
+
+void
+bloom_idn_begin_name(void)
 {
-    return c == 0xad || c == 0x34f
-           || (c >= 0x180b && c <= 0x180f && c != 0x180e)
-           || c == 0x200b || c == 0x2060 || c == 0x2064
-           || (c >= 0xfe00 && c <= 0xfe0f) || c == 0xfeff
-           || (c >= 0x1bca0 && c <= 0x1bca3) || (c >= 0xe0100 && c <= 0xe01ef);
+    if (!shared) {
+        left = BLOOM_IDN_MAX;
+    }
+}
+
+
+void
+bloom_idn_begin_list(void)
+{
+    shared = 1;
+    left = BLOOM_IDN_MAX;
+}
+
+
+void
+bloom_idn_end_list(void)
+{
+    shared = 0;
+}
+
+
+uint64_t
+bloom_idn_spent(void)
+{
+    return spent;
+}
+
+
+static void
+spend(size_t cost)
+{
+    spent += cost;
+    left -= cost < left ? cost : left;
+}
+
+
+/* Returns the range of the table that has a character, or NULL. */
+static const bloom_idn_range_t *
+find(uint32_t c)
+{
+    unsigned  low, high, middle;
+
+    low = 0;
+    high = bloom_idn_ranges;
+
+    while (low < high) {
+        middle = (low + high) / 2;
+
+        if (c > bloom_idn_range[middle].last) {
+            low = middle + 1;
+
+        } else if (c < bloom_idn_range[middle].first) {
+            high = middle;
+
+        } else {
+            return &bloom_idn_range[middle];
+        }
+    }
+
+    return NULL;
+}
+
+
+/* Returns 1 for a valid character that libidn2 may not know. */
+static int
+is_new(uint32_t c)
+{
+    const bloom_idn_range_t  *range;
+
+    range = find(c);
+
+    return range != NULL && range->to == range->first;
 }
 
 
@@ -117,11 +190,50 @@ character(const uint8_t *p)
 }
 
 
+/* Returns the length of a character that is written to p as UTF-8. */
+static size_t
+put_character(uint8_t *p, uint32_t c)
+{
+    size_t  i, len;
+
+    len = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+
+    for (i = len - 1; i > 0; i--, c >>= 6) {
+        p[i] = (uint8_t) (0x80 | (c & 0x3f));
+    }
+
+    p[0] = (uint8_t) (len == 1 ? c : (0xf00 >> len & 0xff) | c);
+
+    return len;
+}
+
+
+/* Adds a character, and composes those that libidn2 may not know. */
 static int
 add(label_t *label, uint32_t c)
 {
-    if (label->n == LABEL_MAX) {
-        return -2;
+    int                      rc;
+    const bloom_idn_pair_t  *pair, *end;
+
+    end = bloom_idn_pair + bloom_idn_pairs;
+
+    for (pair = c < 0x80 ? end : bloom_idn_pair; pair < end; pair++) {
+
+        if (pair->composed == c) {
+            rc = add(label, pair->first);
+            return rc != 0 ? rc : add(label, pair->second);
+        }
+
+        if (pair->second == c && label->n != 0
+            && pair->first == label->c[label->n - 1])
+        {
+            label->c[label->n - 1] = pair->composed;
+            return 0;
+        }
+    }
+
+    if (label->n == BLOOM_IDN_LABEL) {
+        return BLOOM_IDN_REFUSED;
     }
 
     label->c[label->n++] = c;
@@ -130,81 +242,103 @@ add(label_t *label, uint32_t c)
 }
 
 
+/* Returns 1 if libidn2 has found that the result is longer than a label. */
+static int
+is_long(int rc)
+{
+    return rc == IDN2_TOO_BIG_LABEL || rc == IDN2_TOO_BIG_DOMAIN
+           || rc == IDN2_PUNYCODE_BIG_OUTPUT;
+}
+
+
 /*
  * Converts a piece with libidn2, which skips IDNA2008's rules if `flags` are
- * transitional.  Returns the result, which the caller releases; or NULL if
- * libidn2 refuses the piece or the budget is used up, in which case
- * *label->left is 0.
+ * transitional.  On success, sets *ascii to the result, which the caller
+ * releases.  Returns 0; 1 if libidn2 refuses the piece; BLOOM_IDN_REFUSED if
+ * the result is too long for a label; BLOOM_IDN_SPENT if the budget is used up.
  *
  * A piece may begin with a combining mark, because it need not be the beginning
  * of the label, but libidn2 refuses such a text.  It is converted again after a
  * digit, with which nothing composes.  *skip is set to the number of characters
  * in front of the result that do not belong to it.
  */
-static uint8_t *
-convert(label_t *label, piece_t *piece, int flags, size_t *skip)
+static int
+convert(piece_t *piece, int flags, uint8_t **ascii, size_t *skip)
 {
     int       rc;
     size_t    cost;
-    uint8_t  *ascii;
+    uint8_t  *text;
 
-    ascii = NULL;
-    cost = piece->len + BLOOM_IDN_CALL;
-    piece->text[0] = '0';
     piece->text[1 + piece->len] = '\0';
 
-    if (*label->left < 2 * cost) {
-        *label->left = 0;
-        return NULL;
+    for (text = piece->text + 1; /* void */ ; text = piece->text) {
+
+        cost = piece->len + CALL;
+
+        if (cost > left) {
+            left = 0;
+            return BLOOM_IDN_SPENT;
+        }
+
+        *ascii = NULL;
+        rc = idn2_lookup_u8(text, ascii, FLAGS|flags);
+
+        if (rc == IDN2_OK) {
+            cost += strlen((char *) *ascii);
+
+        } else if (is_long(rc)) {
+            cost += TOO_LONG;
+        }
+
+        spend(cost);
+
+        if (rc != IDN2_LEADING_COMBINING || text == piece->text) {
+            break;
+        }
+
+        piece->text[0] = '0';
     }
 
-    *label->left -= cost;
-    *skip = 0;
+    *skip = text == piece->text;
 
-    rc = idn2_lookup_u8(piece->text + 1, &ascii, FLAGS|flags);
-
-    if (rc == IDN2_LEADING_COMBINING) {
-        *label->left -= cost;
-        *skip = 1;
-
-        rc = idn2_lookup_u8(piece->text, &ascii, FLAGS|flags);
-    }
-
-    return rc == IDN2_OK ? ascii : NULL;
+    return rc == IDN2_OK ? 0 : is_long(rc) ? BLOOM_IDN_REFUSED : 1;
 }
 
 
 static int
 add_converted(label_t *label, uint8_t *ascii, size_t skip)
 {
-    int       n;
-    size_t    i, len;
-    uint32_t  c[LABEL_MAX];
+    int       rc;
+    size_t    i, n;
+    uint32_t  c[1 + BLOOM_IDN_LABEL];
 
-    len = strlen((char *) ascii);
+    n = strlen((char *) ascii);
 
-    if (len > 4 && memcmp(ascii, "xn--", 4) == 0) {
-        n = bloom_punycode_decode(c, LABEL_MAX, ascii + 4, len - 4);
+    if (n > 4 && memcmp(ascii, "xn--", 4) == 0) {
+        rc = bloom_punycode_decode(c, 1 + BLOOM_IDN_LABEL, ascii + 4, n - 4);
 
-        if (n == -1) {
-            return -2;
+        if (rc == -1) {
+            return BLOOM_IDN_REFUSED;
         }
 
-        len = (size_t) n;
+        n = (size_t) rc;
 
     } else {
 
-        for (i = 0; i < len && i < LABEL_MAX; i++) {
+        for (i = 0; i < n && i < 1 + BLOOM_IDN_LABEL; i++) {
             c[i] = ascii[i];
         }
+
+        n = i;
     }
 
-    if (len < skip || len - skip > LABEL_MAX - label->n) {
-        return -2;
-    }
+    for (i = skip; i < n; i++) {
+        rc = add(label, c[i]);
 
-    memcpy(label->c + label->n, c + skip, (len - skip) * sizeof(*c));
-    label->n += len - skip;
+        if (rc != 0) {
+            return rc;
+        }
+    }
 
     return 0;
 }
@@ -219,7 +353,7 @@ add_as_it_is(label_t *label, const piece_t *piece)
 
     for (p = piece->text + 1; p < end; p += character_len(p)) {
         if (add(label, character(p)) != 0) {
-            return -2;
+            return BLOOM_IDN_REFUSED;
         }
     }
 
@@ -227,28 +361,34 @@ add_as_it_is(label_t *label, const piece_t *piece)
 }
 
 
-/* Adds a piece as libidn2 converts it, or as it is if libidn2 refuses it. */
+/* Adds a piece as libidn2 converts it.  Returns what convert() does. */
 static int
-add_piece(label_t *label, piece_t *piece, int flags)
+add_if_converted(label_t *label, piece_t *piece, int flags)
 {
     int       rc;
     size_t    skip;
     uint8_t  *ascii;
 
-    if (piece->ascii) {
-        return add_as_it_is(label, piece);
+    rc = convert(piece, flags, &ascii, &skip);
+
+    if (rc == 0) {
+        rc = add_converted(label, ascii, skip);
+        idn2_free(ascii);
     }
-
-    ascii = convert(label, piece, flags, &skip);
-
-    if (ascii == NULL) {
-        return *label->left == 0 ? -2 : add_as_it_is(label, piece);
-    }
-
-    rc = add_converted(label, ascii, skip);
-    idn2_free(ascii);
 
     return rc;
+}
+
+
+/* Adds a piece as libidn2 converts it, or as it is if libidn2 refuses it. */
+static int
+add_piece(label_t *label, piece_t *piece)
+{
+    int  rc;
+
+    rc = piece->ascii ? 1 : add_if_converted(label, piece, IDN2_TRANSITIONAL);
+
+    return rc == 1 ? add_as_it_is(label, piece) : rc;
 }
 
 
@@ -271,14 +411,15 @@ begin(piece_t *piece)
 
 /*
  * Returns 1 if browsers keep the ZERO WIDTH (NON-)JOINER at p: if libidn2
- * accepts it together with both of its neighbours, or with the one before it.
- * Elsewhere browsers refuse the label, and other programs drop the joiner, as
- * transitional processing does.
+ * accepts it together with both of its neighbours, or with the one before it,
+ * or may not know one of them.  Returns 0 elsewhere: browsers refuse the label,
+ * and other programs drop the joiner, as transitional processing does.  Returns
+ * BLOOM_IDN_SPENT if the budget is used up.
  */
 static int
-joins(label_t *label, const uint8_t *start, const uint8_t *p,
-    const uint8_t *end)
+joins(const uint8_t *start, const uint8_t *p, const uint8_t *end)
 {
+    int             rc;
     size_t          skip;
     piece_t         between;
     uint8_t        *ascii;
@@ -288,6 +429,11 @@ joins(label_t *label, const uint8_t *start, const uint8_t *p,
     behind = joiner_end;
 
     if (behind < end) {
+
+        if (is_new(character(behind))) {
+            return 1;
+        }
+
         behind += character_len(behind);
     }
 
@@ -295,15 +441,23 @@ joins(label_t *label, const uint8_t *start, const uint8_t *p,
         /* void */
     }
 
+    if (before < p && is_new(character(before))) {
+        return 1;
+    }
+
     for ( ;; ) {
         begin(&between);
         gather(&between, before, (size_t) (behind - before));
 
-        ascii = convert(label, &between, IDN2_NONTRANSITIONAL, &skip);
+        rc = convert(&between, IDN2_NONTRANSITIONAL, &ascii, &skip);
 
-        if (ascii != NULL) {
+        if (rc == 0) {
             idn2_free(ascii);
             return 1;
+        }
+
+        if (rc == BLOOM_IDN_SPENT) {
+            return rc;
         }
 
         if (behind == joiner_end) {
@@ -315,8 +469,8 @@ joins(label_t *label, const uint8_t *start, const uint8_t *p,
 }
 
 
-/* Adds a piece that IDNA2008 refuses: it is cut at its deviation characters,
- * which are kept. */
+/* Adds a piece that IDNA2008 refuses: it is cut at its deviation characters and
+ * its new ones, which are kept. */
 static int
 add_cut(label_t *label, const piece_t *piece)
 {
@@ -327,33 +481,44 @@ add_cut(label_t *label, const piece_t *piece)
     const uint8_t  *p, *start, *end;
 
     begin(&part);
-    rc = 0;
     start = piece->text + 1;
     end = start + piece->len;
 
-    for (p = start; p < end && rc == 0; p += len) {
+    for (p = start; p < end; p += len) {
         len = character_len(p);
         c = character(p);
 
-        if (!is_deviation(c)) {
+        if (!is_deviation(c) && !is_new(c)) {
             gather(&part, p, len);
             continue;
         }
 
-        if ((c == ZWJ || c == ZWNJ) && !joins(label, start, p, end)) {
-            continue;
+        if (c == ZWJ || c == ZWNJ) {
+            rc = joins(start, p, end);
+
+            if (rc < 0) {
+                return rc;
+            }
+
+            if (rc == 0) {
+                continue;
+            }
         }
 
-        rc = add_piece(label, &part, IDN2_TRANSITIONAL);
+        rc = add_piece(label, &part);
 
         if (rc == 0) {
             rc = add(label, c);
         }
 
+        if (rc != 0) {
+            return rc;
+        }
+
         begin(&part);
     }
 
-    return rc != 0 ? rc : add_piece(label, &part, IDN2_TRANSITIONAL);
+    return add_piece(label, &part);
 }
 
 
@@ -361,24 +526,17 @@ add_cut(label_t *label, const piece_t *piece)
 static int
 flush(label_t *label, piece_t *piece)
 {
-    int       rc;
-    size_t    skip;
-    uint8_t  *ascii;
+    int  rc;
 
     if (piece->ascii) {
         rc = add_as_it_is(label, piece);
-        begin(piece);
-        return rc;
-    }
-
-    ascii = convert(label, piece, IDN2_NONTRANSITIONAL, &skip);
-
-    if (ascii != NULL) {
-        rc = add_converted(label, ascii, skip);
-        idn2_free(ascii);
 
     } else {
-        rc = *label->left == 0 ? -2 : add_cut(label, piece);
+        rc = add_if_converted(label, piece, IDN2_NONTRANSITIONAL);
+
+        if (rc == 1) {
+            rc = add_cut(label, piece);
+        }
     }
 
     begin(piece);
@@ -387,8 +545,43 @@ flush(label_t *label, piece_t *piece)
 }
 
 
+/* Takes a character that is not ignored. */
 static int
-put_label(uint8_t *out, size_t room, const label_t *label)
+take(label_t *label, piece_t *piece, uint32_t c)
+{
+    int      rc;
+    size_t   len;
+    uint8_t  text[4];
+
+    /* "<" and ">" may compose with a stroke that follows */
+
+    if (is_forbidden(c) && c != '<' && c != '>') {
+        return BLOOM_IDN_REFUSED;
+    }
+
+    if (is_hyphen(c)) {
+        rc = flush(label, piece);
+        return rc != 0 ? rc : add(label, '-');
+    }
+
+    if (c < 0x80) {
+        c = bloom_lower((uint8_t) c);
+    }
+
+    len = put_character(text, c);
+
+    if (piece->len + len > PIECE_MAX) {
+        return BLOOM_IDN_REFUSED;
+    }
+
+    gather(piece, text, len);
+
+    return 0;
+}
+
+
+static int
+put_label(uint8_t *out, const label_t *label)
 {
     int     n, ascii;
     size_t  i;
@@ -396,7 +589,7 @@ put_label(uint8_t *out, size_t room, const label_t *label)
     for (i = 0, ascii = 1; i < label->n; i++) {
 
         if (is_forbidden(label->c[i])) {
-            return -1;
+            return BLOOM_IDN_REFUSED;
         }
 
         ascii &= label->c[i] < 0x80;
@@ -404,18 +597,11 @@ put_label(uint8_t *out, size_t room, const label_t *label)
 
     if (!ascii) {
 
-        if (room < 4) {
-            return -2;
-        }
-
         memcpy(out, "xn--", 4);
-        n = bloom_punycode_encode(out + 4, room - 4, label->c, label->n);
+        n = bloom_punycode_encode(out + 4, BLOOM_IDN_LABEL - 4, label->c,
+                                  label->n);
 
-        return n == -1 ? -2 : n + 4;
-    }
-
-    if (label->n > room) {
-        return -2;
+        return n == -1 ? BLOOM_IDN_REFUSED : n + 4;
     }
 
     for (i = 0; i < label->n; i++) {
@@ -427,60 +613,53 @@ put_label(uint8_t *out, size_t room, const label_t *label)
 
 
 int
-bloom_idn_label(uint8_t *out, size_t room, const uint8_t *text, size_t len,
-    size_t *left)
+bloom_idn_label(uint8_t *out, const uint8_t *text, size_t len)
 {
-    int             rc;
-    size_t          n;
-    uint8_t         lower;
-    label_t         label;
-    piece_t         piece;
-    uint32_t        c;
-    const uint8_t  *p, *end;
+    int                       rc;
+    size_t                    n;
+    label_t                   label;
+    piece_t                   piece;
+    uint32_t                  c;
+    const uint8_t            *p, *end;
+    const bloom_idn_range_t  *range;
 
     label.n = 0;
-    label.left = left;
     begin(&piece);
 
     for (p = text, end = text + len; p < end; p += n) {
         n = bloom_utf8_len(p, (size_t) (end - p));
-        c = n == 0 ? 0 : character(p);
 
-        if (c == 0) {
-            return -1;
+        if (n == 0) {
+            return BLOOM_IDN_REFUSED;
         }
 
-        if (is_ignored(c)) {
+        c = character(p);
+        range = find(c);
+
+        if (range == NULL) {
+            rc = take(&label, &piece, c);
+
+        } else if (range->to == 0) {
             continue;
-        }
 
-        if (is_hyphen(c)) {
-            rc = flush(&label, &piece);
+        } else {
+            rc = take(&label, &piece, range->to + c - range->first);
 
-            if (rc == 0) {
-                rc = add(&label, '-');
+            if (rc == 0 && range->then != 0) {
+                rc = take(&label, &piece, range->then);
             }
-
-            if (rc != 0) {
-                return rc;
-            }
-
-            continue;
         }
 
-        if (piece.len + n > PIECE_MAX) {
-            return -2;
+        if (rc != 0) {
+            return rc;
         }
-
-        lower = bloom_lower(*p);
-        gather(&piece, n == 1 ? &lower : p, n);
     }
 
     rc = flush(&label, &piece);
 
-    if (rc == 0 && *left == 0) {
-        rc = -2;
+    if (rc != 0) {
+        return rc;
     }
 
-    return rc != 0 ? rc : put_label(out, room, &label);
+    return put_label(out, &label);
 }

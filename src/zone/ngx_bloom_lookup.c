@@ -10,6 +10,7 @@
 #include "ngx_bloom_parts.h"
 #include "ngx_bloom_ring.h"
 #include "bloom_bits.h"
+#include "bloom_idn.h"
 
 
 static ngx_int_t ngx_bloom_lookup_except(ngx_bloom_zone_t *zone,
@@ -665,6 +666,8 @@ ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
 
         pos = text->data;
 
+        bloom_idn_begin_list();
+
         do {
             n = ngx_bloom_parts_cut(part, BLOOM_BATCH, &pos, end, separator);
 
@@ -674,6 +677,8 @@ ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
                 tally[answer[j]]++;
             }
         } while (n == BLOOM_BATCH);
+
+        bloom_idn_end_list();
 
         rc = ngx_bloom_zone_end(zone);
 
@@ -795,7 +800,13 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
             k.data = key[j].data;
             k.len = key[j].len;
 
-            (void) bloom_form_expand(zone->form, &all, &k, buf);
+            if (bloom_form_expand(zone->form, &all, &k, buf) != NULL) {
+
+                /* the list's budget is used up */
+
+                answer[j] = NGX_BLOOM_INVALID;
+                continue;
+            }
 
             if (keys == &whole) {
                 bloom_form_whole(keys, &all);

@@ -81,7 +81,9 @@ void ngx_bloom_lookup_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
  * Looks up the parts of a list.  Splits `text` at each `separator`, strips
  * spaces and tabs around a part, skips empty parts, and looks each part up in the
  * given way (NGX_BLOOM_LOOKUP_...).  tally[i] becomes the number of parts whose
- * answer is i; all are 0 if the list has no parts.
+ * answer is i; all are 0 if the list has no parts.  The parts share the budget of
+ * one name (bloom_idn.h), and those for which it does not suffice are
+ * NGX_BLOOM_INVALID.
  */
 void ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
     u_char separator, ngx_uint_t how, ngx_uint_t tally[NGX_BLOOM_ANSWERS],

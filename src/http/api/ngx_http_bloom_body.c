@@ -7,6 +7,7 @@
 
 #include "ngx_http_bloom_body.h"
 #include "ngx_http_bloom_header.h"
+#include "bloom_idn.h"
 #include "bloom_key.h"
 #include "bloom_record.h"
 
@@ -15,8 +16,9 @@
  * keys. */
 #define NGX_HTTP_BLOOM_BODY_TURN   (32 * 1024)
 
-/* A turn's longest time, us: an internationalised host takes 10 us.  The clock
- * is read once every NGX_HTTP_BLOOM_BODY_KEYS keys. */
+/* A turn's longest time, us.  The clock is read after each internationalised
+ * host, which takes up to a millisecond, and once every
+ * NGX_HTTP_BLOOM_BODY_KEYS other keys. */
 #define NGX_HTTP_BLOOM_BODY_TIME   1000
 #define NGX_HTTP_BLOOM_BODY_KEYS   16
 
@@ -489,16 +491,20 @@ ngx_http_bloom_body_now(void)
 static ngx_inline ngx_int_t
 ngx_http_bloom_body_offer(ngx_http_bloom_body_t *body, bloom_key_t *key)
 {
+    uint64_t   spent;
     ngx_int_t  rc;
     ngx_str_t  text;
 
     text.data = (u_char *) key->data;
     text.len = key->len;
 
+    spent = bloom_idn_spent();
+
     rc = body->take(body->data, &text);
 
     if (rc == NGX_OK) {
-        return (++body->taken % NGX_HTTP_BLOOM_BODY_KEYS == 0
+        return ((++body->taken % NGX_HTTP_BLOOM_BODY_KEYS == 0
+                 || bloom_idn_spent() != spent)
                 && ngx_http_bloom_body_now() - body->begun
                    >= NGX_HTTP_BLOOM_BODY_TIME)
                ? NGX_DONE : NGX_OK;

@@ -20,7 +20,8 @@
 #define NGX_HTTP_BLOOM_LOOKUP_MAX  1000000
 
 /* Keys are looked up in groups of up to so many keys and about so many bytes,
- * which takes a millisecond at most. */
+ * which takes a millisecond at most.  A key that may need libidn2 ends its
+ * group, since it may take as long alone. */
 #define NGX_HTTP_BLOOM_LOOKUP_KEYS    32
 #define NGX_HTTP_BLOOM_LOOKUP_BYTES   (4 * 1024)
 
@@ -49,6 +50,8 @@ static void ngx_http_bloom_lookup_run(ngx_http_request_t *r);
 static ngx_int_t ngx_http_bloom_lookup_fail(ngx_http_request_t *r,
     ngx_http_bloom_lookup_t *lookups);
 static ngx_int_t ngx_http_bloom_lookup_take(void *data, ngx_str_t *key);
+static ngx_uint_t ngx_http_bloom_lookup_is_costly(ngx_bloom_zone_t *zone,
+    ngx_str_t *key);
 static ngx_int_t ngx_http_bloom_lookup_flush(
     ngx_http_bloom_lookup_t *lookups);
 static void ngx_http_bloom_lookup_respond(ngx_http_request_t *r,
@@ -417,12 +420,34 @@ ngx_http_bloom_lookup_take(void *data, ngx_str_t *key)
     lookups->bytes += key->len;
 
     if (lookups->keys < NGX_HTTP_BLOOM_LOOKUP_KEYS
-        && lookups->bytes < NGX_HTTP_BLOOM_LOOKUP_BYTES)
+        && lookups->bytes < NGX_HTTP_BLOOM_LOOKUP_BYTES
+        && !ngx_http_bloom_lookup_is_costly(lookups->zone, key))
     {
         return NGX_OK;
     }
 
     return ngx_http_bloom_lookup_flush(lookups);
+}
+
+
+/* Returns 1 if libidn2 may have to convert the key: if it has a byte above
+ * 0x7f, or an escape. */
+static ngx_uint_t
+ngx_http_bloom_lookup_is_costly(ngx_bloom_zone_t *zone, ngx_str_t *key)
+{
+    size_t  i;
+
+    if (zone->form == BLOOM_FORM_RAW || zone->form == BLOOM_FORM_LOWER) {
+        return 0;
+    }
+
+    for (i = 0; i < key->len; i++) {
+        if (key->data[i] >= 0x80 || key->data[i] == '%') {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 

@@ -6,10 +6,14 @@
 
 #include "ngx_http_bloom_turns.h"
 #include "ngx_http_bloom_ctx.h"
+#include "bloom_idn.h"
 
 
 /* The number of steps in a turn; a step takes about 20 us. */
 #define NGX_HTTP_BLOOM_TURNS_STEPS  32
+
+/* What libidn2 does in the time of a step, in bytes passed. */
+#define NGX_HTTP_BLOOM_TURNS_IDN    200
 
 
 static ngx_int_t ngx_http_bloom_turns_step(ngx_http_request_t *r,
@@ -72,13 +76,20 @@ ngx_http_bloom_turns_run(ngx_http_request_t *r, ngx_http_bloom_turns_t *turns)
 static ngx_int_t
 ngx_http_bloom_turns_step(ngx_http_request_t *r, ngx_http_bloom_turns_t *turns)
 {
+    uint64_t  spent;
+
     turns->left = NGX_HTTP_BLOOM_TURNS_STEPS;
 
     for ( /* void */ ; turns->left > 0; turns->left--) {
 
+        spent = bloom_idn_spent();
+
         if (turns->text.failed || turns->step(r, turns) == NGX_OK) {
             return NGX_OK;
         }
+
+        turns->left -= (ngx_int_t) ((bloom_idn_spent() - spent)
+                                    / NGX_HTTP_BLOOM_TURNS_IDN);
     }
 
     return NGX_AGAIN;
