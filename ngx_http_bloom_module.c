@@ -12,7 +12,6 @@
 
 #include "ngx_http_bloom.h"
 #include "ngx_http_bloom_api.h"
-#include "ngx_http_bloom_arg.h"
 #include "ngx_http_bloom_audit.h"
 #include "ngx_http_bloom_conf.h"
 #include "ngx_http_bloom_conf_rules.h"
@@ -23,6 +22,7 @@
 #include "ngx_http_bloom_prefetch.h"
 #include "ngx_http_bloom_route.h"
 #include "ngx_http_bloom_rules.h"
+#include "ngx_http_bloom_value.h"
 #include "ngx_http_bloom_variables.h"
 #include "ngx_bloom_helper.h"
 #include "ngx_bloom_reload.h"
@@ -73,9 +73,23 @@ static ngx_command_t  ngx_http_bloom_commands[] = {
 
     { ngx_string("bloom_arg"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE23,
-      ngx_http_bloom_arg_conf,
+      ngx_http_bloom_value_conf,
       NGX_HTTP_MAIN_CONF_OFFSET,
-      0,
+      NGX_HTTP_BLOOM_VALUE_ARG,
+      NULL },
+
+    { ngx_string("bloom_cookie"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE23,
+      ngx_http_bloom_value_conf,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      NGX_HTTP_BLOOM_VALUE_COOKIE,
+      NULL },
+
+    { ngx_string("bloom_header"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE23,
+      ngx_http_bloom_value_conf,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      NGX_HTTP_BLOOM_VALUE_HEADER,
       NULL },
 
     { ngx_string("bloom_lookup"),

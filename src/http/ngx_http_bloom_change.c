@@ -127,9 +127,9 @@ ngx_http_bloom_change_one(ngx_http_request_t *r,
         (void) ngx_http_bloom_key_count_ambiguous(&change->key);
 
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "a key was not %s bloom zone \"%V\": the request has "
-                      "the argument of its \"bloom_arg\" several times with "
-                      "different values; let \"%s\" take the key from the "
+                      "a key was not %s bloom zone \"%V\": the argument, "
+                      "cookie or header that it comes from is ambiguous in "
+                      "the request; let \"%s\" take the key from the "
                       "backend's response",
                       kind->undone, &zone->name, kind->directive);
         return NGX_OK;

@@ -21,7 +21,7 @@ ngx_http_bloom_key_compose(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
     index = key->value.flushes;          /* the key's variables */
 
     for ( /* void */ ; index && *index != (ngx_uint_t) -1; index++) {
-        if (ngx_http_bloom_arg_is_ambiguous(&r->variables[*index])) {
+        if (ngx_http_bloom_value_is_ambiguous(&r->variables[*index])) {
             return NGX_HTTP_BLOOM_KEY_AMBIGUOUS;
         }
     }
@@ -40,7 +40,7 @@ ngx_http_bloom_key_missing(const ngx_http_variable_value_t *v, ngx_str_t *text)
 {
     ngx_str_set(text, "");
 
-    return (v != NULL && ngx_http_bloom_arg_is_ambiguous(v))
+    return (v != NULL && ngx_http_bloom_value_is_ambiguous(v))
            ? NGX_HTTP_BLOOM_KEY_AMBIGUOUS : NGX_DECLINED;
 }
 

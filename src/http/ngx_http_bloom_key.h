@@ -9,7 +9,7 @@
 #define _NGX_HTTP_BLOOM_KEY_H_INCLUDED_
 
 #include "ngx_http_bloom.h"
-#include "ngx_http_bloom_arg.h"
+#include "ngx_http_bloom_value.h"
 
 #pragma GCC visibility push(hidden)
 

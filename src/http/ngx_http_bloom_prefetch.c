@@ -112,7 +112,7 @@ ngx_http_bloom_prefetch_is_plain(ngx_http_core_main_conf_t *cmcf,
         }
     }
 
-    if (v->get_handler == ngx_http_bloom_arg_variable) {
+    if (v->get_handler == ngx_http_bloom_value_variable) {
         return 1;
     }
 

@@ -802,9 +802,10 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 
             if (bloom_form_expand(zone->form, &all, &k, buf) != NULL) {
 
-                /* the list's budget is used up */
+                /* the list's budget is used up, and "present" is the safe
+                 * answer for block lists and for shields */
 
-                answer[j] = NGX_BLOOM_INVALID;
+                answer[j] = NGX_BLOOM_PRESENT;
                 continue;
             }
 

@@ -272,7 +272,7 @@ subtest 'other variables are empty for an argument with several values' => sub {
     is($counters->{added} . ' ' . ($counters->{invalid} - $before), '0 1',
        'bloom_add counts an ambiguous key and does not add it');
     like($t->log_since($mark),
-         qr/a key was not added to bloom zone "added": the request has the argument of its "bloom_arg" several times with different values; let "bloom_add" take the key from the backend's response/,
+         qr/a key was not added to bloom zone "added": the argument, cookie or header that it comes from is ambiguous in the request; let "bloom_add" take the key from the backend's response/,
          'the log says why a key is not added');
     $t->get('/adds?id=new&id=new');
     is(zone_state($t, 'added')->{counters}{added}, 1,

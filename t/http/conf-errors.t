@@ -827,6 +827,36 @@ subtest 'nginx refuses wrong parameters of bloom_arg' => sub {
 };
 
 
+subtest 'nginx refuses wrong parameters of bloom_cookie and bloom_header' => sub {
+    for my $source (qw(cookie header)) {
+        table('http', "bloom_$source id %s;",
+              'invalid variable name "%s": it must be a name with "$" before it',
+              qw(id $));
+        is_refused('http', ">bloom_$source id \$id \$id;",
+                   'the duplicate "id" variable');
+        is_refused('http', "bloom_arg id \$id;\n>bloom_$source id \$id;",
+                   'the duplicate "id" variable');
+        is_refused('http', ">bloom_$source id;",
+                   "invalid number of arguments in \"bloom_$source\" directive");
+        is_refused('server', ">bloom_$source id \$id;",
+                   "\"bloom_$source\" directive is not allowed here");
+        is_accepted('http', "bloom_$source id \$id; bloom_$source id \$same;"
+                            . "bloom_$source a.b-c_D \$odd \$odd_escaped;"
+                            . 'bloom_lookup $odd $known zone=ids;');
+    }
+
+    table('http', 'bloom_cookie "%s" $id;',
+          'invalid cookie name "%s": it must be letters, digits and other'
+          . ' characters that a cookie\'s name may have, without "="',
+          '', 'a=', 'a b', 'a,', 'é');
+    table('http', 'bloom_header "%s" $id;',
+          'invalid header name "%s": it must be letters, digits and "-",'
+          . ' without ":", and not "Host": the host of a request is in "$host"',
+          '', 'X-Id:', 'X Id', 'Host', 'hOST');
+    is_accepted('http', 'bloom_cookie Host $a; bloom_header Hosts $b;');
+};
+
+
 subtest 'nginx refuses wrong parameters of bloom_lookup' => sub {
     table('http', 'bloom_lookup $uri %s zone=ids;',
           'invalid variable name "%s": it must be a name with "$" before it',

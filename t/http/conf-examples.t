@@ -25,6 +25,8 @@ my %more = (
     'revoked-tokens.conf' => \&revoked_tokens, 'api-keys.conf' => \&api_keys,
     'redirect.conf' => \&redirect, 'host-list.conf' => \&host_list,
     'block-page.conf' => \&block_page, 'image-server.conf' => \&image_server,
+    'revoked.conf' => \&revoked, 'idempotency.conf' => \&idempotency,
+    'blocked-addresses.conf' => \&blocked_addresses,
 );
 
 
@@ -378,7 +380,8 @@ sub host_list {
         for 'ads.example%0d%0aX-Y:1/a', 'www.example%0d%0aX-Y:1/a',
             'www.example/a%0d%0aX-Y:1', 'ads.example%3Fx/a', 'ads.example/a%0ab',
             'ads.example%23/a', 'ads.example%5C/a', 'ads.example',
-            'www.example/a%0a';
+            'www.example/a%0a', 'ads%252eexample/a', 'www.example/%252e%252e/a',
+            'www.example/a%2523';
     is($t->get("/image/$_")->status, 403, "/image/$_ is rejected")
         for 'ads.example/', 'ads.example:x/a', 'ADS.example./a';
 }
@@ -417,7 +420,8 @@ sub survives_crash {
 }
 
 
-# Tests that the image has all hashes of the list, without their counts.
+# Tests that the image has all hashes of the list, without their counts, and
+# that the service gets the hash that was checked.
 
 sub leaked_passwords {
     my ($t) = @_;
@@ -427,6 +431,17 @@ sub leaked_passwords {
     is(scalar @hashes, 4, 'the list has four hashes with counts');
     is($t->get("/leaked/$_")->header('X-Bloom-Status'), 'PASSED',
        "hash $_ is present") for @hashes;
+
+    my ($leaked, $absent) = ($hashes[0], '0' x 40);
+
+    is($t->get($_)->status, 400, "$_ is no hash")
+        for "/leaked/$leaked%0A", "/leaked/$leaked/", "/leaked/$leaked%00",
+            "/leaked/$leaked%2F..%2F", "/leaked/0$leaked", "/leaked/";
+    is($t->get("/leaked/$absent/..%2F$leaked?$absent")->body,
+       "the exact list answers /leaked/$leaked\n",
+       'the service gets the checked path');
+    is($t->get("/leaked/$leaked/../$absent")->status, 404,
+       'the hash of another spelling is checked');
 }
 
 
@@ -449,6 +464,89 @@ sub revoked_tokens {
     is($ask->('Basic 8a20c95d-revoked'), 200,
        'a request with another scheme is passed');
     is($t->get('/introspect')->status, 404, 'a client cannot reach the issuer');
+
+    several_tokens($t, '8a20c95d-revoked');
+}
+
+
+sub revoked {
+    my ($t) = @_;
+
+    my $token = '9c1d7e44';
+
+    is($t->post('/bloom/zones/revoked/keys', $token, port => 8082)->status, 200,
+       'a token is revoked');
+    several_tokens($t, $token);
+}
+
+
+# Tests that a revoked token does not pass beside another token.
+
+sub several_tokens {
+    my ($t, $revoked) = @_;
+
+    my @values = ('Bearer 51b7e2aa', "Bearer $revoked", 'Basic 51b7e2aa');
+
+    # nginx itself refuses several headers Authorization
+
+    like($t->get('/api/', headers => [map { (Authorization => $values[$_]) }
+                                          @$_])->status,
+         qr/^40[01]$/, "a request with the tokens @$_ is refused")
+        for [0, 1], [1, 0], [2, 1], [1, 2];
+
+    is($t->get('/api/', headers => [Authorization => $_])->status, 401,
+       'no control character hides a revoked token')
+        for "\x0bBearer $revoked", "Bearer\x0b$revoked", "Bearer $revoked\x1f",
+            "\xa0Bearer $revoked";
+    is($t->get('/api/', headers => [Authorization => "\t$values[1]\t"])->status,
+       401, 'tabs around a revoked token change nothing');
+}
+
+
+# Tests that a client cannot repeat an order by another spelling of its key.
+
+sub idempotency {
+    my ($t) = @_;
+
+    my $order = sub {
+        my $response = $t->post('/orders', '', headers => [
+            map { ('Idempotency-Key' => $_) } @_]);
+        return $response->status . ' ' . $response->body;
+    };
+    my $accepted = qr/^201 the order attack-0001 is accepted$/;
+
+    like($order->("\tattack-0001 "), $accepted,
+         'the backend gets the key without blanks');
+    like($order->($_), qr/^409 /, 'a repeated order is refused')
+        for 'attack-0001', "attack-0001\t", "\t attack-0001";
+    like($order->('attack-0001', 'attack-0001'), qr/^409 /,
+         'an equal key that is sent twice is one key');
+    like($order->(@$_), qr/^400 /, "a request with the keys @$_ is refused")
+        for ['attack-0001', 'attack-0002'], ['attack-0002', 'attack-0001'],
+            ['attack-0001,attack-0002'], ['attack-0001', ''],
+            ["attack-0001\x0b"], ['attack%2D0001'];
+    like($t->post('/orders', '', headers => ['Idempotency_Key' => 'attack-0001'])
+           ->status, qr/^400$/, 'a key in another header is no key');
+}
+
+
+# Tests that another site cannot get its visitors blocked, and that no spelling
+# of a page gets a blocked client in.
+
+sub blocked_addresses {
+    my ($t) = @_;
+
+    $t->get('/wp-login.php', headers => ['Sec-Fetch-Site' => $_])
+        for qw(cross-site same-site);
+    is($t->get('/')->status, 200,
+       'a visitor whom another site sends into the trap is not blocked');
+
+    $t->get('/%77p-login.php', headers => ['Sec-Fetch-Site' => 'none']);
+    is($t->get($_, headers => ['X-Forwarded-For' => '192.0.2.1'])->status, 403,
+       "a blocked client does not get $_")
+        for '/', '//', '/a/../', '/wp-login.php/', '/WP-LOGIN.php';
+    is($t->get('/bloom/zones')->status, 403,
+       'a blocked client cannot reach the endpoint to unblock itself');
 }
 
 
@@ -476,6 +574,8 @@ sub api_keys {
         for my $headers (['X-Api-Key' => $revoked],
                          ['X-Api-Key' => uc $revoked],
                          ['x-api-key' => ucfirst $revoked],
+                         ['X-Api-Key' => "\t$revoked\t"],
+                         ['X-Api-Key' => $revoked, 'x-api-key' => $revoked],
                          [Authorization => "Bearer $revoked"],
                          [Authorization => "BEARER   \U$revoked"])
         {
@@ -492,8 +592,11 @@ sub api_keys {
     $check->('serving', 'PASSED');
 
     is($ask->(@$_)->status, 401, "\"@$_\" is no key")
-        for ['X-Api-Key' => "$revoked\t"], ['X-Api-Key' => "\t$revoked"],
+        for ['X-Api-Key' => "$revoked\x0b"], ['X-Api-Key' => "$revoked \t$valid"],
             ['X-Api-Key' => "$valid,$revoked"],
+            ['X-Api-Key' => $valid, 'X-Api-Key' => $revoked],
+            ['X-Api-Key' => $revoked, 'X-Api-Key' => $valid],
+            ['X-Api-Key' => $revoked, 'X-Api-Key' => ''],
             ['X-Api-Key' => "$valid, $revoked"],
             ['X-Api-Key' => substr($revoked, 1)],
             ['X-Api-Key' => "0$revoked"], ['X-Api-Key' => "$revoked|"],

@@ -222,7 +222,7 @@ subtest 'keys that cannot be removed stay present, and are counted' => sub {
     is($t->get('/ambiguous?id=a&id=b')->status, 200,
        'a request with an ambiguous argument succeeds');
     like($t->log_since($mark),
-         qr/\[error\] .*a key was not removed from bloom zone "seen": the request has the argument of its "bloom_arg" several times .* let "bloom_remove" take the key from the backend's response/,
+         qr/\[error\] .*a key was not removed from bloom zone "seen": the argument, cookie or header that it comes from is ambiguous in the request; let "bloom_remove" take the key from the backend's response/,
          'the log says why its key was not removed');
 };
 
