@@ -11,8 +11,10 @@ use warnings;
 use BloomTest;
 use BloomTest::Connection;
 use BloomTest::Examples;
-use BloomTest::Process qw(wait_until);
+use BloomTest::Process qw(spawn wait_until);
+use File::Basename qw(basename dirname);
 use IO::Socket::INET;
+use IO::Socket::UNIX;
 
 # What the backend of an example must get of a request: a target, '' for nothing,
 # or '*' for whatever the client sent.
@@ -79,8 +81,23 @@ for my $name (sort keys %example) {
     subtest "$name leaves no door open" => sub { attack($name) };
 }
 
-subtest 'no example leaves a door open that a look at it finds' => sub {
-    look_at($_) for example_names();
+subtest 'no configuration leaves a door open that a look at it finds' => sub {
+    for my $name (example_names()) {
+        look_at($name, content($name));
+        unlike(join("\n", command_lines($name)), qr/\b(?:xargs|eval|sh -c)\b/,
+               "$name: no command interprets what another one prints");
+    }
+
+    my $found = 0;
+
+    for my $document ('README.md', map { "docs/$_" } documents()) {
+        for my $block (blocks($document)) {
+            look_at($document, $block);
+            $found++;
+        }
+    }
+
+    cmp_ok($found, '>', 30, 'the documents have blocks of configuration');
 };
 
 done_testing();
@@ -397,20 +414,23 @@ sub endpoints {
 }
 
 
-# Tests by their text that examples have no door that a request cannot show: a
-# location that only nginx itself should lead to, an endpoint that is open, a
-# captured path that is sent as the client wrote it.
+# Tests by its text that a configuration has no door that a request cannot show:
+# a location that only nginx itself should lead to, an endpoint that is open, a
+# captured path or a body that a backend gets as the client wrote it.
 
 sub look_at {
-    my ($name) = @_;
+    my ($name, $text) = @_;
 
-    my $conf = content($name) =~ s/^\s*#.*\n//gmr;
-    my %location = $conf =~ /^        location ([^{]*?) \{\n(.*?)^        \}/msg;
+    my $conf = $text =~ s/^\s*#.*\n//gmr;
+    my %location;
 
-    for my $target (map({ split ' ' } $conf =~ /auth_request (\/\S+);/g),
-                    map({ "$_" } $conf =~ /mirror (\/\S+);/g))
-    {
-        like($location{"= $target"} // '', qr/^\s+internal;/m,
+    $location{$2} = $3
+        while $conf =~ /^( *)location ([^\n]*?) \{\n(.*?)^\1\}/msg;
+
+    for my $target ($conf =~ m{\b(?:auth_request|mirror) (/\S+);}g) {
+        my $block = $location{"= $target"} // $location{$target} // next;
+
+        like($block, qr/^\s+internal;/m,
              "$name: a client cannot ask for $target");
     }
 
@@ -419,14 +439,31 @@ sub look_at {
 
         like($block, qr/^\s+deny +all;/m,
              "$name: not everybody can use the endpoint $_")
-            if $block =~ /bloom_api/;
+            if $block =~ /\bbloom_api\b/;
         like($block, qr/rewrite +\^ \$uri\??\s+break;/,
              "$name: the backend gets the checked path of $_")
             if /\(\?</ && $block =~ m{proxy_pass +http://[^/;\$]+;};
+        like($block, qr/proxy_pass_request_body +off;|proxy_set_body "";/,
+             "$name: the backend gets no body beside the argument of $_")
+            if $block =~ /proxy_pass .*_escaped;/;
     }
+}
 
-    unlike(join("\n", command_lines($name)), qr/\b(?:xargs|eval|sh -c)\b/,
-           "$name: no command interprets what another one prints");
+
+# Returns the names of the documents.
+
+sub documents {
+    return map { basename($_) }
+           sort glob dirname(__FILE__) . '/../../docs/*.md';
+}
+
+
+# Returns the blocks of configuration in a document.
+
+sub blocks {
+    my ($document) = @_;
+
+    return content("../$document") =~ /^```nginx\n(.*?)^```/msg;
 }
 
 
@@ -473,7 +510,7 @@ sub redirect {
 
     my $redis = IO::Socket::UNIX->new(Local => $socket, Listen => 8)
         or die "cannot listen: $!";
-    my $pid = BloomTest::Process::spawn(sub {
+    my $pid = spawn(sub {
         while (my $client = $redis->accept) {
             sysread $client, my $command, 65536;
             syswrite $client, "*3\r\n:0\r\n:0\r\n";
