@@ -6,11 +6,11 @@
 #
 # The exact service behind the filters of redirect.conf.  Redis, which listens
 # at SOCKET, has a set for each list, with the canonical keys of all that is
-# listed.  "fill" adds the keys to a list that `ngx-bloom expand -f` has printed,
-# from the standard input.
+# listed.  "fill" reads the output of `ngx-bloom expand -f` from the standard
+# input and adds its keys to a list.
 #
-# A request has its canonical key in the header X-Key, and the names of the lists
-# that apply to it in X-Lists, separated by commas.
+# A request has its canonical key in the header X-Key, and the names of the
+# lists that apply to it in X-Lists, separated by commas.
 #
 #     204   no list has the key or an expression of it
 #     403   a list has one of them, or the key is missing or not canonical, or

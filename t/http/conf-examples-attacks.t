@@ -16,8 +16,8 @@ use File::Basename qw(basename dirname);
 use IO::Socket::INET;
 use IO::Socket::UNIX;
 
-# What the backend of an example must get of a request: a target, '' for nothing,
-# or '*' for whatever the client sent.
+# What the backend of an example must get of a request: a target, '' for
+# nothing, or '*' for whatever the client sent.
 
 my $form = ['Content-Type' => 'application/x-www-form-urlencoded'];
 
@@ -84,7 +84,8 @@ for my $name (sort keys %example) {
 subtest 'no configuration leaves a door open that a look at it finds' => sub {
     for my $name (example_names()) {
         look_at($name, content($name));
-        unlike(join("\n", command_lines($name)), qr/\b(?:xargs|eval|sh -c)\b/,
+        unlike(join("\n", command_lines($name)),
+               qr/\b(?:xargs|eval|sh -c)\b/,
                "$name: no command interprets what another one prints");
     }
 
@@ -105,7 +106,7 @@ done_testing();
 
 # ---- the attacks ----
 
-# Requests for a path in which one item exists, 1001, and another does not, 9999.
+# Requests for a path in which the item 1001 exists, and the item 9999 does not.
 
 sub paths {
     my ($prefix) = @_;
@@ -166,7 +167,7 @@ sub urls {
 
     return map({ [$_, $seen] }
                $good, "$good&next=$listed", "/go?URL=$listed&url=$other",
-               "$good&url=$other", "$good#$listed", '/go?url=' . escaped($other)),
+               "$good&url=$other", "$good#$listed", $seen),
            map({ [$good, $seen, @$_] }
                [method => 'POST', body => "url=$listed", headers => $form],
                [body => "url=$listed", headers => $form],
@@ -219,8 +220,9 @@ sub sites {
                map({ "/go/$_" }
                    $bad, 'EVIL.example', "$bad.", "a.$bad", "$bad:80",
                    'evil%2Eexample', 'evil%252Eexample', '%65vil.example',
-                   "x\@$bad", "x%40$bad", "$bad%0a", "$bad%23", "example.com/../$bad",
-                   "example.com%2F..%2F$bad", "$bad/", ''),
+                   "x\@$bad", "x%40$bad", "$bad%0a", "$bad%23",
+                   "example.com/../$bad", "example.com%2F..%2F$bad", "$bad/",
+                   ''),
                "/go?site=$bad", '/go', '/confirm', "http://localhost/go/$bad"),
            map({ ["/go/$bad", '', @$_] }
                [method => 'POST'], [method => 'HEAD'],
@@ -359,7 +361,8 @@ sub attempt {
     ok(!$got[0]{headers}{'content-length'},
        "no length of a body gets through: $name");
 
-    is_deeply([sort keys %{ $got[0]{headers} }], ['connection', 'host'],
+    is_deeply([sort keys %{ $got[0]{headers} }],
+              ['connection', 'content-length', 'host'],
               "no header of the client gets through: $name") if $alone;
 }
 
@@ -401,16 +404,26 @@ sub endpoints {
                    "the endpoint does not answer for the host \"$host\"");
         }
 
-        my $socket = IO::Socket::INET->new(
-            LocalAddr => '127.0.0.2', PeerAddr => '127.0.0.1',
-            PeerPort => $port) or die "cannot connect: $!";
-
-        print $socket "GET /bloom/zones HTTP/1.1\r\nHost: localhost\r\n"
-                      . "X-Forwarded-For: 127.0.0.1\r\n"
-                      . "X-Real-IP: 127.0.0.1\r\nConnection: close\r\n\r\n";
-        like(join('', <$socket>), qr{^HTTP/1\.1 403 },
+        like(from_elsewhere($port, '/bloom/zones'), qr{^HTTP/1\.1 403 },
              'the endpoint refuses another address');
     }
+}
+
+
+# Returns the response to a request from another address.
+
+sub from_elsewhere {
+    my ($port, $target) = @_;
+
+    my $socket = IO::Socket::INET->new(
+        LocalAddr => '127.0.0.2', PeerAddr => '127.0.0.1', PeerPort => $port)
+        or die "cannot connect: $!";
+
+    print $socket "GET $target HTTP/1.1\r\nHost: localhost\r\n"
+                  . "X-Forwarded-For: 127.0.0.1\r\n"
+                  . "X-Real-IP: 127.0.0.1\r\nConnection: close\r\n\r\n";
+
+    return join '', <$socket>;
 }
 
 
@@ -543,6 +556,8 @@ sub image_server {
             '/ids.bloom/', '/ids.bloom~', '/../images.pub';
     is($t->request($_, '/ids.bloom', port => 8081)->status, 405,
        "the web server refuses $_") for qw(PUT POST DELETE);
+    like(from_elsewhere($t->port(8081), '/ids.bloom'), qr{^HTTP/1\.1 403 },
+         'the web server refuses another address');
 }
 
 

@@ -21,8 +21,9 @@ our @EXPORT = qw(checkout command_lines configure content example_names
 my $examples = abs_path(dirname(__FILE__) . '/../../../conf-examples');
 
 
-# Returns the names of the configurations, apart from local.conf.  Examples whose
-# modules this nginx cannot load are left out, and skipped as one test each.
+# Returns the names of the configurations, apart from local.conf.  Examples
+# whose modules this nginx cannot load are left out, and skipped as one test
+# each.
 
 sub example_names {
     return grep { $_ ne 'local.conf' && loads($_) }
