@@ -75,6 +75,14 @@ my %example = (
     'link-check.conf' => { attacks => [], more => \&link_check },
 );
 
+# The keys of the other examples are headers, addresses and hashes; the test of
+# what their first comments say tries to get past them.
+
+is_deeply([grep { !$example{$_} } example_names()],
+          [qw(api-keys.conf blocked-addresses.conf host-list.conf
+              idempotency.conf leaked-passwords.conf revoked.conf)],
+          'each other example has a table of attacks');
+
 for my $name (sort keys %example) {
     next if !grep { $_ eq $name } example_names();
 
