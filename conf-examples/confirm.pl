@@ -2,11 +2,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # confirm.pl ADDRESS:PORT SOCKET
+# confirm.pl fill SOCKET LIST
 #
 # The exact service behind the filters of redirect.conf.  Redis, which listens
 # at SOCKET, has a set for each list, with the canonical keys of all that is
-# listed.  A request has its canonical key in the header X-Key, and the names of
-# the lists that apply to it in X-Lists, separated by commas.
+# listed.  "fill" reads the output of `ngx-bloom expand -f` from the standard
+# input and adds its keys to a list.
+#
+# A request has its canonical key in the header X-Key, and the names of the
+# lists that apply to it in X-Lists, separated by commas.
 #
 #     204   no list has the key or an expression of it
 #     403   a list has one of them, or the key is missing or not canonical, or
@@ -23,8 +27,14 @@ use File::Basename qw(dirname);
 use IO::Socket::INET;
 use IO::Socket::UNIX;
 
-my ($address, $socket) = @ARGV;
-die "usage: $0 ADDRESS:PORT SOCKET\n" if @ARGV != 2;
+my ($address, $socket, $list) = @ARGV;
+
+if (@ARGV == 3 && $address eq 'fill') {
+    fill($list);
+    exit;
+}
+
+die "usage: $0 ADDRESS:PORT SOCKET, or $0 fill SOCKET LIST\n" if @ARGV != 2;
 
 my $server = IO::Socket::INET->new(LocalAddr => $address, Listen => 128,
                                    ReuseAddr => 1)
@@ -90,20 +100,52 @@ sub expressions {
 }
 
 
+# Adds the first expression of each paragraph of the standard input to a set in
+# Redis.
+
+sub fill {
+    my ($list) = @_;
+
+    local $/ = '';
+
+    while (my $paragraph = <STDIN>) {
+        my (undef, $key) = split /\n/, $paragraph;
+
+        defined $key or die "not of `ngx-bloom expand -f`: $paragraph\n";
+        redis('SADD', $list, $key);
+    }
+}
+
+
 # Returns whether a set in Redis has one of the keys.
 
 sub has {
-    my @command = ('SMISMEMBER', @_);
+    my ($list, @keys) = @_;
 
-    return 0 if @_ == 1;
+    return scalar grep { $_ } redis('SMISMEMBER', $list, @keys);
+}
+
+
+# Returns the numbers that Redis answers to a command.  Each argument has its
+# length, so nothing in it is interpreted.  Dies unless the answer is whole.
+
+sub redis {
+    my @command = @_;
 
     my $redis = IO::Socket::UNIX->new(Peer => $socket) or die "no Redis: $!\n";
 
     print $redis join '', '*' . @command . "\r\n",
                       map { '$' . length($_) . "\r\n$_\r\n" } @command;
 
-    my $first = <$redis> // '';
-    $first =~ /^\*(\d+)/ or die "no answer: $first\n";
+    local $/ = "\n";
 
-    return scalar grep { <$redis> =~ /^:1/ } 1 .. $1;
+    my $answer = sub {
+        (<$redis> // '') =~ /^([*:])(\d+)\r\n\z/ or die "no answer\n";
+        return ($1, $2);
+    };
+    my ($type, $number) = $answer->();
+
+    return $number if $type eq ':';
+
+    return map { ($answer->())[1] } 1 .. $number;
 }

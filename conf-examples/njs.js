@@ -20,15 +20,17 @@ function item(r) {
     r.internalRedirect('@backend');
 }
 
-// An asynchronous handler: it asks the backend only for a known ID.
+// An asynchronous handler: it asks the backend only for a known ID, and sends it
+// the ID that was checked. A request without one ID gets 404, too.
 
 async function title(r) {
-    if (r.variables.known_arg === '0') {
+    if (r.variables.known_arg === '0' || !r.variables.id) {
         r.return(404);
         return;
     }
 
-    const reply = await r.subrequest('/backend/title');
+    const reply = await r.subrequest('/backend/title',
+                                     `id=${r.variables.id_escaped}`);
 
     r.return(reply.status, `the title: ${reply.responseText}`);
 }

@@ -159,6 +159,7 @@ http {
         location ~ ^/package/(?<name>[^/]+)\$ {
             bloom_log_level warn;
             bloom_reject absent \$name zone=packages status=404;
+            rewrite ^ \$uri break;
             proxy_pass http://127.0.0.1:$backend;
             add_header X-Bloom-Status \$bloom_status always;
         }

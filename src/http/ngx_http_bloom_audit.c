@@ -296,14 +296,18 @@ ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
     ngx_uint_t         outcome;
     ngx_bloom_zone_t  *zone;
 
-    /* by ngx_bloom_learn_e */
+    enum { path_differs = NGX_BLOOM_LEARN_FAST + 1 };
+
+    /* by ngx_bloom_learn_e and path_differs */
     static const char  *const then[] = {
         "it was added now; put it into the next image, too",
         "add it, or load an image that has it",
         "it was not added, since the zone holds as many keys as its capacity; "
         "load an image that has the key and more capacity",
         "it was not added, since \"learn_rate\" is used up; load an image "
-        "that has all such keys"
+        "that has all such keys",
+        "it was not added, since the client wrote the path in another way and "
+        "the backend may have read another key; add it if it exists"
     };
 
     zone = audited->zone;
@@ -311,10 +315,17 @@ ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
     ngx_bloom_count(zone, NGX_BLOOM_COUNTER_WRONG_ABSENT, 1);
     ngx_bloom_counters_set_wrong_at(zone->series, ngx_bloom_time());
 
-    outcome = audited->conf->learn
-              ? (ngx_uint_t) ngx_bloom_learn(zone, &audited->key,
-                                             audited->conf->interval)
-              : (ngx_uint_t) NGX_BLOOM_LEARN_UNABLE;
+    if (!audited->conf->learn) {
+        outcome = NGX_BLOOM_LEARN_UNABLE;
+
+    } else if (ngx_http_bloom_feedback_path_differs(r)) {
+        ngx_bloom_count(zone, NGX_BLOOM_COUNTER_NOT_LEARNED, 1);
+        outcome = path_differs;
+
+    } else {
+        outcome = ngx_bloom_learn(zone, &audited->key,
+                                  audited->conf->interval);
+    }
 
     last = ngx_http_bloom_key_log(buf, &audited->key);
 

@@ -275,6 +275,50 @@ ngx_http_bloom_feedback_denies(ngx_http_bloom_feedback_t *feedback,
 }
 
 
+ngx_uint_t
+ngx_http_bloom_feedback_path_differs(ngx_http_request_t *r)
+{
+    u_char     *p, *last;
+    ngx_str_t   raw, *sent;
+
+    /* nginx has neither decoded the path nor resolved anything in it */
+
+    if (!r->quoted_uri && !r->complex_uri) {
+        return 0;
+    }
+
+    /* only proxy_pass says what it has sent; the others send $request_uri */
+
+    if (r->upstream == NULL || r->upstream->uri.len == 0) {
+        return 1;
+    }
+
+    raw = r->unparsed_uri;
+
+    p = ngx_strlchr(raw.data, raw.data + raw.len, '?');
+
+    if (p != NULL) {
+        raw.len = p - raw.data;
+    }
+
+    sent = &r->upstream->uri;
+
+    if (sent->len < raw.len) {
+        return 0;
+    }
+
+    last = sent->data + sent->len - raw.len;
+
+    for (p = sent->data; p <= last; p++) {
+        if (ngx_memcmp(p, raw.data, raw.len) == 0) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 void
 ngx_http_bloom_feedback_response(ngx_http_request_t *r,
     ngx_http_bloom_ctx_t *ctx, ngx_uint_t status, ngx_uint_t cached)
@@ -291,8 +335,15 @@ ngx_http_bloom_feedback_response(ngx_http_request_t *r,
 
     ngx_bloom_count(ctx->suspect, NGX_BLOOM_COUNTER_FALSE_POSITIVE, 1);
 
-    if (ctx->suspect_key.data != NULL && !cached) {
-        (void) ngx_bloom_adapt(ctx->suspect, &ctx->suspect_key, &ctx->asked,
-                               ctx->feedback->interval, ctx->feedback->after);
+    if (ctx->suspect_key.data == NULL || cached) {
+        return;
     }
+
+    if (ngx_http_bloom_feedback_path_differs(r)) {
+        ngx_bloom_count(ctx->suspect, NGX_BLOOM_COUNTER_FEEDBACK_DOUBT, 1);
+        return;
+    }
+
+    (void) ngx_bloom_adapt(ctx->suspect, &ctx->suspect_key, &ctx->asked,
+                           ctx->feedback->interval, ctx->feedback->after);
 }

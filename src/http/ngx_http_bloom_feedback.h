@@ -67,6 +67,14 @@ ngx_uint_t ngx_http_bloom_feedback_denies(ngx_http_bloom_feedback_t *feedback,
     ngx_uint_t status);
 
 /*
+ * Returns 1 if the backend may have read another path than the rules: the
+ * client wrote it with escapes, "//" or "..", and the backend got it as it was
+ * written.  Its status then says nothing about the checked key.  The key may
+ * come from elsewhere, but the path chooses what the backend does with it.
+ */
+ngx_uint_t ngx_http_bloom_feedback_path_differs(ngx_http_request_t *r);
+
+/*
  * Counts a false positive if the backend's status says that there was one, and
  * learns the key if it is to be learned and the response is not `cached`.
  * `status` is 0 if no backend answered.

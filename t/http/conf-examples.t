@@ -11,7 +11,8 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Connection;
-use BloomTest::Process qw(run_command wait_until);
+use BloomTest::Examples;
+use BloomTest::Process qw(wait_until);
 use BloomTest::Zones qw(replace_file);
 use Cwd qw(abs_path);
 use File::Basename qw(basename dirname);
@@ -30,11 +31,7 @@ my %more = (
 );
 
 
-for my $path (sort glob "$examples/*.conf") {
-    my $name = basename($path);
-    next if $name eq 'local.conf';
-    next if !loads($name);
-
+for my $name (example_names()) {
     subtest "$name works as its first comment says"
         => sub { example($name) };
 }
@@ -52,7 +49,7 @@ sub example {
     my $t = BloomTest->new;
     my $text = content($name);
 
-    my @commands = $text =~ /^#     (\S.*)$/mg;
+    my @commands = command_lines($name);
     my ($start) = grep { $commands[$_] eq start_command($name) }
                        0 .. $#commands;
     my $stop = pop @commands;
@@ -80,51 +77,6 @@ sub example {
 }
 
 
-# Says whether this nginx is the one whose modules an example loads.
-
-sub loads {
-    my ($name) = @_;
-
-    return 1 if content($name) !~ m{^load_module +/usr/lib/nginx/}m;
-
-    my $own = ($ENV{TEST_NGINX_BINARY} // '/usr/sbin/nginx')
-              eq '/usr/sbin/nginx';
-
-    SKIP: { skip "$name needs modules of Debian's nginx", 1 if !$own; }
-
-    return $own;
-}
-
-
-sub start_command {
-    my ($name) = @_;
-
-    return "nginx -e error.log -p \$PWD/conf-examples -c $name";
-}
-
-
-# Makes the directory that the commands run in look like the checkout.
-
-sub checkout {
-    my ($t) = @_;
-
-    my $dir = $t->testdir;
-    my $tool = $ENV{TEST_BLOOM_TOOL} // "$examples/../build/ngx-bloom";
-
-    $t->write_file($_, content($_))
-        for 'local.conf', 'confirm.pl', 'block-page.html', 'njs.js';
-    $t->write_file("keys/$_", content("keys/$_"))
-        for map { basename($_) } glob "$examples/keys/*";
-
-    mkdir "$dir/top" or die "mkdir: $!";
-    mkdir "$dir/top/build" or die "mkdir: $!";
-    symlink '..', "$dir/top/conf-examples" or die "symlink: $!";
-    symlink abs_path($tool), "$dir/top/build/ngx-bloom" or die "symlink: $!";
-    symlink "$examples/../src/cli/ngx-bloom-pull",
-            "$dir/top/build/ngx-bloom-pull" or die "symlink: $!";
-}
-
-
 # Runs a command of the comment.  A request is followed by "# STATUS, TEXT",
 # which states its response.
 
@@ -133,8 +85,6 @@ sub command {
 
     my ($command, $status, $text) =
         $line =~ /^(.*?)(?:\s+\# (\d+), (\S.*))?$/;
-
-    $command =~ s/\b127\.0\.0\.1:(80\d\d)\b/'127.0.0.1:' . $t->port($1)/ge;
 
     if (!defined $status) {
         unlike($command, qr/^curl -i/,
@@ -184,20 +134,6 @@ sub command {
 }
 
 
-# Runs a command at the top of the checkout.  Returns its output or, in list
-# context, its exit status, its output and its errors.
-
-sub run_at_top {
-    my ($t, $command) = @_;
-
-    my $top = $t->testdir . '/top';
-    my @result = run_command(['sh', '-c', "cd '$top' && $command"],
-                             env => $t->{env});
-
-    return wantarray ? @result : $result[1];
-}
-
-
 # Says whether a response has the status and the text.  A text that begins with
 # a quote is part of the body, one with a colon is a header, and any other is
 # the value of X-Bloom-Status or X-Cache-Status, or "-" if neither is there.
@@ -215,20 +151,6 @@ sub matches {
     my ($value) = $head =~ /^X-(?:Bloom|Cache)-Status: (.*)$/mi;
 
     return ($value // '-') eq $text;
-}
-
-
-sub configure {
-    my ($t, $text) = @_;
-
-    my $header = qr/^load_module\s.*\npid\s.*\nerror_log\s.*\n/m;
-
-    like($text, $header, 'the example has the lines that the test replaces');
-    $text =~ s/$header/%%TEST_GLOBALS%%\n/;
-    $text =~ s{\$prefix/\.\./lua}{$examples/../lua};
-    $text =~ s/\b127\.0\.0\.1:(80\d\d)\b/127.0.0.1:%%PORT_$1%%/g;
-
-    $t->write_file_expand('nginx.conf', $text);
 }
 
 
@@ -737,14 +659,4 @@ sub redirect {
         is_deeply([sort(expressions($want[0]))], [sort @want],
                   "confirm.pl and the tool look up equal expressions for $url");
     }
-}
-
-
-sub content {
-    my ($name) = @_;
-
-    open my $fh, '<', "$examples/$name" or die "cannot read $name: $!\n";
-    local $/;
-
-    return <$fh>;
 }

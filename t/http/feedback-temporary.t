@@ -9,15 +9,15 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Process qw(wait_until);
+use BloomTest::Process qw(spawn wait_until);
 use BloomTest::Rules;
 use BloomTest::Zones;
+use IO::Socket::INET;
 
 my $t = BloomTest->new;
 my @keys = map { "id$_" } 1 .. 100;
 
-# the backend has all keys, unless it is told to answer something else; it does
-# not decode "%69", an "i"
+# the backend has all keys, unless it is told to answer something else
 
 configure_rules($t, { ids => \@keys }, <<'CONF');
     server {
@@ -38,26 +38,87 @@ configure_rules($t, { ids => \@keys }, <<'CONF');
             bloom_audit    100% learn=on learn_rate=1000r/s;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
+        location = /raw {
+            bloom_reject   absent $arg_id zone=ids;
+            bloom_feedback 404 learn=on learn_rate=1000r/s learn_after=1s;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+        location = /arg {
+            bloom_reject   absent $arg_id zone=ids;
+            bloom_feedback 404 learn=on learn_rate=1000r/s learn_after=1s;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%/arg?id=$arg_id;
+        }
         location ~ ^/raw/(?<id>[^/]+)$ {
             bloom_reject   absent $id zone=ids;
             bloom_feedback 404 learn=on learn_rate=1000r/s learn_after=1s;
+            bloom_audit    100% learn=on learn_rate=1000r/s;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
         location ~ ^/checked/(?<id>[^/]+)$ {
             bloom_reject   absent $id zone=ids;
             bloom_feedback 404 learn=on learn_rate=1000r/s learn_after=1s;
+            bloom_audit    100% learn=on learn_rate=1000r/s;
             rewrite ^ $uri break;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+        location ~ ^/request_uri/(?<id>[^/]+)$ {
+            bloom_reject   absent $id zone=ids;
+            bloom_feedback 404 learn=on learn_rate=1000r/s learn_after=1s;
+            bloom_audit    100% learn=on learn_rate=1000r/s;
+            rewrite ^ $uri break;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%/x$request_uri;
+        }
+        location ~ ^/scgi/(?<id>[^/]+)$ {
+            bloom_reject   absent $id zone=ids;
+            bloom_feedback 404 learn=on learn_rate=1000r/s learn_after=1s;
+            bloom_audit    100% learn=on learn_rate=1000r/s;
+            rewrite ^ $uri break;
+            scgi_param REQUEST_URI $request_uri;
+            scgi_pass  127.0.0.1:%%PORT_8083%%;
         }
     }
 CONF
 
+# Returns the status of the backend for a path, which it neither decodes nor
+# resolves, and for a status that a request asks for.
+
+sub status_of {
+    my ($uri, $status) = @_;
+
+    my ($path) = $uri =~ m{^(?:/x(?=/request_uri))?([^?]*)};
+
+    return $path =~ /there/ || $path !~ m{%|//|/\.|#} ? $status || 200 : 404;
+}
+
 $t->backend(8081, sub {
     my ($request) = @_;
 
-    return { status => 404, body => 'b' } if $request->{uri} =~ /%69/;
-    return { status => $request->{headers}{'x-status'} || 200, body => 'b' };
+    return { status => status_of($request->{uri},
+                                 $request->{headers}{'x-status'}),
+             body => 'b' };
 });
+
+# the same backend, by SCGI
+
+my $scgi = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 128,
+                                 LocalPort => $t->port(8083), ReuseAddr => 1)
+    or die "cannot listen: $!";
+
+my $scgi_pid = spawn(sub {
+    while (my $client = $scgi->accept) {
+        my ($length, $byte) = '';
+
+        $length .= $byte while read($client, $byte, 1) && $byte ne ':';
+        read $client, my $params, $length + 1;
+
+        my ($uri) = $params =~ /\0REQUEST_URI\0([^\0]*)/;
+        my ($status) = $uri =~ /status=(\d+)/;
+
+        print $client 'Status: ', status_of($uri, $status), "\r\n\r\nb";
+        close $client;
+    }
+});
+
 $t->run;
 
 
@@ -132,15 +193,91 @@ subtest 'an audit that learns adds the key again' => sub {
        'the audit counts a wrong absent');
 };
 
-subtest 'a backend that reads the path in another way' => sub {
+# A client's spelling of a path that the backend does not decode or resolve.
+
+sub spellings {
+    my ($way, $id) = @_;
+
+    return ("/$way/%" . unpack('H2', $id) . substr($id, 1),
+            '/%' . unpack('H2', $way) . substr($way, 1) . "/$id",
+            "//$way/$id", "/./$way/$id", "/x/../$way/$id", "/$way//$id",
+            "/$way/$id#x");
+}
+
+subtest 'a 404 for a path that the backend reads in another way' => sub {
+    my $doubts = sub { zone_state($t, 'ids')->{feedback}{not_learned_doubt} };
+    my $before;
+
     ok(learned('id13'), 'the zone learns');
-    is(outcome($t, '/checked/%69d14'), '200 PASSED ids',
-       'the backend gets the path that was checked');
-    is(outcome($t, '/raw/%69d14'), '404 PASSED ids',
-       'the backend gets the path of the client, and has no such item');
-    is(outcome($t, '/raw/id14'), '404 REJECTED ids',
-       'the key is rejected in any spelling');
+
+    for my $way (qw(raw request_uri scgi)) {
+        for my $path (spellings($way, 'id14')) {
+            $before = $doubts->();
+
+            is(outcome($t, $path), '404 PASSED ids',
+               "the backend has no $path");
+            is($doubts->() - $before, 1, "$path is counted as a doubt");
+            is(asked('id14'), '200 PASSED ids',
+               "no key is learned from $path");
+        }
+    }
+
+    is(outcome($t, '/r%61w?id=id14'), '404 PASSED ids',
+       'the backend has no /r%61w');
+    is(asked('id14'), '200 PASSED ids',
+       'no argument is learned from a path that the backend does not decode');
+
+    for (map({ "/$_" } spellings('checked', 'id14')), '/%61rg?id=id14') {
+        is(outcome($t, s{^//}{/}r), '200 PASSED ids',
+           "the backend gets the path that was checked, not $_");
+    }
+
+    my $n = 20;
+
+    for my $path (map({ "/$_/ID" } qw(raw request_uri scgi)), '/raw?id=ID',
+                  '/%61rg?id=ID', grep { !/#/ } spellings('checked', 'ID'))
+    {
+        my $key = 'id' . $n++;
+        my $asked = $path =~ s/ID|%49D/$key/r;
+        my $mark = $asked =~ /\?/ ? '&' : '?';
+
+        $asked .= "${mark}status=404";
+        is(outcome($t, $asked), '404 PASSED ids', "the backend denies $asked");
+        is(asked($key), '404 REJECTED ids', "$key is learned from $asked");
+    }
 };
+
+subtest 'a 200 for a path that the backend reads in another way' => sub {
+    my $audit = sub { zone_state($t, 'ids')->{audit}{not_learned} };
+
+    for my $way (qw(raw request_uri scgi)) {
+        my $before = $audit->();
+        my $mark = $t->log_mark;
+
+        is(outcome($t, "/$way//there"), '200 AUDITED ids',
+           "the backend has something at /$way//there");
+        like($t->wait_for_log(qr/wrong absent/, $mark),
+             qr/lacks key "there": it was not added, since the client wrote the path in another way and the backend may have read another key; add it if it exists;/,
+             "the error log says why no key is added: $way");
+        is($audit->() - $before, 1,
+           "the key is counted as not learned: $way");
+        is(asked('there'), '404 REJECTED ids', "no key is added: $way");
+    }
+
+    for my $path (map({ "/$_/there$_" } qw(raw request_uri scgi)),
+                  '/x/../checked//%74herechecked')
+    {
+        my ($key) = $path =~ m{/([^/]*)\z};
+
+        $key =~ s/%74/t/;
+        is(outcome($t, $path), '200 AUDITED ids',
+           "the backend has something at $path");
+        is(asked($key), '200 PASSED ids', "the key of $path is added");
+    }
+};
+
+kill 'KILL', $scgi_pid;
+waitpid $scgi_pid, 0;
 
 subtest 'all learned keys are present again after a clear' => sub {
     ok(learned("id$_"), "id$_ is learned") for 5, 6;

@@ -60,6 +60,11 @@ configure_rules($t, { ids => ['one', 'a b', 'gone'], bad => ['evil'] },
             proxy_set_header X-Status 404;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
+        location ~ ^/audit/(?<id>.+)\z {
+            bloom_audit 100% learn=on learn_rate=1000r/s;
+            bloom_reject absent $id zone=seen;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
         location /new {
             bloom_add $upstream_http_x_new_id zone=seen;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
@@ -172,6 +177,24 @@ sub test_protocol {
            'the backend lacks a key');
         is(zone_state($t, 'ids')->{feedback}{false_positives} - $before, 1,
            'bloom_feedback counts a false positive');
+    };
+
+    subtest 'nothing is learned from a path that the backend may read in '
+            . 'another way' => sub
+    {
+        my $not = sub { zone_state($t, 'seen')->{audit}{not_learned} };
+        my $name = $class->name =~ s/\W//gr;
+        my $before = $not->();
+
+        $is_outcome->($_, '200 AUDITED seen', "$_ is audited")
+            for "/%61udit/$name", "//audit/$name", "/x/../audit/$name",
+                "/audit/./$name";
+        is($not->() - $before, 4, 'none of them is learned');
+
+        $is_outcome->("/audit/$name", '200 AUDITED seen',
+                      'the path is audited in its plain spelling');
+        $is_outcome->("/%61udit/$name", '200 PASSED seen',
+                      'and its key is learned');
     };
 
     subtest 'each stream of a connection is decided alone' => sub {

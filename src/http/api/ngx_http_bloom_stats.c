@@ -107,9 +107,9 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "feedback.not_learned_doubt", COUNTER(NGX_BLOOM_COUNTER_FEEDBACK_DOUBT),
       ALWAYS, "feedback_not_learned_keys_total", "reason=\"doubt\"",
       "Number of false positives that bloom_feedback did not learn in spite "
-      "of learn=on, by the reason; doubt: the key or the image may be new, or "
-      "the response was late; full: learned keys use their share of removals; "
-      "rate: learn_rate was exceeded." },
+      "of learn=on, by the reason; doubt: the key or the image may be new, the "
+      "response was late, or the backend read another path; full: learned "
+      "keys use their share of removals; rate: learn_rate was exceeded." },
     { "feedback.not_learned_full", COUNTER(NGX_BLOOM_COUNTER_FEEDBACK_FULL),
       ALWAYS, "feedback_not_learned_keys_total", "reason=\"full\"", NULL },
     { "feedback.not_learned_rate", COUNTER(NGX_BLOOM_COUNTER_FEEDBACK_FAST),
@@ -137,8 +137,8 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "audit.not_learned", COUNTER(NGX_BLOOM_COUNTER_NOT_LEARNED), ALWAYS,
       "not_learned_keys_total", NULL,
       "Number of wrongly absent keys that bloom_audit did not add in spite of "
-      "learn=on: the zone is over-full or takes no additions, or learn_rate "
-      "was exceeded." },
+      "learn=on: the zone is over-full or takes no additions, learn_rate was "
+      "exceeded, or the backend read another path." },
 
     { NULL, COUNTER(NGX_BLOOM_COUNTER_LOAD_OK), ALWAYS,
       "loads_total", "result=\"ok\"",
