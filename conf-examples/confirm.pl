@@ -9,10 +9,11 @@
 # listed.  "fill" reads the output of `ngx-bloom expand -f` from the standard
 # input and adds its keys to a list.
 #
-# A request has its canonical key in the header X-Key, and the names of the
-# lists that apply to it in X-Lists, separated by commas.
+# A request has its canonical key in the header X-Key, that of a second reading
+# of its URL in X-Second-Key, if there is one, and the names of the lists that
+# apply to it in X-Lists, separated by commas.
 #
-#     204   no list has the key or an expression of it
+#     204   no list has a key or an expression of it
 #     403   a list has one of them, or the key is missing or not canonical, or
 #           no list is named
 #     500   Redis cannot be asked
@@ -55,17 +56,18 @@ $SIG{PIPE} = 'IGNORE';
 
 while (1) {
     my $client = $server->accept or next;
-    my ($key, @lists) = '';
+    my ($key, @second, @lists) = '';
 
     while (defined(my $line = <$client>)) {
         $key = $1 if $line =~ /^X-Key: (\S+)/i;
+        @second = $1 if $line =~ /^X-Second-Key: (\S+)/i;
         @lists = split /,/, $1 if $line =~ /^X-Lists: (\S+)/i;
         last if $line =~ /^\r?$/;
     }
 
-    my @keys = expressions($key);
+    my @keys = map { expressions($_) } $key, @second;
     my $status = eval {
-        !@keys || !@lists || grep({ has($_, @keys) } @lists) ? 403 : 204;
+        !expressions($key) || !@lists || grep({ has($_, @keys) } @lists) ? 403 : 204;
     } // 500;
 
     print $client "HTTP/1.0 $status -\r\nContent-Length: 0\r\n\r\n";

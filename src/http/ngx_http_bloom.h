@@ -291,6 +291,8 @@ typedef struct {
 
     ngx_bloom_zone_t          *zone;
     ngx_str_t                  key;      /* decoded, canonical */
+    ngx_str_t                  second;   /* the key of a URL's second reading, if
+                                            it has one and a rule has fired */
     ngx_str_t                  match;    /* of a rule that fired on "present";
                                             empty: of no such rule */
 

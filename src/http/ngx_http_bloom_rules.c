@@ -218,6 +218,7 @@ ngx_http_bloom_rules_unknown(ngx_http_request_t *r,
 
     if (route) {
         ngx_bloom_count(rule->key.zone, NGX_BLOOM_COUNTER_ROUTED, 1);
+        ngx_bloom_lookup_second(key, &ctx->second, r->pool);
         ngx_http_bloom_route_plan(r, ctx, blcf->unavailable_to);
 
         return NGX_DECLINED;
@@ -252,6 +253,7 @@ ngx_http_bloom_rules_set(ngx_http_bloom_ctx_t *ctx,
     ctx->status = status;
     ctx->zone = rule->key.zone;
     ctx->key = *key;
+    ctx->second.len = 0;
     ctx->match.len = 0;
 }
 
@@ -267,6 +269,10 @@ ngx_http_bloom_rules_set_fired(ngx_http_bloom_ctx_t *ctx,
 
     ngx_http_bloom_rules_set(ctx, status, rule,
                              answer == rule->fires ? key : &none);
+
+    if (answer == rule->fires && rule->how != NGX_HTTP_BLOOM_LIST) {
+        ngx_bloom_lookup_second(key, &ctx->second, pool);
+    }
 
     if (answer == NGX_BLOOM_PRESENT) {
         ngx_bloom_lookup_match(rule->key.zone,

@@ -50,7 +50,8 @@ static ngx_str_t  ngx_http_bloom_answers[] = {
 #define NGX_HTTP_BLOOM_VAR_ZONE    1
 #define NGX_HTTP_BLOOM_VAR_LABEL   2
 #define NGX_HTTP_BLOOM_VAR_KEY     3
-#define NGX_HTTP_BLOOM_VAR_MATCH   4
+#define NGX_HTTP_BLOOM_VAR_SECOND  4
+#define NGX_HTTP_BLOOM_VAR_MATCH   5
 
 
 static ngx_http_variable_t  ngx_http_bloom_variables[] = {
@@ -66,6 +67,9 @@ static ngx_http_variable_t  ngx_http_bloom_variables[] = {
 
     { ngx_string("bloom_key"), NULL, ngx_http_bloom_variables_decision,
       NGX_HTTP_BLOOM_VAR_KEY, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("bloom_second_key"), NULL, ngx_http_bloom_variables_decision,
+      NGX_HTTP_BLOOM_VAR_SECOND, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("bloom_match"), NULL, ngx_http_bloom_variables_decision,
       NGX_HTTP_BLOOM_VAR_MATCH, NGX_HTTP_VAR_NOCACHEABLE, 0 },
@@ -118,6 +122,9 @@ ngx_http_bloom_variables_decision(ngx_http_request_t *r,
 
     case NGX_HTTP_BLOOM_VAR_KEY:
         return ngx_http_bloom_variables_set(v, &ctx->key);
+
+    case NGX_HTTP_BLOOM_VAR_SECOND:
+        return ngx_http_bloom_variables_set(v, &ctx->second);
 
     case NGX_HTTP_BLOOM_VAR_MATCH:
         return ngx_http_bloom_variables_set(v, &ctx->match);

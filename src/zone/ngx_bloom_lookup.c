@@ -873,3 +873,27 @@ ngx_bloom_lookup_match(ngx_bloom_zone_t *zone, const ngx_str_t *key,
                        &all->expression[ngx_bloom_lookup_found.expression],
                        pool);
 }
+
+
+void
+ngx_bloom_lookup_second(const ngx_str_t *key, ngx_str_t *second,
+    ngx_pool_t *pool)
+{
+    bloom_key_t   *first;
+    bloom_form_t  *keys;
+
+    ngx_str_null(second);
+
+    keys = &ngx_bloom_lookup_last.keys;
+    first = &keys->expression[0];
+
+    if (ngx_bloom_lookup_last.form == BLOOM_FORM_URL
+        && ngx_bloom_lookup_last.why == NULL
+        && bloom_form_is_split(keys)
+        && key->len == first->len
+        && ngx_memcmp(key->data, first->data, first->len) == 0)
+    {
+        (void) ngx_bloom_lookup_keep(second, &keys->expression[keys->whole[1]],
+                                     pool);
+    }
+}

@@ -108,6 +108,12 @@ extern ngx_bloom_zone_t  *ngx_bloom_lookup_learned;
 void ngx_bloom_lookup_match(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_str_t *match, ngx_pool_t *pool);
 
+/* Stores the whole key of the second reading of a URL, allocated from `pool`; an
+ * empty one if it has none, or memory is short.  `key` is the canonical key of the
+ * last lookup of one key. */
+void ngx_bloom_lookup_second(const ngx_str_t *key, ngx_str_t *second,
+    ngx_pool_t *pool);
+
 
 #pragma GCC visibility pop
 
