@@ -89,8 +89,9 @@ const option_t  guards_age_options[] = {
       options_take_text,
       "refuse an image that is complete as of an earlier time than IMAGE, "
       "which must exist; an image without that time counts as of when it was "
-      "written; if both images state the same source, refuse an earlier "
-      "position, too" },
+      "written; of images as of the same time, refuse another image that was "
+      "not written later; if both images state the same source, refuse an "
+      "earlier position, too" },
     { 0 }
 };
 
@@ -377,12 +378,16 @@ guards_check_keys(guards_t *guards, const char *name,
 }
 
 
-/* Returns CLI_OK, or CLI_NO after a message. */
+/* Orders images by the time as of which they are complete, by the position of
+ * their source, and then by the time when they were written: two builds of the
+ * same lists differ if an exception or an own entry changed.  Returns CLI_OK, or
+ * CLI_NO after a message. */
 static int
 compare_age(guards_t *guards, const char *name, const bloom_image_t *image,
     const bloom_image_t *old)
 {
     char                   time[UNITS_LEN], old_time[UNITS_LEN];
+    char                   written[UNITS_LEN], old_written[UNITS_LEN];
     char                   position[BLOOM_POSITION_TEXT_MAX];
     char                   old_position[BLOOM_POSITION_TEXT_MAX];
     uint64_t               of, old_of;
@@ -416,7 +421,21 @@ compare_age(guards_t *guards, const char *name, const bloom_image_t *image,
         return CLI_NO;
     }
 
-    return CLI_OK;
+    if (of > old_of || image->created > old->created
+        || memcmp(image->build_id, old->build_id, BLOOM_IMAGE_BUILD_ID_LEN)
+           == 0)
+    {
+        return CLI_OK;
+    }
+
+    refuse(guards, name, "%s: it is of %s, as %s is, and was written at %s, "
+           "not later than that image, which was written at %s; get a newer "
+           "image, or leave out --not-older-than if the older image is right",
+           not(guards), format_time(time, of), guards->not_older,
+           format_time(written, image->created),
+           format_time(old_written, old->created));
+
+    return CLI_NO;
 }
 
 
