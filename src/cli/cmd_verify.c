@@ -111,6 +111,11 @@ examine(verify_t *verify, image_read_t *read, findings_t *findings)
     }
 
     if (rc == CLI_OK) {
+        rc = guards_check_bits(guards, read->path, &read->image,
+                               &findings->census);
+    }
+
+    if (rc == CLI_OK) {
         rc = guards_check_keys(guards, read->path, &read->image, read->words,
                                &read->removed.set);
     }

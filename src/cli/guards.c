@@ -207,6 +207,41 @@ guards_check(guards_t *guards, const char *name, const bloom_image_t *image,
 }
 
 
+int
+guards_check_bits(guards_t *guards, const char *name,
+    const bloom_image_t *image, const bloom_census_t *census)
+{
+    int       differs;
+    uint32_t  i;
+    uint64_t  items, bits_set[BLOOM_PARTS_MAX];
+
+    if (guards->min_keys == 0 && guards->max_change == 0) {
+        return CLI_OK;
+    }
+
+    for (i = 0; i < census->parts; i++) {
+        bits_set[i] = census->part[i].bits_set;
+    }
+
+    if (image->geometry.layers == 0) {
+        bits_set[0] = census->bits_set;
+    }
+
+    differs = bloom_guard_contradicts(image, bits_set, &items);
+
+    if (differs == 0) {
+        return CLI_OK;
+    }
+
+    refuse(guards, name, "%s: it states %" PRIu64 " distinct key%s, and its "
+           "bits are those of %s, about %" PRIu64 "; build it again, or leave "
+           "out --min-keys and --max-change", not(guards), image->items,
+           CLI_S(image->items), differs < 0 ? "fewer" : "more", items);
+
+    return CLI_NO;
+}
+
+
 /* Looks up the key of a line.  Returns CLI_OK; CLI_NO or CLI_ERROR after a
  * message. */
 static int

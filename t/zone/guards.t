@@ -15,6 +15,7 @@ use BloomTest;
 use BloomTest::Api;
 use BloomTest::Faults;
 use BloomTest::Hostile;
+use BloomTest::Image qw(patch_header);
 use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
@@ -38,6 +39,12 @@ image_of('double', 200);
 $t->build_image('bad.bloom', [keys_of('id', 99), 'own'], '-p', '1e-9', '-n',
                 '2k');
 
+# An image that states a hundred keys and has no bit set.
+
+$t->build_image('none.bloom', [], '-p', '1e-9', '-n', '2k', '--allow-empty');
+$t->write_file('liar.bloom', patch_header($t->read_file('none.bloom'),
+                                          104 => pack 'Q<', 100));
+
 $t->write_file('must.txt', "# samples\n\n id1 \r\n! another comment\nid99 # x\n");
 $t->write_file('must-not.txt', "\xef\xbb\xbfown\nother\n");
 
@@ -49,6 +56,8 @@ my @bad = (
     ['bad', $all, qr/has the key "own" of line 1 of "must_not_have=\Q$dir\E\/must-not\.txt"; take it out/],
     ['fifty', 'min_keys=60', qr/has 50 keys, and "min_keys" demands 60; check/],
     ['fifty', 'max_change=49%', qr/has 50 keys, 50 % fewer than the 100 of the image that was accepted last, and "max_change" allows 49 %; check .*\?force=true" or, to start with it, raise "max_change"/],
+    ['liar', 'min_keys=60', qr/states 100 keys, and its bits are those of fewer, about 0, so "min_keys" cannot be checked; build it again/],
+    ['liar', 'max_change=20%', qr/states 100 keys, and its bits are those of fewer, about 0, so "max_change" cannot be checked/],
     ['double', 'max_change=99%', qr/has 200 keys, 100 % more than the 100 of/],
 );
 
@@ -114,8 +123,9 @@ for my $case (@bad) {
 
         my ($outcome, $output) = $t->try_reload;
 
-        if ($parameters =~ /must/) {
-            is($outcome, 'reloads', 'a reload of nginx checks no keys');
+        if ($parameters =~ /must/ || $image eq 'liar') {
+            is($outcome, 'reloads',
+               'a reload of nginx checks neither keys nor bits');
         } else {
             is($outcome, 'refused', 'a reload of nginx is refused');
             like($output, $reason, 'the log says why');
@@ -144,6 +154,25 @@ for my $case (@bad) {
         end();
     };
 }
+
+
+subtest 'without min_keys and max_change the bits are not compared' => sub {
+    start_with('liar', '');
+    is(zone_state($t, 'ids')->{image}{items}, 100, 'the image serves');
+    is(ask($t, 'ids', 'id1'), '0', 'it has no key');
+    end();
+
+    start_with('hundred', 'max_change=20%');
+    is(put('liar', '?force=true')->status, 200,
+       '?force=true passes an image that only max_change refuses');
+    end();
+
+    start_with('hundred', 'min_keys=60');
+    $t->expect_log(qr/\[error\].*cannot be checked/);
+    is(put('liar', '?force=true')->status, 422,
+       '?force=true does not pass min_keys');
+    end();
+};
 
 
 subtest 'the number of keys that was accepted last' => sub {
