@@ -111,7 +111,7 @@ check_lies(bloom_image_t *image, const uint64_t *bits_set, uint64_t keys)
 
     image->items = 2 * keys;
     assert_int_equal(bloom_guard_contradicts(image, bits_set, &items), -1);
-    assert_near((double) items, (double) keys, 0.1);
+    assert_near((double) items, (double) keys, 0.25);
 
     image->items = keys / 2;
     assert_int_equal(bloom_guard_contradicts(image, bits_set, &items), 1);
@@ -184,20 +184,19 @@ test_bits_of_honest_filters_agree(void **state)
 }
 
 
+/* Keys that a part has as false positives set no bits in the last one. */
 static void
-test_bits_of_layers_agree(void **state)
+check_layers(double fpr, int lies)
 {
-    uint32_t          i, p;
+    uint32_t          i, part;
     uint64_t          n, all, seed, from, *words;
     uint64_t          bits_set[BLOOM_PARTS_MAX];
     bloom_image_t     image;
     bloom_geometry_t  whole, now;
 
-    (void) state;
-
     memset(&image, 0, sizeof(image));
     assert_int_equal(bloom_geometry_size(&whole, BLOOM_LAYOUT_BLOCKED, 5000,
-                                         0.01), 0);
+                                         fpr), 0);
     now = whole;
     assert_int_equal(bloom_growth_extend(&whole, 5000, 3), 0);
     words = filter_new(&whole);
@@ -212,17 +211,33 @@ test_bits_of_layers_agree(void **state)
             (void) bloom_layout_add(&now, words, random_hash(&seed));
         }
 
-        for (p = 0; p <= 3; p++) {
-            from = bloom_growth_offset(&whole, p) / 8;
-            bits_set[p] = bloom_layout_bits_set(words + from,
-                              bloom_growth_offset(&whole, p + 1) / 8 - from);
+        for (part = 0; part <= 3; part++) {
+            from = bloom_growth_offset(&whole, part) / 8;
+            bits_set[part] = bloom_layout_bits_set(words + from,
+                                 bloom_growth_offset(&whole, part + 1) / 8
+                                 - from);
         }
 
         check_image(&image, bits_set, all);
-        check_lies(&image, bits_set, all);
+
+        if (lies) {
+            check_lies(&image, bits_set, all);
+        }
     }
 
     filter_free(&whole, words);
+}
+
+
+static void
+test_bits_of_layers_agree(void **state)
+{
+    (void) state;
+
+    check_layers(0.5, 0);
+    check_layers(0.1, 1);
+    check_layers(0.01, 1);
+    check_layers(1e-6, 1);
 }
 
 
