@@ -16,7 +16,7 @@ use BloomTest::Api;
 use BloomTest::Faults;
 use BloomTest::Hostile;
 use BloomTest::Image qw(patch_header);
-use BloomTest::Process qw(wait_until);
+use BloomTest::Process qw(spawn wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
@@ -171,6 +171,49 @@ subtest 'without min_keys and max_change the bits are not compared' => sub {
     $t->expect_log(qr/\[error\].*cannot be checked/);
     is(put('liar', '?force=true')->status, 422,
        '?force=true does not pass min_keys');
+    end();
+};
+
+
+subtest 'an image that was saved while keys were added is no lie' => sub {
+    configure($t, ['zone=ids capacity=40m fpr=0.001'], api => 1, workers => 2);
+    $t->run;
+
+    my $image = '/bloom/zones/ids/image';
+    my $add = sub {
+        my ($name, $count) = @_;
+
+        return $t->post('/bloom/zones/ids/keys',
+                        join '', map { "$name-$_\n" } 1 .. $count)->status;
+    };
+
+    is($add->('first', 100), 200, 'there are keys');
+
+    my $pid = spawn(sub {
+        for (1 .. 100) {
+            $add->("more-$_", 20_000);
+            last if -e "$dir/enough";
+        }
+    });
+
+    ok(wait_until(sub { zone_state($t, 'ids')->{filter}{estimated_items}
+                        > 1000 }), 'keys are added');
+
+    for my $n (1 .. 3) {
+        $t->write_file("saved$n.bloom", $t->get($image)->body);
+
+        my ($exit, undef, $err) = $t->run_tool(
+            'verify', '-q', '--min-keys', 1, "$dir/saved$n.bloom");
+        is($exit, 0, "image $n passes") or diag($err);
+
+        my (undef, $json) = $t->run_tool('verify', '--json',
+                                         "$dir/saved$n.bloom");
+        my ($states, $has) = $json =~ /"items": (\d+),.*"estimated_items": (\d+)/s;
+        is($states, $has, "image $n states the number that its bits have");
+    }
+
+    $t->write_file('enough', '');
+    wait_until(sub { waitpid($pid, 1) == $pid });
     end();
 };
 
