@@ -59,8 +59,8 @@ ngx_int_t ngx_bloom_guard_header(ngx_bloom_guard_t *guard,
     ngx_bloom_zone_t *zone, const bloom_image_t *image, ngx_uint_t force);
 
 /*
- * Checks that the bits of an image do not contradict the number of keys that its
- * header states, if a guard believes that number; see
+ * Checks that the bits of an image do not contradict the number of keys that
+ * its header states, if a guard believes that number; see
  * bloom_guard_contradicts().  Returns NGX_OK; or NGX_ERROR with guard->error.
  */
 ngx_int_t ngx_bloom_guard_bits(ngx_bloom_guard_t *guard,
