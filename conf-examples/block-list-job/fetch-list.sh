@@ -10,6 +10,8 @@
 # list, FILE stays. A list that is compressed by gzip is decompressed.
 #
 # The script trusts nothing that the server sends. rebuild.sh checks the keys.
+# Run it as a user of its own, such as ngx-bloom. It refuses a FILE in a
+# directory where another user can plant links.
 # docs/block-list-job.md explains both.
 #
 # Settings, from the environment:
@@ -56,6 +58,14 @@ fail() {
     exit 1
 }
 
+# is_ours DIRECTORY: no other user but root can put files and links there; a
+# group of this user's own can, too
+
+is_ours() {
+    [ -n "$(find "$1/" -prune -type d '(' -uid "$EUID" -o -uid 0 ')' \
+                 ! -perm /002 '(' ! -perm /020 -o -gid "$(id -g)" ')')" ]
+}
+
 # limited COMMAND...: no file that the command writes exceeds MAX_SIZE
 
 limited() (
@@ -97,6 +107,10 @@ max=$(numfmt --from=iec "$MAX_SIZE") \
 || fail "MAX_SIZE=$MAX_SIZE is not a size such as 64M"
 
 [ ! -d "$file" ] || fail "$file is a directory"
+
+folder=$(dirname "$file")
+is_ours "$folder" || fail "other users can replace files in $folder: run this \
+as the owner of that directory, and let only its owner write there"
 
 # Without the lock, a second run would remove the directory of the first one,
 # and the first one could take half of the second one's list.
@@ -186,5 +200,5 @@ fi
 touch -d "@$time" "$work/list"
 sync "$work/list"
 rm -f "$file.header"
-mv -f "$work/list" "$file"
-mv -f "$work/header" "$file.header"
+mv -fT "$work/list" "$file"
+mv -fT "$work/header" "$file.header"

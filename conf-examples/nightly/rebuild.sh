@@ -14,6 +14,9 @@
 # (MUST_HAVE, MUST_NOT_HAVE). If nginx refuses it, the script puts the old image
 # back.
 #
+# Run it as a user of its own, such as ngx-bloom. It refuses an IMAGE, and
+# KEEP_KEYS, in a directory where another user can plant links.
+#
 # docs/nightly.md explains each step.
 #
 # Settings, from the environment:
@@ -114,6 +117,14 @@ again=
 fail() {
     echo "rebuild: $1; nothing was changed$(old_image)" >&2
     exit 1
+}
+
+# is_ours DIRECTORY: no other user but root can put files and links there; a
+# group of this user's own can, too
+
+is_ours() {
+    [ -n "$(find "$1/" -prune -type d '(' -uid "$EUID" -o -uid 0 ')' \
+                 ! -perm /002 '(' ! -perm /020 -o -gid "$(id -g)" ')')" ]
 }
 
 # Prints which image stays.
@@ -356,6 +367,12 @@ if [ -n "$again" ]; then
     [ -e "$KEEP_KEYS" ] || fail "KEEP_KEYS=$KEEP_KEYS does not exist: no image \
 was built with this setting yet"
 fi
+
+for name in "$IMAGE" ${KEEP_KEYS:+"$KEEP_KEYS"}; do
+    folder=$(dirname "$name")
+    is_ours "$folder" || fail "other users can replace files in $folder: run \
+this as the owner of that directory, and let only its owner write there"
+done
 
 exec 9>> "$IMAGE.lock"
 flock -n 9 || fail "another rebuild of $IMAGE is running"

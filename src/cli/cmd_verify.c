@@ -111,6 +111,11 @@ examine(verify_t *verify, image_read_t *read, findings_t *findings)
     }
 
     if (rc == CLI_OK) {
+        rc = guards_check_bits(guards, read->path, &read->image,
+                               &findings->census);
+    }
+
+    if (rc == CLI_OK) {
         rc = guards_check_keys(guards, read->path, &read->image, read->words,
                                &read->removed.set);
     }
@@ -295,6 +300,8 @@ const command_t  cmd_verify = {
         "The options that refuse an image are those of build, and the "
         "parameters of the directive bloom_zone that have the same names; only "
         "verify has --not-older-than. --max-change needs --replaces here. With "
+        "--min-keys or --max-change, verify also refuses an image whose bits "
+        "contradict the number of keys that it states. With "
         "--must-have and --must-not-have, the whole image is read into memory.",
     .options = options,
     .values = &values,

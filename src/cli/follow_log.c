@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "bloom_crc.h"
-#include "bloom_utf8.h"
 #include "follow_log.h"
 #include "units.h"
 #include "visible.h"
@@ -50,32 +49,29 @@ follow_now(void)
 }
 
 
-/* Prints a text in quotes, as JSON in valid UTF-8. */
+/* Prints a text in quotes, as JSON.  The text comes from servers: what a
+ * terminal obeys is escaped in the text itself, so that it stays escaped in
+ * whatever a reader of the log decodes. */
 static void
 print_text(const char *text)
 {
-    size_t          len, rest;
+    char            shown[VISIBLE_MAX];
+    size_t          i, n, used, rest;
     const uint8_t  *p;
 
     putc('"', stderr);
 
     for (p = (const uint8_t *) text, rest = strlen(text); rest != 0;
-         p += len, rest -= len)
+         p += used, rest -= used)
     {
-        len = bloom_utf8_len(p, rest);
+        n = visible_next(shown, p, rest, &used);
 
-        if (len == 0) {
-            len = 1;
-            fputs("\\ufffd", stderr);
+        for (i = 0; i < n; i++) {
+            if (shown[i] == '"' || shown[i] == '\\') {
+                putc('\\', stderr);
+            }
 
-        } else if (*p == '"' || *p == '\\') {
-            fprintf(stderr, "\\%c", *p);
-
-        } else if (len == 1 && (*p < 0x20 || *p == 0x7f)) {
-            fprintf(stderr, "\\u%04x", *p);
-
-        } else {
-            fwrite(p, 1, len, stderr);
+            putc(shown[i], stderr);
         }
     }
 

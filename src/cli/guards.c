@@ -89,8 +89,9 @@ const option_t  guards_age_options[] = {
       options_take_text,
       "refuse an image that is complete as of an earlier time than IMAGE, "
       "which must exist; an image without that time counts as of when it was "
-      "written; if both images state the same source, refuse an earlier "
-      "position, too" },
+      "written; of images as of the same time, refuse another image that was "
+      "not written later; if both images state the same source, refuse an "
+      "earlier position, too" },
     { 0 }
 };
 
@@ -203,6 +204,41 @@ guards_check(guards_t *guards, const char *name, const bloom_image_t *image,
     image_read_free(&old);
 
     return rc;
+}
+
+
+int
+guards_check_bits(guards_t *guards, const char *name,
+    const bloom_image_t *image, const bloom_census_t *census)
+{
+    int       differs;
+    uint32_t  i;
+    uint64_t  items, bits_set[BLOOM_PARTS_MAX];
+
+    if (guards->min_keys == 0 && guards->max_change == 0) {
+        return CLI_OK;
+    }
+
+    for (i = 0; i < census->parts; i++) {
+        bits_set[i] = census->part[i].bits_set;
+    }
+
+    if (image->geometry.layers == 0) {
+        bits_set[0] = census->bits_set;
+    }
+
+    differs = bloom_guard_contradicts(image, bits_set, &items);
+
+    if (differs == 0) {
+        return CLI_OK;
+    }
+
+    refuse(guards, name, "%s: it states %" PRIu64 " distinct key%s, and its "
+           "bits are those of %s, about %" PRIu64 "; build it again, or leave "
+           "out --min-keys and --max-change", not(guards), image->items,
+           CLI_S(image->items), differs < 0 ? "fewer" : "more", items);
+
+    return CLI_NO;
 }
 
 
@@ -377,12 +413,16 @@ guards_check_keys(guards_t *guards, const char *name,
 }
 
 
-/* Returns CLI_OK, or CLI_NO after a message. */
+/* Orders images by the time as of which they are complete, by the position of
+ * their source, and then by the time when they were written: two builds of the
+ * same lists differ if an exception or an own entry changed.  Returns CLI_OK, or
+ * CLI_NO after a message. */
 static int
 compare_age(guards_t *guards, const char *name, const bloom_image_t *image,
     const bloom_image_t *old)
 {
     char                   time[UNITS_LEN], old_time[UNITS_LEN];
+    char                   written[UNITS_LEN], old_written[UNITS_LEN];
     char                   position[BLOOM_POSITION_TEXT_MAX];
     char                   old_position[BLOOM_POSITION_TEXT_MAX];
     uint64_t               of, old_of;
@@ -416,7 +456,21 @@ compare_age(guards_t *guards, const char *name, const bloom_image_t *image,
         return CLI_NO;
     }
 
-    return CLI_OK;
+    if (of > old_of || image->created > old->created
+        || memcmp(image->build_id, old->build_id, BLOOM_IMAGE_BUILD_ID_LEN)
+           == 0)
+    {
+        return CLI_OK;
+    }
+
+    refuse(guards, name, "%s: it is of %s, as %s is, and was written at %s, "
+           "not later than that image, which was written at %s; get a newer "
+           "image, or leave out --not-older-than if the older image is right",
+           not(guards), format_time(time, of), guards->not_older,
+           format_time(written, image->created),
+           format_time(old_written, old->created));
+
+    return CLI_NO;
 }
 
 

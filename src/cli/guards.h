@@ -12,6 +12,7 @@
 #ifndef GUARDS_H
 #define GUARDS_H
 
+#include "bloom_census.h"
 #include "bloom_exceptions.h"
 #include "bloom_image.h"
 #include "options.h"
@@ -42,12 +43,15 @@ extern const option_t  guards_age_options[];
 
 /*
  * Each function checks the image `name`: the first its number of items and its
- * key form, the second its keys, the third its age.  Returns CLI_OK; CLI_NO
+ * key form, the second whether its bits contradict that number, the third its
+ * keys, the fourth its age.  Returns CLI_OK; CLI_NO
  * after a message, if a guard refuses the image; or CLI_ERROR after a message,
  * if a guard cannot be checked.
  */
 int guards_check(guards_t *guards, const char *name,
     const bloom_image_t *image, int quiet);
+int guards_check_bits(guards_t *guards, const char *name,
+    const bloom_image_t *image, const bloom_census_t *census);
 int guards_check_keys(guards_t *guards, const char *name,
     const bloom_image_t *image, const uint64_t *words,
     const bloom_exceptions_t *removed);

@@ -1,14 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file finds the keys in files for guards, and compares numbers of keys.
+ * This file finds the keys in files for guards, and compares numbers of keys
+ * with each other and with the bits of an image.
  */
 
+#include <math.h>
+
+#include "bloom_fuse.h"
 #include "bloom_guard.h"
 
 
 /* Far below the change of one key in the largest filter. */
 #define ROUNDING  1e-14
+
+/* By how much the bits may contradict the number of keys. */
+#define SIGMAS  10
+#define BITS    32
+#define PART    0.125
+
+
+/* How many keys a part may have. */
+typedef struct {
+    double  least;
+    double  most;
+    double  likely;
+} range_t;
 
 
 static int
@@ -78,4 +95,131 @@ int
 bloom_guard_exceeds(double change, double allowed)
 {
     return change > allowed * (1 + ROUNDING);
+}
+
+
+/* Returns the number of keys that set so many bits; INFINITY if all bits are
+ * set. */
+static double
+keys_of(const bloom_geometry_t *g, double bits_set)
+{
+    double  m;
+
+    m = (double) g->bits;
+
+    return bits_set < m ? -m / g->k * log1p(-bits_set / m) : INFINITY;
+}
+
+
+static range_t
+fuse_range(const bloom_geometry_t *g, double bits_set)
+{
+    double   slots, key, margin;
+    range_t  range;
+
+    slots = (double) (bloom_fuse_slots(&g->fuse) << g->fuse.shard_bits);
+    key = (g->fuse.width + (double) g->fuse.wide / slots) / 2;
+    margin = SIGMAS * sqrt(bits_set / 2) + BITS;
+
+    range.least = (bits_set - margin) / key;
+    range.most = (bits_set + margin) / key;
+    range.likely = bits_set / key;
+
+    return range;
+}
+
+
+/* Nothing is known of how the bits are spread over the links. */
+static range_t
+links_range(const bloom_geometry_t *g, double bits_set)
+{
+    double    k;
+    range_t   range;
+    uint32_t  i;
+
+    for (k = 1, i = 0; i < g->links; i++) {
+        k = fmax(k, g->link[i].k);
+    }
+
+    range.least = bits_set / k;
+    range.most = bits_set > BITS ? INFINITY : BITS;
+    range.likely = range.least;
+
+    return range;
+}
+
+
+static range_t
+part_range(const bloom_geometry_t *g, uint64_t n)
+{
+    double   m, zeros, a, margin, bits_set;
+    range_t  range;
+
+    bits_set = (double) n;
+
+    if (g->layout == BLOOM_LAYOUT_FUSE) {
+        return fuse_range(g, bits_set);
+    }
+
+    if (g->layout == BLOOM_LAYOUT_LINKS) {
+        return links_range(g, bits_set);
+    }
+
+    m = (double) g->bits;
+    zeros = fmax(m - bits_set, 1);
+    a = -log(zeros / m);
+    margin = SIGMAS * sqrt(fmax(zeros * (1 - (1 + a) * zeros / m), 0)) + BITS;
+
+    range.least = keys_of(g, fmax(bits_set - margin, 0));
+    range.most = keys_of(g, bits_set + margin);
+    range.likely = keys_of(g, m - zeros);
+
+    return range;
+}
+
+
+int
+bloom_guard_contradicts(const bloom_image_t *image, const uint64_t *bits_set,
+    uint64_t *items)
+{
+    double                   keys, least, most, likely, counted;
+    range_t                  range;
+    uint32_t                 i;
+    bloom_geometry_t         part;
+    const bloom_geometry_t  *g;
+
+    g = &image->geometry;
+    keys = (double) image->items;
+    *items = image->items;
+
+    if (g->slices != 0) {
+        return 0;
+    }
+
+    least = 0;
+    most = 0;
+    likely = 0;
+    counted = 1;
+
+    for (i = 0; i <= g->layers; i++) {
+        part = g->layers != 0 ? bloom_geometry_part(g, i) : *g;
+        range = part_range(&part, bits_set[i]);
+
+        least += range.least;
+        most += range.most;
+        likely += range.likely;
+
+        if (g->layers != 0 && isfinite(range.most)) {
+            counted *= 1 - bloom_geometry_fpr(&part,
+                                              (uint64_t) ceil(range.most));
+        }
+    }
+
+    *items = (uint64_t) llround(likely);
+
+    if (most < keys * (1 - PART) * counted) {
+        return -1;
+    }
+
+    return least * (1 - PART) > keys;
 }

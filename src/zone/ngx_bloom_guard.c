@@ -99,6 +99,37 @@ ngx_bloom_guard_header(ngx_bloom_guard_t *guard, ngx_bloom_zone_t *zone,
 
 
 ngx_int_t
+ngx_bloom_guard_bits(ngx_bloom_guard_t *guard, ngx_bloom_zone_t *zone,
+    const bloom_image_t *image, ngx_uint_t force, const uint64_t *bits_set)
+{
+    int                  differs;
+    uint64_t             items;
+    ngx_bloom_guards_t  *guards;
+
+    guards = &zone->guards;
+
+    if (guards->min_keys == 0 && (guards->max_change == 0 || force)) {
+        return NGX_OK;
+    }
+
+    differs = bloom_guard_contradicts(image, bits_set, &items);
+
+    if (differs == 0) {
+        return NGX_OK;
+    }
+
+    return ngx_bloom_guard_refuse(guard, 0, "states %uL key%s, and its bits "
+                                  "are those of %s, about %uL, so \"%s\" "
+                                  "cannot be checked; build it again",
+                                  image->items,
+                                  ngx_bloom_plural(image->items),
+                                  differs < 0 ? "fewer" : "more", items,
+                                  guards->min_keys != 0 ? "min_keys"
+                                                        : "max_change");
+}
+
+
+ngx_int_t
 ngx_bloom_guard_keys(ngx_bloom_guard_t *guard, ngx_bloom_zone_t *zone,
     const ngx_bloom_zone_bits_t *bits)
 {

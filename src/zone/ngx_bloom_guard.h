@@ -2,8 +2,9 @@
 
 /*
  * Guards refuse an image before it serves: one with too few keys, with far more
- * or far fewer keys than the last image that was accepted, without a key of
- * "must_have", or with a key of "must_not_have".
+ * or far fewer keys than the last image that was accepted, with bits that
+ * contradict its number of keys, without a key of "must_have", or with a key of
+ * "must_not_have".
  *
  * An image is accepted when it begins to serve.  Its build id and its number of
  * keys are recorded in the control page or, in a zone without a state
@@ -56,6 +57,15 @@ typedef struct {
  */
 ngx_int_t ngx_bloom_guard_header(ngx_bloom_guard_t *guard,
     ngx_bloom_zone_t *zone, const bloom_image_t *image, ngx_uint_t force);
+
+/*
+ * Checks that the bits of an image do not contradict the number of keys that
+ * its header states, if a guard believes that number; see
+ * bloom_guard_contradicts().  Returns NGX_OK; or NGX_ERROR with guard->error.
+ */
+ngx_int_t ngx_bloom_guard_bits(ngx_bloom_guard_t *guard,
+    ngx_bloom_zone_t *zone, const bloom_image_t *image, ngx_uint_t force,
+    const uint64_t *bits_set);
 
 /*
  * Does a piece of checking the keys, which takes about a millisecond.  `bits`

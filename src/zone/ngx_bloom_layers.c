@@ -208,12 +208,19 @@ void
 ngx_bloom_layers_count(ngx_bloom_zone_t *zone, ngx_uint_t bank, uint64_t from,
     uint64_t n)
 {
-    uint32_t                 part;
-    uint64_t                *words, end, some;
-    const bloom_geometry_t  *g;
+    ngx_bloom_layers_count_words(&zone->sh->bank[bank].image.geometry,
+                                 (uint64_t *) ngx_bloom_zone_bank(zone, bank)
+                                 + from,
+                                 from, n, zone->sh->bank[bank].bits_set);
+}
 
-    g = &zone->sh->bank[bank].image.geometry;
-    words = (uint64_t *) ngx_bloom_zone_bank(zone, bank) + from;
+
+void
+ngx_bloom_layers_count_words(const bloom_geometry_t *g, const uint64_t *words,
+    uint64_t from, uint64_t n, uint64_t bits_set[BLOOM_PARTS_MAX])
+{
+    uint32_t  part;
+    uint64_t  end, some;
 
     for (part = 0; n != 0; part++) {
 
@@ -227,8 +234,7 @@ ngx_bloom_layers_count(ngx_bloom_zone_t *zone, ngx_uint_t bank, uint64_t from,
 
         some = ngx_min(end - from, n);
 
-        zone->sh->bank[bank].bits_set[part] += bloom_layout_bits_set(words,
-                                                                     some);
+        bits_set[part] += bloom_layout_bits_set(words, some);
         words += some;
         from += some;
         n -= some;

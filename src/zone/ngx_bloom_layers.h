@@ -76,6 +76,12 @@ void ngx_bloom_layers_plan(ngx_bloom_zone_t *zone, ngx_uint_t bank,
 void ngx_bloom_layers_count(ngx_bloom_zone_t *zone, ngx_uint_t bank,
     uint64_t from, uint64_t n);
 
+/* Adds to bits_set the bits of n words of a filter, for each part; the first is
+ * word `from` of the filter. */
+void ngx_bloom_layers_count_words(const bloom_geometry_t *g,
+    const uint64_t *words, uint64_t from, uint64_t n,
+    uint64_t bits_set[BLOOM_PARTS_MAX]);
+
 /* Copies the image of a bank, with the layers that are in use.  The caller
  * ensures that the bank's image does not change, or checks the generation
  * afterwards. */

@@ -330,6 +330,11 @@ ngx_bloom_save_chunk(ngx_bloom_save_t *save)
 
     bloom_image_seal_chunk(&save->image, save->chunk, save->buf, save->table);
 
+    ngx_bloom_layers_count_words(&save->image.geometry,
+                                 (uint64_t *) save->buf,
+                                 offset / sizeof(uint64_t),
+                                 len / sizeof(uint64_t), save->written);
+
     offset += BLOOM_IMAGE_PAGE + bloom_image_table_size(&save->image);
 
     if (ngx_bloom_io_write_slice(save->fd, save->buf, len, offset,
@@ -472,6 +477,14 @@ ngx_bloom_save_finish(ngx_bloom_save_t *save)
     }
 
     bloom_image_seal_table(&save->image, save->table);
+
+    /* keys that were added meanwhile may be in the file */
+
+    if (save->image.geometry.slices == 0) {
+        save->image.items = bloom_growth_items(&save->image.geometry,
+                                               save->written);
+    }
+
     bloom_image_encode(&save->image, header);
 
     if (save->image.origin_len != 0) {

@@ -34,6 +34,8 @@ typedef struct {
     uint64_t              generation;    /* that is saved */
     uint64_t              position;      /* of the journal at the beginning */
     uint64_t              bits_set;      /* at the beginning */
+    uint64_t              written[BLOOM_PARTS_MAX];
+                                         /* bits set in the file, by part */
     ngx_bloom_save_exceptions_t  excepted;     /* at the beginning */
     bloom_image_t         image;
 

@@ -7,6 +7,7 @@
 
 #include "ngx_bloom_start.h"
 #include "bloom_exceptions_image.h"
+#include "bloom_growth.h"
 #include "ngx_bloom_base.h"
 #include "ngx_bloom_guard.h"
 #include "ngx_bloom_io.h"
@@ -34,6 +35,8 @@ typedef struct {
 static void ngx_bloom_start_check_child(void *data,
     ngx_bloom_answer_t *answer);
 static ngx_int_t ngx_bloom_start_check_guards(ngx_bloom_zone_t *zone);
+static void ngx_bloom_start_count(const bloom_image_t *image,
+    const uint64_t *words, uint64_t *bits_set);
 static void *ngx_bloom_start_exceptions(const bloom_image_t *image,
     const u_char *data, bloom_exceptions_t *set);
 static void ngx_bloom_start_read_accepted(ngx_bloom_state_t *state,
@@ -140,7 +143,7 @@ ngx_bloom_start_check_guards(ngx_bloom_zone_t *zone)
     void                   *exceptions;
     u_char                  name[NGX_MAX_PATH], *map;
     size_t                  skip, len;
-    uint64_t                at, position;
+    uint64_t                at, position, bits_set[BLOOM_LAYERS_MAX + 1];
     ngx_int_t               rc;
     bloom_image_t          *image;
     ngx_bloom_guard_t       guard;
@@ -188,9 +191,16 @@ ngx_bloom_start_check_guards(ngx_bloom_zone_t *zone)
                              - bloom_image_exceptions_padded(image),
                              &bits.exceptions);
 
-        do {
-            rc = ngx_bloom_guard_keys(&guard, zone, &bits);
-        } while (rc == NGX_AGAIN);
+        if (zone->guards.min_keys != 0 || zone->guards.max_change != 0) {
+            ngx_bloom_start_count(image, bits.words, bits_set);
+            rc = ngx_bloom_guard_bits(&guard, zone, image, 0, bits_set);
+        }
+
+        if (rc == NGX_OK) {
+            do {
+                rc = ngx_bloom_guard_keys(&guard, zone, &bits);
+            } while (rc == NGX_AGAIN);
+        }
 
         free(exceptions);
         (void) munmap(map, len);
@@ -203,6 +213,30 @@ ngx_bloom_start_check_guards(ngx_bloom_zone_t *zone)
     }
 
     return ngx_bloom_base_refuse_by_guard(zone, &guard);
+}
+
+
+/* Counts the bits set in the base of an image and in each of its layers. */
+static void
+ngx_bloom_start_count(const bloom_image_t *image, const uint64_t *words,
+    uint64_t *bits_set)
+{
+    uint32_t                 part;
+    uint64_t                 from, end;
+    const bloom_geometry_t  *g;
+
+    g = &image->geometry;
+    from = 0;
+
+    for (part = 0; part <= g->layers; part++) {
+
+        end = (part < g->layers) ? bloom_growth_offset(g, part + 1)
+                                 : bloom_image_payload_size(image);
+
+        bits_set[part] = bloom_layout_bits_set(words + from / 8,
+                                               (end - from) / 8);
+        from = end;
+    }
 }
 
 

@@ -481,7 +481,7 @@ subtest 'a disk that fills leaves everything as it was' => sub {
 
     SKIP: {
         my @small = ('unshare', $> == 0 ? '-m' : '-rm', 'sh', '-c',
-                     "mount -t tmpfs -o size=20k none '$dir/small'"
+                     "mount -t tmpfs -o size=20k,mode=0755 none '$dir/small'"
                      . ' && exec "$@"', 'sh');
         skip 'no file system can be mounted', 2
             if (run_command([@small, 'true']))[0] != 0;
@@ -837,6 +837,39 @@ subtest 'without an endpoint nginx is reloaded' => sub {
     succeeds('a reload', '/list', ZONE_URL => '', CHECK => $check,
              NGINX_RELOAD => 'nginx -q -t && nginx -s reload');
     is(status('http://reload.example/'), 403, 'nginx refuses the new URL');
+};
+
+
+subtest 'a directory where others can plant links is refused' => sub {
+    my $home = "$dir/shared";
+
+    mkdir $home or die "mkdir: $!";
+
+    for my $case ([0757], [01777], [0755, 'of a user']) {
+        my ($mode, $user) = @$case;
+        my $what = sprintf 'a directory %s of mode %o', $user // '', $mode;
+
+      SKIP: {
+        skip 'only root can make directories of other users', 3
+            if defined $user && $> != 0;
+
+        chown defined $user ? scalar getpwnam 'nobody' : $>, -1, $home
+            or die "chown: $!";
+        chmod $mode, $home or die "chmod: $!";
+        unlink glob "$home/*";
+        symlink "$dir/absent", "$home/list.lock" or die "symlink: $!";
+
+        my ($exit, undef, $said) = run_command(
+            [$fetch, url('/list'), "$home/list"],
+            env => { PATH => $ENV{PATH}, MAX_TIME => 20 });
+
+        is($exit, 1, "$what: the exit status is 1");
+        like($said, qr/^fetch-list: \S+: other users can replace files in \Q$home\E: run this as the owner /,
+             "$what: the script says why, and what to do");
+        is_deeply([grep { -e } "$dir/absent", "$home/list"], [],
+                  "$what: nothing is written");
+      }
+    }
 };
 
 

@@ -9,6 +9,7 @@ use strict;
 use warnings;
 
 use IO::Socket::INET;
+use JSON::PP qw(decode_json);
 
 use BloomTest;
 use BloomTest::Follow qw(ended follow log_of redis redis_server redis_stop
@@ -429,6 +430,16 @@ sub hostile {
     cmp_ok($peak, '<', ($ENV{TEST_NGINX_SANITIZED} ? 900 : 300) << 20,
            "$what is refused in bounded memory");
     is_deeply($zone->zone->{gaps}, [], "$what is no gap");
+
+    return $err;
+}
+
+# Returns the messages of a log, decoded.
+
+sub log_messages {
+    my ($log) = @_;
+
+    return join "\n", map { decode_json($_)->{message} } split /\n/, $log;
 }
 
 my $queued = "+OK\r\n" . "+QUEUED\r\n" x 4;
@@ -448,6 +459,19 @@ hostile('garbage', "HTTP/1.1 400 Bad Request\r\n\r\n");
 hostile('another answer', $queued, "+OK\r\n");
 hostile('an error in the transaction', $queued,
         "*4\r\n*0\r\n-WRONGTYPE no\r\n$info*0\r\n");
+
+# A control of a terminal, C0, C1 or alone, and a change of direction
+
+my $said = hostile('an error that controls terminals',
+                   "-ERR \e[2J\"\xc2\x9b1A\xe2\x80\xae\x9b\\\x7fx\r\n");
+
+unlike($said, qr/[\x00-\x09\x0b-\x1f\x7f-\xff]/,
+       'the log has nothing of a server that a terminal obeys');
+ok(index(log_messages($said),
+         'ERR \x1b[2J"\xc2\x9b1A\xe2\x80\xae\x9b' . '\\\\x7fx') >= 0,
+   'a reader that decodes the log finds the server\'s text escaped')
+    or diag $said;
+
 hostile('no facts', $queued, "*4\r\n*0\r\n*0\r\n$info*0\r\n");
 hostile('odd fields', $queued, "*4\r\n*0\r\n$about$info"
                                . "*1\r\n*2\r\n\$4\r\n10-0\r\n*1\r\n\$1\r\na\r\n");

@@ -9,7 +9,7 @@ use strict;
 use warnings;
 
 use BloomTest;
-use BloomTest::Tool qw(content_of info json json_lines lines_of tool tool_ok
+use BloomTest::Tool qw(content_of copy_with_header info json json_lines lines_of tool tool_ok
                        tool_test);
 
 my $t = tool_test();
@@ -334,6 +334,74 @@ subtest 'verify has the guards' => sub {
                                     $fewer, $image);
     is_deeply([map { $_->{result} } json_lines($out)], ['refused', 'ok'],
               'each image has its own result');
+};
+
+
+subtest 'an image whose bits contradict its number of keys' => sub {
+    my $items = 104;    # its place in the header
+    my @guard = ('--min-keys', 10);
+
+    for my $layout ('blocked', 'classic', 'fuse') {
+        for my $case ([1000, 1300, 'fewer'], [1000, 10_000, 'fewer'],
+                      [1000, 800, 'more'], [1000, 100, 'more'],
+                      [1000, 1000], [1000, 1100], [1000, 920])
+        {
+            my ($keys, $states, $than) = @$case;
+
+            # the header of a fuse image has the keys of the base, too
+
+            next if $layout eq 'fuse' && $states < $keys;
+
+            start_with($keys, '--layout', $layout, '-p', '1e-4',
+                       $layout eq 'fuse' ? () : ('-n', '2k'));
+            my $lies = copy_with_header('list.bloom', 'lies.bloom',
+                                        $items => pack 'Q<', $states);
+
+            tool($than ? 1 : 0,
+                 $than && qr/\Angx-bloom verify: \Q$lies\E: refused: it states $states distinct keys, and its bits are those of $than, about (?:9[5-9]\d|10[0-4]\d); build it again, or leave out --min-keys and --max-change\n\z/,
+                 'verify', '-q', @guard, $lies);
+            tool(0, undef, 'verify', '-q', $lies);
+        }
+    }
+
+    start_with(0, '-n', '10k');
+    my $none = copy_with_header('list.bloom', 'none.bloom',
+                                $items => pack 'Q<', 10_000);
+    my $message = 'it states 10000 distinct keys, and its bits are those of'
+                  . ' fewer, about 0; ';
+
+    tool(1, qr/refused: $message/, 'verify', '-q', @guard, $none);
+    start_with(9000);
+    tool(1, qr/refused: $message/, 'verify', '-q', '--max-change', '20%',
+         '--replaces', $image, $none);
+    is(json(($t->run_tool('verify', '--json', @guard, $none))[1])->{result},
+       'refused', '--json says so');
+};
+
+
+subtest 'honest images of all kinds pass' => sub {
+    my @guard = ('verify', '-q', '--min-keys', 1);
+
+    for my $layout ('blocked', 'classic') {
+        for my $fill (1, 10, 1000, 20_000, 300_000) {
+            start_with($fill, '-n', 1000, '--layout', $layout, '-p', '0.01');
+            tool(0, undef, @guard, $image);
+        }
+    }
+
+    # one that was added to, beyond its capacity, and keys twice; merged ones
+
+    start_with(1000, '-p', '0.3');
+    tool_ok('add', '-q', $image, stdin_of($_)) for 2000, 2000, 50_000;
+    tool(0, undef, @guard, $image);
+
+    my $other = "$dir/other.bloom";
+    tool_ok('build', '-q', '-o', $other, '--like', $image, stdin_of(60_000));
+    tool_ok('merge', '-q', '-o', $other, $other, $image);
+    tool(0, undef, @guard, $other);
+
+    start_with(3000, '--layout', 'fuse', '-p', '0.3');
+    tool(0, undef, @guard, $image);
 };
 
 

@@ -485,6 +485,47 @@ sub unit_file {
 }
 
 
+subtest 'a directory where others can plant links is refused' => sub {
+    my $victim = $t->write_file('victim', 'mine');
+    my $home = "$dir/shared";
+
+    mkdir $home or die "mkdir: $!";
+
+    for my $case ([0757], [01777], [0755, 'of a user']) {
+        my ($mode, $user) = @$case;
+
+        for my $setting ('IMAGE', 'KEEP_KEYS') {
+            my $what = sprintf '%s in a directory %s of mode %o', $setting,
+                               $user // '', $mode;
+
+          SKIP: {
+            skip 'only root can make directories of other users', 5
+                if defined $user && $> != 0;
+
+            chown defined $user ? scalar getpwnam 'nobody' : $>, -1, $home
+                or die "chown: $!";
+            chmod $mode, $home or die "chmod: $!";
+            unlink glob "$home/*";
+
+            for ('lock', 'build-id.new', 'build-id', 'new', 'saved') {
+                symlink $victim, "$home/x.$_" or die "symlink: $!";
+            }
+
+            my ($exit, $said) = rebuild($setting => "$home/x");
+
+            is($exit, 1, "$what: the exit status is 1");
+            like($said, qr/^rebuild: other users can replace files in \Q$home\E: run this as the owner .*; nothing was changed/m,
+                 "$what: the script says why, and what to do");
+            is($t->read_file('victim'), 'mine',
+               "$what: the target of the links stays");
+            ok(!-e "$home/x", "$what: no file is made");
+            no_rests($what) if $setting eq 'KEEP_KEYS';
+          }
+        }
+    }
+};
+
+
 subtest 'the settings of the example are settings of the script' => sub {
     my ($script) = read_text("$nightly/rebuild.sh");
     my %known = map { $_ => 1 } $script =~ /^#   ([A-Z_]+) /mg;

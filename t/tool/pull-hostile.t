@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # Tests that ngx-bloom-pull leaves the old file whole whatever a server sends,
-# and that the next pull from a healthy server brings the new image.
+# that the next pull from a healthy server brings the new image, and that links
+# that another user has planted lead nowhere.
 
 use strict;
 use warnings;
@@ -14,6 +15,7 @@ use BloomTest::Pull;
 my $t = pull_test(BloomTest->new(module => 0));
 my $dir = $t->testdir;
 my $key = public_key('first');
+my $before = image(1, 19_999);    # with the lists of $old, written earlier
 my ($old, $new) = (image(1, 20_000), image(2, 20_000));
 my $half = int(length($new) / 2);
 my $sig = signed('ids.bloom', $new, 'first');
@@ -82,6 +84,8 @@ my @cases = (
      { body => $damaged }, signed('ids.bloom', $damaged, 'first')],
     ['an older image' => qr/earlier than/,
      { body => image(0, 10) }, signed('ids.bloom', image(0, 10), 'first')],
+    ['an image of before the last exception' => qr/was written at .*, not later/,
+     { body => $before }, signed('ids.bloom', $before, 'first')],
     ['the signature of another file' => qr/its signature is by another key, or/,
      whole(), signed('ids.bloom', $old, 'first')],
     ['a missing signature' => qr/refused: .*its signature: .*404/, whole(),
@@ -161,6 +165,109 @@ for my $case (@cases) {
 }
 
 
+# Links and directories of other users
+
+{
+    case('');
+
+    my $victim = $t->write_file('victim', 'mine');
+    my $work = "$dir/node/.ids.bloom.pull";
+    my $made = sub {    # how the work directory and the file's directory are
+        my ($mode, $above) = @_;
+
+        (run_command(['rm', '-rf', $work]))[0] == 0 or die 'rm';
+        mkdir $work or die "mkdir: $!";
+        chmod $mode, $work or die "chmod: $!";
+        chmod $above // 0755, "$dir/node" or die "chmod: $!";
+        install('ids.bloom', $old, 0640);
+    };
+    my $plant = sub {
+        for (qw(minisig said image header etag of reload)) {
+            unlink "$work/$_";
+            symlink $victim, "$work/$_" or die "symlink: $!";
+        }
+    };
+    my $harmless = sub {
+        my ($what) = @_;
+
+        is(content($victim), 'mine', "$what: the target of the links stays");
+        ok(!-e "$dir/absent", "$what: no target is created");
+    };
+    my $refused = sub {
+        my ($why, $what) = @_;
+
+        pull_is(2, $why, $what, @pull);
+        $harmless->($what);
+        file_is('ids.bloom', $old, "$what: the old file is whole", 0640);
+    };
+
+    $made->(0700);
+    $plant->();
+    unlink "$work/lock", "$work/header";
+    symlink "$dir/absent", "$work/$_" or die "symlink: $!" for 'lock', 'header';
+    pull_is(0, qr/new: /, 'planted links', @pull);
+    $harmless->('planted links');
+    file_is('ids.bloom', $new, 'planted links: the image is in place', 0640);
+
+    $made->(0700);
+    link $victim, "$work/$_" or die "link: $!" for 'minisig', 'said';
+    pull_is(0, qr/new: /, 'planted hard links', @pull);
+    $harmless->('planted hard links');
+
+    $made->(0700);
+    rename $work, "$dir/elsewhere" or die "rename: $!";
+    symlink "$dir/elsewhere", $work or die "symlink: $!";
+    $refused->(qr/error: .*ids\.bloom\.pull is a link, or belongs to another user, or others can write there: remove it/,
+               'a work directory that is a link');
+    unlink $work;
+    is_deeply([glob "$dir/elsewhere/*"], [], 'nothing is written behind the link');
+
+    for my $mode (0770, 0707, 0777) {
+        my $what = sprintf 'a work directory of mode %o', $mode;
+
+        $made->($mode);
+        $plant->();
+        $refused->(qr/others can write there: remove it/, $what);
+    }
+
+    for my $mode (0757, 01777) {
+        my $what = sprintf 'a file in a directory of mode %o', $mode;
+
+        $made->(0700, $mode);
+        $refused->(qr/other users can replace files in \S+: run this as the owner/,
+                   $what);
+    }
+
+    SKIP: {
+        skip 'only root can make directories of other users', 1 if $> != 0;
+
+        my $nobody = getpwnam 'nobody';
+
+        $made->(0700);
+        $plant->();
+        chown $nobody, 0, $work or die "chown: $!";
+        $refused->(qr/belongs to another user/, 'a work directory of a user');
+
+        $made->(0700);
+        chown $nobody, 0, "$dir/node" or die "chown: $!";
+        $refused->(qr/other users can replace files in/,
+                   'a file in a directory of a user');
+        chown 0, 0, "$dir/node" or die "chown: $!";
+    }
+
+    $made->(0700);
+
+    my $prom = "$dir/node/pull.prom";
+    symlink $victim, "$prom.new" or die "symlink: $!";
+    pull_is(0, qr/new: /, 'a link in place of the metrics', @pull, '--metrics',
+            $prom);
+    $harmless->('a link in place of the metrics');
+    is(sprintf('%o', (stat $victim)[2] & 07777), sprintf('%o', 0666 & ~umask),
+       'the target of the link keeps its mode');
+    like(content($prom), qr/last_success/, 'the metrics are written');
+}
+
+
 # A disk that is full, if the test may mount a small one: it has room for a part
 # of the image, or for all of it and not for the signature.
 
@@ -171,7 +278,8 @@ for my $size ('40k', '60k') {
         mkdir $disk or die "mkdir: $!";
         skip 'cannot mount a file system', 1
             if $> != 0 || (run_command(['mount', '-t', 'tmpfs', '-o',
-                                        "size=$size", 'tmpfs', $disk]))[0] != 0;
+                                        "size=$size,mode=0755", 'tmpfs',
+                                  $disk]))[0] != 0;
 
         my $small = image(1, 10);
 

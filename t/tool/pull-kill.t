@@ -34,8 +34,8 @@ my @pull = ("$origin/ids.bloom", 'ids.bloom', '--public-key', $key, '--reload',
 # can change something, or whose result decides, are steps: the others are
 # filters of text.
 
-my @programs = qw(chmod chown cmp curl flock minisign mkdir mv ngx-bloom rm
-                  sha256sum stat sync);
+my @programs = qw(chmod chown cmp curl find flock minisign mkdir mv ngx-bloom
+                  rm sha256sum stat sync);
 
 mkdir "$dir/steps" or die "mkdir: $!";
 $t->write_file('steps/step', <<"SH");
@@ -108,7 +108,7 @@ for my $do ('kill', 'fail') {
 
     cmp_ok($at, '>', 15, "there are steps to $do at");
     ok($seen{"$do $_"}, "a pull has a step $_ to $do at")
-        for qw(chmod curl minisign mv ngx-bloom sync);
+        for qw(chmod curl find minisign mv ngx-bloom sync);
 }
 
 done_testing;

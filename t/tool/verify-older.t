@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # Tests that "ngx-bloom verify --not-older-than" refuses an image that is older
-# than another one, by its time or by the position of its source.
+# than another one, by its time, by the position of its source or by the time
+# when it was written.
 
 use strict;
 use warnings;
@@ -25,22 +26,33 @@ sub build {
     return $image;
 }
 
+my $second = 1769947200_000;    # 2026-02-01T12:00:00Z, in ms
+
+# Builds an image that was written so many ms after that second.
+
+sub build_at {
+    my ($ms, $name, @options) = @_;
+
+    build("$name-now", @options);
+
+    return copy_with_header("$name-now.bloom", "$name.bloom",
+                            $created => pack 'Q<', $second + $ms);
+}
+
 # The image without --as-of is of 2026-02-01T12:00:00.5Z.
 
+my @noon = ('--as-of', '2026-02-01T12:00:00Z');
 my %image = (
-    noon => build('noon', '--as-of', '2026-02-01T12:00:00Z'),
-    later => build('later', '--as-of', '2026-02-01T12:00:01Z'),
-    again => build('again', '--as-of', '2026-02-01T12:00:00Z'),
-    plain => do {
-        build('written');
-        copy_with_header('written.bloom', 'plain.bloom', $created =>
-                         pack 'Q<', 1769947200_500);
-    },
-    map { my ($name, $option) = @$_;
-          $name => build($name, '--as-of', '2026-02-01T12:00:00Z',
-                         '--source', $option) }
-        ['ids5', 'ids=5'], ['ids5-1', 'ids=5-1'], ['ids10', 'ids=10'],
-        ['urls3', 'urls=3'],
+    noon => build_at(7000, 'noon', @noon),
+    again => build_at(7000, 'again', @noon),
+    before => build_at(6999, 'before', @noon),
+    after => build_at(7001, 'after', @noon),
+    later => build_at(1000, 'later', '--as-of', '2026-02-01T12:00:01Z'),
+    plain => build_at(500, 'plain'),
+    map { my ($name, $option, $ms) = @$_;
+          $name => build_at($ms, $name, @noon, '--source', $option) }
+        ['ids5', 'ids=5', 7010], ['ids5-1', 'ids=5-1', 7011],
+        ['ids10', 'ids=10', 7012], ['urls3', 'urls=3', 7010],
 );
 
 sub verify {
@@ -61,17 +73,26 @@ is(info($image{plain})->{created}, '2026-02-01T12:00:00.500Z',
    'the image without --as-of has the time that the test gave it');
 
 verify(0, undef, @$_)
-    for ['later', 'noon'], ['noon', 'noon'], ['again', 'noon'],
-        ['plain', 'noon'], ['later', 'plain'], ['plain', 'plain'],
-        ['ids10', 'ids5'], ['ids5-1', 'ids5'], ['ids5', 'ids5'],
-        ['ids5', 'urls3'], ['urls3', 'ids5'], ['noon', 'ids10'],
-        ['ids5', 'noon'], ['later', 'ids10'];
+    for ['later', 'noon'], ['noon', 'noon'], ['after', 'noon'],
+        ['noon', 'before'], ['plain', 'noon'], ['later', 'plain'],
+        ['plain', 'plain'], ['ids10', 'ids5'], ['ids5-1', 'ids5'],
+        ['ids5', 'ids5'], ['ids10', 'urls3'], ['ids5', 'noon'],
+        ['later', 'ids10'];
 
 older('noon', 'later',
       qr/it is of 2026-02-01T12:00:00\.000Z, earlier than \Q$image{later}\E, which is of 2026-02-01T12:00:01\.000Z/);
 older('noon', 'plain',
       qr/it is of 2026-02-01T12:00:00\.000Z, earlier than \S+, which is of 2026-02-01T12:00:00\.500Z/);
 older('plain', 'later', qr/it is of 2026-02-01T12:00:00\.500Z, .*/);
+# The lists had not changed, an exception or an own entry had.
+
+older('before', 'noon',
+      qr/it is of 2026-02-01T12:00:00\.000Z, as \Q$image{noon}\E is, and was written at 2026-02-01T12:00:06\.999Z, not later than that image, which was written at 2026-02-01T12:00:07\.000Z/);
+older('again', 'noon', qr/it is of .*, as .* is, and was written at .*/);
+older('noon', 'again', qr/it is of .*, as .* is, and was written at .*/);
+older('noon', 'ids10', qr/it is of .*, as .* is, and was written at .*/);
+older('urls3', 'ids5', qr/it is of .*, as .* is, and was written at .*/);
+
 older('ids5', 'ids10',
       qr/it has the changes of source ids up to position 5, and \Q$image{ids10}\E has them up to 10/);
 older('ids5', 'ids5-1', qr/it has .* up to position 5, and .* up to 5-1/);

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * These tests find the keys in files for guards, and compare numbers of keys.
+ * These tests find the keys in files for guards, and compare numbers of keys
+ * with each other and with the bits of filters in all layouts.
  */
 
-#include "unit.h"
+#include <inttypes.h>
 
+#include "fuse_filter.h"
+
+#include "bloom_growth.h"
 #include "bloom_guard.h"
 
 
@@ -78,12 +82,250 @@ test_changes_are_compared(void **state)
 }
 
 
+/* Asserts what a guard says of an image that states its keys, and others. */
+static void
+check_image(bloom_image_t *image, const uint64_t *bits_set, uint64_t keys)
+{
+    uint64_t  items;
+
+    image->items = keys;
+    assert_int_equal(bloom_guard_contradicts(image, bits_set, &items), 0);
+
+    /* an estimate that is off by a tenth */
+
+    image->items = keys - keys / 10;
+    assert_int_equal(bloom_guard_contradicts(image, bits_set, &items), 0);
+
+    image->items = keys + keys / 10;
+    assert_int_equal(bloom_guard_contradicts(image, bits_set, &items), 0);
+}
+
+
+/* Asserts that a guard notices lies about a filter that is not over-full, and
+ * bits that are all zeros, or all ones. */
+static void
+check_lies(bloom_image_t *image, const uint64_t *bits_set, uint64_t keys)
+{
+    uint32_t  i;
+    uint64_t  items, none[BLOOM_PARTS_MAX], all[BLOOM_PARTS_MAX];
+
+    image->items = 2 * keys;
+    assert_int_equal(bloom_guard_contradicts(image, bits_set, &items), -1);
+    assert_near((double) items, (double) keys, 0.25);
+
+    image->items = keys / 2;
+    assert_int_equal(bloom_guard_contradicts(image, bits_set, &items), 1);
+
+    memset(none, 0, sizeof(none));
+
+    for (i = 0; i <= image->geometry.layers; i++) {
+        all[i] = bloom_geometry_part(&image->geometry, i).bits;
+    }
+
+    image->items = keys;
+    assert_int_equal(bloom_guard_contradicts(image, none, &items), -1);
+    assert_int_equal(items, 0);
+    assert_int_equal(bloom_guard_contradicts(image, all, &items), 1);
+    assert_true(items > keys);
+
+    image->items = UINT64_C(1) << 42;
+    assert_int_equal(bloom_guard_contradicts(image, none, &items), -1);
+}
+
+
+static void
+test_bits_of_honest_filters_agree(void **state)
+{
+    size_t         i, j, l;
+    uint32_t       k;
+    uint64_t       n, done, seed, bits_set, *words;
+    bloom_image_t  image;
+
+    /* parts of the capacity, up to a filter that is full of ones */
+
+    static const double    fills[] = { 0.001, 0.01, 0.1, 0.5, 1, 2, 5, 20, 60 };
+    static const double    rates[] = { 0.5, 1e-2, 1e-4, 1e-9 };
+    static const uint64_t  capacities[] = { 1, 5, 50, 1000, 20000 };
+    static const uint32_t  layouts[] = {
+        BLOOM_LAYOUT_BLOCKED, BLOOM_LAYOUT_CLASSIC
+    };
+
+    (void) state;
+
+    for (seed = 5, l = 0; l < array_len(layouts); l++) {
+        for (i = 0; i < array_len(rates) * array_len(capacities); i++) {
+            memset(&image, 0, sizeof(image));
+            assert_int_equal(bloom_geometry_size(&image.geometry, layouts[l],
+                                                 capacities[i / 4],
+                                                 rates[i % 4]), 0);
+            words = filter_new(&image.geometry);
+            k = image.geometry.k;
+
+            for (done = 0, j = 0; j < array_len(fills); j++) {
+                n = (uint64_t) ceil((double) capacities[i / 4] * fills[j]);
+
+                for ( /* void */ ; done < n; done++) {
+                    (void) bloom_layout_add(&image.geometry, words,
+                                            random_hash(&seed));
+                }
+
+                bits_set = bloom_layout_bits_set(words,
+                               bloom_geometry_bytes(&image.geometry) / 8);
+                check_image(&image, &bits_set, n);
+
+                if (fills[j] <= 1 && n * k > 5000) {
+                    check_lies(&image, &bits_set, n);
+                }
+            }
+
+            filter_free(&image.geometry, words);
+        }
+    }
+}
+
+
+/* Keys that a part has as false positives set no bits in the last one. */
+static void
+check_layers(double fpr, int lies)
+{
+    uint32_t          i, part;
+    uint64_t          n, all, seed, from, *words;
+    uint64_t          bits_set[BLOOM_PARTS_MAX];
+    bloom_image_t     image;
+    bloom_geometry_t  whole, now;
+
+    memset(&image, 0, sizeof(image));
+    assert_int_equal(bloom_geometry_size(&whole, BLOOM_LAYOUT_BLOCKED, 5000,
+                                         fpr), 0);
+    now = whole;
+    assert_int_equal(bloom_growth_extend(&whole, 5000, 3), 0);
+    words = filter_new(&whole);
+    image.geometry = whole;
+    image.capacity = 5000;
+
+    for (seed = 9, all = 0, i = 0; i <= 3; i++) {
+        now.layers = (uint16_t) i;
+        memcpy(now.layer, whole.layer, sizeof(now.layer));
+
+        for (n = 0; n < UINT64_C(5000) << i; n++, all++) {
+            (void) bloom_layout_add(&now, words, random_hash(&seed));
+        }
+
+        for (part = 0; part <= 3; part++) {
+            from = bloom_growth_offset(&whole, part) / 8;
+            bits_set[part] = bloom_layout_bits_set(words + from,
+                                 bloom_growth_offset(&whole, part + 1) / 8
+                                 - from);
+        }
+
+        check_image(&image, bits_set, all);
+
+        if (lies) {
+            check_lies(&image, bits_set, all);
+        }
+    }
+
+    filter_free(&whole, words);
+}
+
+
+static void
+test_bits_of_layers_agree(void **state)
+{
+    (void) state;
+
+    check_layers(0.5, 0);
+    check_layers(0.1, 1);
+    check_layers(0.01, 1);
+    check_layers(1e-6, 1);
+}
+
+
+static void
+test_bits_of_fuse_filters_agree(void **state)
+{
+    size_t         i, j;
+    uint64_t       n, bits_set, *words;
+    uint32_t       attempts = 0;
+    bloom_hash_t  *hash;
+    bloom_image_t  image;
+
+    static const double    rates[] = { 0.3, 1e-2, 3e-3, 1e-6, 1e-9 };
+    static const uint64_t  keys[] = { 1, 2, 10, 100, 3000, 100000 };
+
+    (void) state;
+
+    for (i = 0; i < array_len(keys); i++) {
+        n = keys[i];
+        hash = random_hashes(n, n);
+
+        for (j = 0; j < array_len(rates); j++) {
+            memset(&image, 0, sizeof(image));
+            words = fuse_make(&image.geometry, hash, n, rates[j], &attempts);
+            bits_set = bloom_layout_bits_set(words,
+                           bloom_geometry_bytes(&image.geometry) / 8);
+            check_image(&image, &bits_set, n);
+
+            if (n * image.geometry.fuse.width > 5000) {
+                check_lies(&image, &bits_set, n);
+            }
+
+            free(words);
+        }
+
+        free(hash);
+    }
+}
+
+
+/* Of links only the sum is known. */
+static void
+test_bits_of_links_and_rings(void **state)
+{
+    uint64_t       items, bits_set[BLOOM_PARTS_MAX];
+    bloom_image_t  image;
+
+    (void) state;
+
+    memset(&image, 0, sizeof(image));
+    memset(bits_set, 0, sizeof(bits_set));
+    image.geometry.layout = BLOOM_LAYOUT_LINKS;
+    image.geometry.links = 2;
+    image.geometry.link[0].bits = 10240;
+    image.geometry.link[0].k = 5;
+    image.geometry.link[1].bits = 20480;
+    image.geometry.link[1].k = 10;
+    image.geometry.bits = 30720;
+    image.geometry.k = 10;
+    image.items = 1000;
+
+    assert_int_equal(bloom_guard_contradicts(&image, bits_set, &items), -1);
+
+    bits_set[0] = 6000;
+    assert_int_equal(bloom_guard_contradicts(&image, bits_set, &items), 0);
+
+    bits_set[0] = 12000;
+    assert_int_equal(bloom_guard_contradicts(&image, bits_set, &items), 1);
+    assert_int_equal(items, 1200);
+
+    memset(&image, 0, sizeof(image));
+    image.geometry.slices = 3;
+    image.items = 1000;
+    bits_set[0] = 0;
+    assert_int_equal(bloom_guard_contradicts(&image, bits_set, &items), 0);
+}
+
+
 int
 main(void)
 {
     static const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_lines_have_keys),
         cmocka_unit_test(test_changes_are_compared),
+        cmocka_unit_test(test_bits_of_honest_filters_agree),
+        cmocka_unit_test(test_bits_of_layers_agree),
+        cmocka_unit_test(test_bits_of_fuse_filters_agree),
+        cmocka_unit_test(test_bits_of_links_and_rings),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

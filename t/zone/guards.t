@@ -15,7 +15,8 @@ use BloomTest;
 use BloomTest::Api;
 use BloomTest::Faults;
 use BloomTest::Hostile;
-use BloomTest::Process qw(wait_until);
+use BloomTest::Image qw(patch_header);
+use BloomTest::Process qw(spawn wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
@@ -38,6 +39,12 @@ image_of('double', 200);
 $t->build_image('bad.bloom', [keys_of('id', 99), 'own'], '-p', '1e-9', '-n',
                 '2k');
 
+# An image that states a hundred keys and has no bit set.
+
+$t->build_image('none.bloom', [], '-p', '1e-9', '-n', '2k', '--allow-empty');
+$t->write_file('liar.bloom', patch_header($t->read_file('none.bloom'),
+                                          104 => pack 'Q<', 100));
+
 $t->write_file('must.txt', "# samples\n\n id1 \r\n! another comment\nid99 # x\n");
 $t->write_file('must-not.txt', "\xef\xbb\xbfown\nother\n");
 
@@ -49,6 +56,8 @@ my @bad = (
     ['bad', $all, qr/has the key "own" of line 1 of "must_not_have=\Q$dir\E\/must-not\.txt"; take it out/],
     ['fifty', 'min_keys=60', qr/has 50 keys, and "min_keys" demands 60; check/],
     ['fifty', 'max_change=49%', qr/has 50 keys, 50 % fewer than the 100 of the image that was accepted last, and "max_change" allows 49 %; check .*\?force=true" or, to start with it, raise "max_change"/],
+    ['liar', 'min_keys=60', qr/states 100 keys, and its bits are those of fewer, about 0, so "min_keys" cannot be checked; build it again/],
+    ['liar', 'max_change=20%', qr/states 100 keys, and its bits are those of fewer, about 0, so "max_change" cannot be checked/],
     ['double', 'max_change=99%', qr/has 200 keys, 100 % more than the 100 of/],
 );
 
@@ -114,8 +123,9 @@ for my $case (@bad) {
 
         my ($outcome, $output) = $t->try_reload;
 
-        if ($parameters =~ /must/) {
-            is($outcome, 'reloads', 'a reload of nginx checks no keys');
+        if ($parameters =~ /must/ || $image eq 'liar') {
+            is($outcome, 'reloads',
+               'a reload of nginx checks neither keys nor bits');
         } else {
             is($outcome, 'refused', 'a reload of nginx is refused');
             like($output, $reason, 'the log says why');
@@ -144,6 +154,68 @@ for my $case (@bad) {
         end();
     };
 }
+
+
+subtest 'without min_keys and max_change the bits are not compared' => sub {
+    start_with('liar', '');
+    is(zone_state($t, 'ids')->{image}{items}, 100, 'the image serves');
+    is(ask($t, 'ids', 'id1'), '0', 'it has no key');
+    end();
+
+    start_with('hundred', 'max_change=20%');
+    is(put('liar', '?force=true')->status, 200,
+       '?force=true passes an image that only max_change refuses');
+    end();
+
+    start_with('hundred', 'min_keys=60');
+    $t->expect_log(qr/\[error\].*cannot be checked/);
+    is(put('liar', '?force=true')->status, 422,
+       '?force=true does not pass min_keys');
+    end();
+};
+
+
+subtest 'an image that was saved while keys were added is no lie' => sub {
+    configure($t, ['zone=ids capacity=40m fpr=0.001'], api => 1, workers => 2);
+    $t->run;
+
+    my $image = '/bloom/zones/ids/image';
+    my $add = sub {
+        my ($name, $count) = @_;
+
+        return $t->post('/bloom/zones/ids/keys',
+                        join '', map { "$name-$_\n" } 1 .. $count)->status;
+    };
+
+    is($add->('first', 100), 200, 'there are keys');
+
+    my $pid = spawn(sub {
+        for (1 .. 100) {
+            $add->("more-$_", 20_000);
+            last if -e "$dir/enough";
+        }
+    });
+
+    ok(wait_until(sub { zone_state($t, 'ids')->{filter}{estimated_items}
+                        > 1000 }), 'keys are added');
+
+    for my $n (1 .. 3) {
+        $t->write_file("saved$n.bloom", $t->get($image)->body);
+
+        my ($exit, undef, $err) = $t->run_tool(
+            'verify', '-q', '--min-keys', 1, "$dir/saved$n.bloom");
+        is($exit, 0, "image $n passes") or diag($err);
+
+        my (undef, $json) = $t->run_tool('verify', '--json',
+                                         "$dir/saved$n.bloom");
+        my ($states, $has) = $json =~ /"items": (\d+),.*"estimated_items": (\d+)/s;
+        is($states, $has, "image $n states the number that its bits have");
+    }
+
+    $t->write_file('enough', '');
+    wait_until(sub { waitpid($pid, 1) == $pid });
+    end();
+};
 
 
 subtest 'the number of keys that was accepted last' => sub {
