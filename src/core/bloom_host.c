@@ -12,6 +12,7 @@
 #include "bloom_escape.h"
 #include "bloom_host.h"
 #include "bloom_idn.h"
+#include "bloom_utf8.h"
 
 
 static const char  no_host[] = "has no host";
@@ -21,6 +22,11 @@ static const char  bad_ipv6[] = "has an invalid IPv6 address";
 static const char  bad_byte[] = "has a byte that a host cannot have";
 static const char  too_long[] = "has a host name longer than 253 bytes";
 
+
+/* The most bytes of a host whose characters are converted one by one.  A name
+ * of DNS has at most 239 characters besides its dots, each of which may have been
+ * composed from four characters of four bytes. */
+#define CONVERTED_MAX  4096
 
 /* The bytes of DNS names, in lower case; a dot is DOT, other bytes are 0. */
 #define DOT  1
@@ -586,33 +592,23 @@ static const uint8_t  marks[256] = {
 };
 
 
-/* Reads a host that is not plain; if `copy` is given, as a key of the form
- * host. */
-static const char * __attribute__((noinline))
-parse_any(bloom_host_t *host, const uint8_t *data, size_t len, uint8_t *copy)
+/* Reads a name or an address. */
+static const char *
+parse_decoded(bloom_host_t *host, const uint8_t *data, size_t len)
 {
     size_t          i, colons;
-    uint8_t         seen;
     const char     *why;
     const uint8_t  *end, *stop;
 
     end = data + len;
     stop = end;
     colons = 0;
-    seen = 0;
-    host->scanned = 0;
 
     for (i = 0; i < len; i++) {
-        seen |= marks[data[i]];
-
         if (data[i] == ':') {
             stop = data + i;
             colons++;
         }
-    }
-
-    if (copy != NULL && seen) {
-        return parse_odd(host, data, end, copy);
     }
 
     if (colons > 1) {
@@ -636,6 +632,171 @@ parse_any(bloom_host_t *host, const uint8_t *data, size_t len, uint8_t *copy)
     why = check_port(stop, end);
 
     return why != NULL ? why : parse_name(host, data, (size_t) (stop - data));
+}
+
+
+/* A character that becomes a byte with a meaning, which labels cannot have;
+ * 0 for any other one. */
+static uint8_t
+meaning(const uint8_t *p, size_t len)
+{
+    size_t  i;
+
+    static const struct {
+        char     text[4];
+        uint8_t  c;
+    } characters[] = {
+        { "\xef\xbc\x85", '%' }, { "\xef\xb9\xaa", '%' },
+        { "\xef\xbc\x9a", ':' }, { "\xef\xb9\x95", ':' },
+        { "\xef\xb8\x93", ':' }
+    };
+
+    for (i = 0; i < sizeof(characters) / sizeof(characters[0]); i++) {
+        if (len >= 3 && memcmp(p, characters[i].text, 3) == 0) {
+            return characters[i].c;
+        }
+    }
+
+    return 0;
+}
+
+
+/*
+ * Returns 1 for a host that Chromium, unlike the URL Standard, reads again after
+ * it has converted its characters: an IPv6 address, or escapes.
+ */
+static int
+is_read_again(const uint8_t *p, size_t len)
+{
+    size_t   i;
+    uint8_t  all;
+
+    for (all = 0, i = 0; i < len; i++) {
+        all |= p[i];
+
+        if (p[i] == 0xef && meaning(p + i, len - i) == '%') {
+            return 1;
+        }
+    }
+
+    return all >= 0x80 && memchr(p, '[', len) != NULL;
+}
+
+
+/*
+ * Converts one character of a host that is not ASCII.  Returns the length of
+ * the result, -1 if the character stays as it is, and less if the budget is used
+ * up.
+ */
+static int
+convert_alone(uint8_t ascii[BLOOM_HOST_MAX], const uint8_t *p, size_t len,
+    size_t *left)
+{
+    int  n;
+
+    ascii[0] = meaning(p, len);
+
+    if (ascii[0] != 0) {
+        return 1;
+    }
+
+    /* what joins other characters has no meaning by itself */
+
+    if (bloom_idn_dot(p, len) != 0
+        || (len == 3 && (memcmp(p, "\xe2\x80\x8c", 3) == 0
+                         || memcmp(p, "\xe2\x80\x8d", 3) == 0)))
+    {
+        return -1;
+    }
+
+    n = bloom_idn_label(ascii, BLOOM_HOST_MAX, p, len, left);
+
+    return n > 4 && memcmp(ascii, "xn--", 4) == 0 ? -1 : n;
+}
+
+
+/* Counts bytes that are not ASCII, or that end a host or what is before it. */
+static size_t
+count_ends(const uint8_t *p, const uint8_t *end)
+{
+    size_t  n;
+
+    for (n = 0; p < end; p++) {
+        n += *p >= 0x80 || *p == '/' || *p == '\\' || *p == '?' || *p == '@';
+    }
+
+    return n;
+}
+
+
+/*
+ * Reads a host as Chromium does: "ev\uff0569l.example" is evil.example.  Refuses
+ * what Chromium refuses and would be read otherwise a second time: escapes of
+ * characters that are not ASCII or end a host, and a host that is not UTF-8.
+ */
+static const char * __attribute__((noinline))
+parse_converted(bloom_host_t *host, const uint8_t *p, const uint8_t *end)
+{
+    int             n, valid, same;
+    size_t          len, left, ends;
+    uint8_t        *out, ascii[BLOOM_HOST_MAX], text[CONVERTED_MAX];
+    const uint8_t  *from;
+
+    out = text;
+    left = BLOOM_IDN_MAX;
+    valid = 1;
+    same = 1;
+
+    for ( /* void */ ; p < end; p += len) {
+        len = bloom_utf8_len(p, (size_t) (end - p));
+        n = len < 2 ? -1 : convert_alone(ascii, p, len, &left);
+
+        valid &= len != 0;
+        same &= n == -1;
+
+        len = len == 0 ? 1 : len;
+        from = n == -1 ? p : ascii;
+        n = n == -1 ? (int) len : n;
+
+        if (n < -1 || n > text + CONVERTED_MAX - out) {
+            return too_long;
+        }
+
+        memcpy(out, from, (size_t) n);
+        out += n;
+    }
+
+    if (!valid && !same) {
+        return bad_byte;
+    }
+
+    ends = count_ends(text, out);
+    out = bloom_unescape(text, out);
+
+    return count_ends(text, out) != ends ? bad_byte
+           : out == text ? no_host
+           : parse_decoded(host, text, (size_t) (out - text));
+}
+
+
+/* Reads a host that is not plain; if `copy` is given, as a key of the form
+ * host. */
+static const char * __attribute__((noinline))
+parse_any(bloom_host_t *host, const uint8_t *data, size_t len, uint8_t *copy)
+{
+    size_t   i;
+    uint8_t  seen;
+
+    host->scanned = 0;
+
+    for (seen = 0, i = 0; i < len; i++) {
+        seen |= marks[data[i]];
+    }
+
+    return copy != NULL && seen ? parse_odd(host, data, data + len, copy)
+           : is_read_again(data, len)
+             ? parse_converted(host, data, data + len)
+           : parse_decoded(host, data, len);
 }
 
 
@@ -664,6 +825,7 @@ static const char *
 parse_odd(bloom_host_t *host, const uint8_t *p, const uint8_t *end,
     uint8_t *copy)
 {
+    int        bracket;
     uint8_t   *out;
     unsigned   colons;
 
@@ -677,6 +839,7 @@ parse_odd(bloom_host_t *host, const uint8_t *p, const uint8_t *end,
 
     out = copy;
     colons = 0;
+    bracket = memchr(p, '[', (size_t) (end - p)) != NULL;
 
     for ( /* void */ ; p < end; p++) {
 
@@ -705,9 +868,10 @@ parse_odd(bloom_host_t *host, const uint8_t *p, const uint8_t *end,
 
     p = copy;
 
-    if (colons < 2) {
+    if (colons < 2 || bracket) {
 
-        /* not an IPv6 address, whose zone may look like an escape */
+        /* not an IPv6 address, whose zone may look like an escape unless it is
+         * that of a URL */
 
         out = bloom_unescape(copy, out);
 

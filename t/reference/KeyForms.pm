@@ -263,7 +263,8 @@ sub in_a_url {
 
     $key =~ tr/\t\r\n//d;
     $key =~ s/^.*\@//s;
-    $key = unescaped($key) =~ s/^.*\@//sr if ($key =~ tr/://) < 2;
+    $key = unescaped($key) =~ s/^.*\@//sr
+        if ($key =~ tr/://) < 2 || $key =~ /\[/;
 
     return host($key);
 }
@@ -273,6 +274,16 @@ sub in_a_url {
 
 sub host {
     my ($host) = @_;
+
+    if ($host =~ /\xef(?:\xbc\x85|\xb9\xaa)/
+        || ($host =~ /\[/ && $host =~ /[\x80-\xff]/))
+    {
+        my $text = converted($host) // return;
+
+        $host = unescaped($text);
+
+        return if $host =~ tr{\x80-\xff/\\?@}{} != $text =~ tr{\x80-\xff/\\?@}{};
+    }
 
     if (($host =~ tr/://) > 1) {
         return $host !~ /^\[/ ? ipv6($host)
@@ -293,6 +304,35 @@ sub host {
 
     return ipv4($name) if $last =~ /^(?:[0-9]+|0x[0-9a-f]*)\z/;
     return ($name, 0);
+}
+
+
+# Each character as the ASCII characters for which it stands, as Chromium reads
+# them, if there are any; or nothing, if that changes a host that is not UTF-8.
+
+sub converted {
+    my ($host) = @_;
+
+    my $valid = defined eval { decode('UTF-8', $host, FB_CROAK | LEAVE_SRC) };
+    my $text = $host =~ s{([\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}
+                           |[\xf0-\xf4][\x80-\xbf]{3})}{alone($1)}xger;
+
+    return $valid || $text eq $host ? $text : undef;
+}
+
+
+sub alone {
+    my ($bytes) = @_;
+
+    my $c = eval { decode('UTF-8', $bytes, FB_CROAK | LEAVE_SRC) } // return $bytes;
+
+    return '%' if $c =~ /[\x{ff05}\x{fe6a}]/;
+    return ':' if $c =~ /[\x{ff1a}\x{fe55}\x{fe13}]/;
+    return $bytes if $c =~ /[\x{200c}\x{200d}\x{3002}\x{ff0e}\x{ff61}]/;
+
+    my $label = ascii_label($bytes);
+
+    return $label =~ /^xn--./ || $label =~ /[\x80-\xff]/ ? $bytes : $label;
 }
 
 

@@ -621,12 +621,6 @@ function notInImage(image, keys) {
 
 // ---- the comparison ----
 
-// What only Chromium takes, and the core does not: characters that vanish in an
-// IPv6 address, and escapes whose "%" is another character.
-
-const odd = /\[[^\]]*(?:[^ -~]|%[0-9a-f])|[\uff05\ufe6a]|%ef%b(?:c%85|9%aa)/i;
-const apart = (key) => options.parser === 'chromium' && odd.test(key);
-
 let shown = 0;
 
 function show(wrong, what, key, why, line) {
@@ -658,7 +652,7 @@ async function compare(parser, form, listedOnes, image, keys, count) {
     keys.forEach((key, i) => {
         const { line, expressions, whole, canBeAdded } = answers[i];
         const has = new Set(expressions);
-        const found = apart(key) ? [] : leads(parsed[i]);
+        const found = leads(parsed[i]);
         const hits = listedOnes.filter((entry) => found.some((page) =>
             covers(entry.name, page.name) && kinds[entry.kind](entry, page)));
         const missed = hits.filter((entry) => !has.has(entry.key));
