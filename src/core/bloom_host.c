@@ -24,8 +24,8 @@ static const char  too_long[] = "has a host name longer than 253 bytes";
 
 
 /* The most bytes of a host whose characters are converted one by one.  A name
- * of DNS has at most 239 characters besides its dots, each of which may have been
- * composed from four characters of four bytes. */
+ * of DNS has at most 239 characters besides its dots, each of which may have
+ * been composed from four characters of four bytes. */
 #define CONVERTED_MAX  4096
 
 /* The bytes of DNS names, in lower case; a dot is DOT, other bytes are 0. */
@@ -244,47 +244,54 @@ parse_ipv4(bloom_host_t *host)
 }
 
 
-/* Reads the four decimal numbers that may end an IPv6 address. */
+/* Reads the four numbers that may end an IPv6 address.  Chromium, unlike the URL
+ * Standard, accepts octal and hexadecimal ones. */
 static int
 dotted_quad(const uint8_t *p, const uint8_t *end, uint16_t pair[2])
 {
-    unsigned  i, value, digits;
-    uint32_t  address;
+    int64_t         value;
+    unsigned        i;
+    uint32_t        address;
+    const uint8_t  *dot;
 
     address = 0;
 
     for (i = 0; i < 4; i++) {
+        dot = memchr(p, '.', (size_t) (end - p));
 
-        if (i != 0 && (p == end || *p++ != '.')) {
+        if ((dot == NULL) != (i == 3)) {
             return -1;
         }
 
-        value = 0;
+        dot = dot == NULL ? end : dot;
+        value = ipv4_part(p, (size_t) (dot - p));
 
-        for (digits = 0; p < end && bloom_is_digit(*p); digits++) {
-
-            if (digits != 0 && value == 0) {
-                return -1;
-            }
-
-            value = value * 10 + (unsigned) (*p++ - '0');
-
-            if (value > 0xff) {
-                return -1;
-            }
-        }
-
-        if (digits == 0) {
+        if (value == -1 || value > 0xff) {
             return -1;
         }
 
-        address = address << 8 | value;
+        address = address << 8 | (uint32_t) value;
+        p = dot + 1;
     }
 
     pair[0] = (uint16_t) (address >> 16);
     pair[1] = (uint16_t) address;
 
-    return p == end ? 0 : -1;
+    return 0;
+}
+
+
+/* Returns 1 if the last group of an IPv6 address is at p and has a dot. */
+static int
+is_dotted(const uint8_t *p, const uint8_t *end)
+{
+    int  dotted;
+
+    for (dotted = 0; p < end && *p != ':'; p++) {
+        dotted |= *p == '.';
+    }
+
+    return p == end && dotted;
 }
 
 
@@ -320,7 +327,7 @@ read_ipv6(uint16_t group[8], const uint8_t *p, const uint8_t *end)
             p++;
         }
 
-        if (p < end && *p == '.') {
+        if (is_dotted(start, end)) {
 
             if (n > 6 || dotted_quad(start, end, &group[n]) != 0) {
                 return -1;
@@ -662,8 +669,8 @@ meaning(const uint8_t *p, size_t len)
 
 
 /*
- * Returns 1 for a host that Chromium, unlike the URL Standard, reads again after
- * it has converted its characters: an IPv6 address, or escapes.
+ * Returns 1 for a host that Chromium, unlike the URL Standard, reads again
+ * after it has converted its characters: an IPv6 address, or escapes.
  */
 static int
 is_read_again(const uint8_t *p, size_t len)
@@ -685,8 +692,8 @@ is_read_again(const uint8_t *p, size_t len)
 
 /*
  * Converts one character of a host that is not ASCII.  Returns the length of
- * the result, -1 if the character stays as it is, and less if the budget is used
- * up.
+ * the result, -1 if the character stays as it is, and less if the budget is
+ * used up.
  */
 static int
 convert_alone(uint8_t ascii[BLOOM_HOST_MAX], const uint8_t *p, size_t len,
@@ -730,9 +737,10 @@ count_ends(const uint8_t *p, const uint8_t *end)
 
 
 /*
- * Reads a host as Chromium does: "ev\uff0569l.example" is evil.example.  Refuses
- * what Chromium refuses and would be read otherwise a second time: escapes of
- * characters that are not ASCII or end a host, and a host that is not UTF-8.
+ * Reads a host as Chromium does: "ev\uff0569l.example" is evil.example.
+ * Refuses what Chromium refuses and would be read otherwise a second time:
+ * escapes of characters that are not ASCII or end a host, and a host that is
+ * not UTF-8.
  */
 static const char * __attribute__((noinline))
 parse_converted(bloom_host_t *host, const uint8_t *p, const uint8_t *end)

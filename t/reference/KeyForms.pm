@@ -591,6 +591,16 @@ sub ipv6 {
 
     $text =~ s/%.*//s;
 
+    # Chromium accepts octal and hexadecimal numbers at the end
+
+    if ($text =~ s/:([^:]*\.[^:]*)\z/:/) {
+        my @numbers = map { number(lc_ascii($_)) // return } split /\./, $1, -1;
+
+        return if @numbers != 4 || grep { $_ > 255 } @numbers;
+
+        $text .= join '.', @numbers;
+    }
+
     my $packed = $text =~ /^[0-9A-Fa-f:.]+\z/ ? inet_pton(AF_INET6, $text)
                                                : undef;
 

@@ -272,6 +272,7 @@ function ipv6(address) {
         const [high, low] = groups.slice(6).map((group) => parseInt(group, 16));
 
         written.splice(6, 2, [high >> 8, high & 255, low >> 8, low & 255]
+                             .map((byte) => below(6) ? byte : number(byte))
                              .join('.'));
     }
 

@@ -6,10 +6,10 @@
  *
  * It reads keys from standard input, each as the number of its form (one byte),
  * its length (two bytes, little-endian) and its bytes, and prints a line for
- * each: the expressions, each with a blank behind it; which of them, counted from
- * 0, is the whole key of the second reading; a blank; and "+" if the key can be
- * added or "-" if it can only be looked up.  For an invalid key, the line is "! "
- * and the reason.
+ * each: the expressions, each with a blank behind it; which of them, counted
+ * from 0, is the whole key of the second reading; a blank; and "+" if the key
+ * can be added or "-" if it can only be looked up.  For an invalid key, the line
+ * is "! " and the reason.
  */
 
 #include <stdio.h>

@@ -324,6 +324,8 @@ test_ipv6_addresses_are_normalised_or_refused(void **state)
 
         /* IPv6 addresses that contain an IPv4 address */
         { "[::ffff:1.2.3.4]",      "1.2.3.4",       BLOOM_HOST_IPV4, NULL },
+        { "[::ffff:0300.0.2.01]",  "192.0.2.1",     BLOOM_HOST_IPV4, NULL },
+        { "[::0X1.0x.000000.2]",   "::100:2",       BLOOM_HOST_IPV6, NULL },
         { "[::ffff:102:304]",      "1.2.3.4",       BLOOM_HOST_IPV4, NULL },
         { "[64:ff9b::1.2.3.4]",    "1.2.3.4",       BLOOM_HOST_IPV4, NULL },
 
@@ -338,7 +340,10 @@ test_ipv6_addresses_are_normalised_or_refused(void **state)
         { "[::g]",        NULL, 0, "has an invalid IPv6 address" },
         { "[::1.2.3]",    NULL, 0, "has an invalid IPv6 address" },
         { "[::1.2.3.256]", NULL, 0, "has an invalid IPv6 address" },
-        { "[::01.2.3.4]", NULL, 0, "has an invalid IPv6 address" },
+        { "[::1.2.0x103]", NULL, 0, "has an invalid IPv6 address" },
+        { "[::08.2.3.4]", NULL, 0, "has an invalid IPv6 address" },
+        { "[::1.2.3.4:5]", NULL, 0, "has an invalid IPv6 address" },
+        { "[::1.2.3.4.]", NULL, 0, "has an invalid IPv6 address" },
         { "[1:2:3:4:5:6:7:1.2.3.4]", NULL, 0,
                                       "has an invalid IPv6 address" },
         { "[1:2:3:4:5:6:7:8:9]", NULL, 0, "has an invalid IPv6 address" },
