@@ -11,8 +11,8 @@
 #include "bloom_ascii.h"
 #include "bloom_escape.h"
 #include "bloom_host.h"
+#include "bloom_host_convert.h"
 #include "bloom_idn.h"
-#include "bloom_utf8.h"
 
 
 static const char  no_host[] = "has no host";
@@ -22,11 +22,6 @@ static const char  bad_ipv6[] = "has an invalid IPv6 address";
 static const char  bad_byte[] = "has a byte that a host cannot have";
 static const char  too_long[] = "has a host name longer than 253 bytes";
 
-
-/* The most bytes of a host whose characters are converted one by one.  A name
- * of DNS has at most 239 characters besides its dots, each of which may have
- * been composed from four characters of four bytes. */
-#define CONVERTED_MAX  4096
 
 /* The bytes of DNS names, in lower case; a dot is DOT, other bytes are 0. */
 #define DOT  1
@@ -642,148 +637,17 @@ parse_decoded(bloom_host_t *host, const uint8_t *data, size_t len)
 }
 
 
-/* A character that becomes a byte with a meaning, which labels cannot have;
- * 0 for any other one. */
-static uint8_t
-meaning(const uint8_t *p, size_t len)
-{
-    size_t  i;
-
-    static const struct {
-        char     text[4];
-        uint8_t  c;
-    } characters[] = {
-        { "\xef\xbc\x85", '%' }, { "\xef\xb9\xaa", '%' },
-        { "\xef\xbc\x9a", ':' }, { "\xef\xb9\x95", ':' },
-        { "\xef\xb8\x93", ':' }
-    };
-
-    for (i = 0; i < sizeof(characters) / sizeof(characters[0]); i++) {
-        if (len >= 3 && memcmp(p, characters[i].text, 3) == 0) {
-            return characters[i].c;
-        }
-    }
-
-    return 0;
-}
-
-
-/*
- * Returns 1 for a host that Chromium, unlike the URL Standard, reads again
- * after it has converted its characters: an IPv6 address, or escapes.
- */
-static int
-is_read_again(const uint8_t *p, size_t len)
-{
-    size_t   i;
-    uint8_t  all;
-
-    for (all = 0, i = 0; i < len; i++) {
-        all |= p[i];
-
-        if (p[i] == 0xef && meaning(p + i, len - i) == '%') {
-            return 1;
-        }
-    }
-
-    return all >= 0x80 && memchr(p, '[', len) != NULL;
-}
-
-
-/*
- * Converts one character of a host that is not ASCII.  Returns the length of
- * the result, -1 if the character stays as it is, and less if the budget is
- * used up.
- */
-static int
-convert_alone(uint8_t ascii[BLOOM_HOST_MAX], const uint8_t *p, size_t len,
-    size_t *left)
-{
-    int  n;
-
-    ascii[0] = meaning(p, len);
-
-    if (ascii[0] != 0) {
-        return 1;
-    }
-
-    /* what joins other characters has no meaning by itself */
-
-    if (bloom_idn_dot(p, len) != 0
-        || (len == 3 && (memcmp(p, "\xe2\x80\x8c", 3) == 0
-                         || memcmp(p, "\xe2\x80\x8d", 3) == 0)))
-    {
-        return -1;
-    }
-
-    n = bloom_idn_label(ascii, BLOOM_HOST_MAX, p, len, left);
-
-    return n > 4 && memcmp(ascii, "xn--", 4) == 0 ? -1 : n;
-}
-
-
-/* Counts bytes that are not ASCII, or that end a host or what is before it. */
-static size_t
-count_ends(const uint8_t *p, const uint8_t *end)
-{
-    size_t  n;
-
-    for (n = 0; p < end; p++) {
-        n += *p >= 0x80 || *p == '/' || *p == '\\' || *p == '?' || *p == '@';
-    }
-
-    return n;
-}
-
-
-/*
- * Reads a host as Chromium does: "ev\uff0569l.example" is evil.example.
- * Refuses what Chromium refuses and would be read otherwise a second time:
- * escapes of characters that are not ASCII or end a host, and a host that is
- * not UTF-8.
- */
+/* Reads a host whose characters are converted before it is read. */
 static const char * __attribute__((noinline))
-parse_converted(bloom_host_t *host, const uint8_t *p, const uint8_t *end)
+parse_converted(bloom_host_t *host, const uint8_t *data, size_t len)
 {
-    int             n, valid, same;
-    size_t          len, left, ends;
-    uint8_t        *out, ascii[BLOOM_HOST_MAX], text[CONVERTED_MAX];
-    const uint8_t  *from;
+    int      n;
+    uint8_t  text[BLOOM_HOST_CONVERTED];
 
-    out = text;
-    left = BLOOM_IDN_MAX;
-    valid = 1;
-    same = 1;
+    n = bloom_host_convert(text, data, len);
 
-    for ( /* void */ ; p < end; p += len) {
-        len = bloom_utf8_len(p, (size_t) (end - p));
-        n = len < 2 ? -1 : convert_alone(ascii, p, len, &left);
-
-        valid &= len != 0;
-        same &= n == -1;
-
-        len = len == 0 ? 1 : len;
-        from = n == -1 ? p : ascii;
-        n = n == -1 ? (int) len : n;
-
-        if (n < -1 || n > text + CONVERTED_MAX - out) {
-            return too_long;
-        }
-
-        memcpy(out, from, (size_t) n);
-        out += n;
-    }
-
-    if (!valid && !same) {
-        return bad_byte;
-    }
-
-    ends = count_ends(text, out);
-    out = bloom_unescape(text, out);
-
-    return count_ends(text, out) != ends ? bad_byte
-           : out == text ? no_host
-           : parse_decoded(host, text, (size_t) (out - text));
+    return n == -1 ? bad_byte : n == -2 ? too_long : n == 0 ? no_host
+           : parse_decoded(host, text, (size_t) n);
 }
 
 
@@ -802,8 +666,8 @@ parse_any(bloom_host_t *host, const uint8_t *data, size_t len, uint8_t *copy)
     }
 
     return copy != NULL && seen ? parse_odd(host, data, data + len, copy)
-           : is_read_again(data, len)
-             ? parse_converted(host, data, data + len)
+           : bloom_host_needs_conversion(data, len)
+             ? parse_converted(host, data, len)
            : parse_decoded(host, data, len);
 }
 
