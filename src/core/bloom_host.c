@@ -239,8 +239,8 @@ parse_ipv4(bloom_host_t *host)
 }
 
 
-/* Reads the four numbers that may end an IPv6 address.  Chromium, unlike the URL
- * Standard, accepts octal and hexadecimal ones. */
+/* Reads the four numbers that may end an IPv6 address.  Chromium, unlike the
+ * URL Standard, accepts octal and hexadecimal ones. */
 static int
 dotted_quad(const uint8_t *p, const uint8_t *end, uint16_t pair[2])
 {
@@ -711,7 +711,7 @@ parse_odd(bloom_host_t *host, const uint8_t *p, const uint8_t *end,
 
     out = copy;
     colons = 0;
-    bracket = memchr(p, '[', (size_t) (end - p)) != NULL;
+    bracket = 0;
 
     for ( /* void */ ; p < end; p++) {
 
@@ -726,14 +726,12 @@ parse_odd(bloom_host_t *host, const uint8_t *p, const uint8_t *end,
         case '@':
             out = copy;
             colons = 0;
+            bracket = 0;
             break;
 
-        case ':':
-            colons++;
-
-            /* fall through */
-
         default:
+            colons += *p == ':';
+            bracket |= *p == '[';
             *out++ = *p;
         }
     }
