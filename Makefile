@@ -396,11 +396,18 @@ test-fuzz fuzz: fuzzers
 test-fuzz:  ## run each fuzzer for FUZZ_SECONDS (10)
 fuzz:  ## run each fuzzer for longer: make fuzz FUZZ_SECONDS=3600
 
-SPELLINGS ?= 1000000
+SPELLINGS ?= 400000
 SEED ?= 1
 
-spellings: build/reference/expressions  ## compare the key forms with a browser's URL parser on SPELLINGS (1000000)
-	node t/reference/browser.mjs --count $(SPELLINGS) --seed $(SEED) --program $<
+spellings: tool build/reference/expressions $(packages)  ## compare the key forms with the parsers of Node and Chromium on SPELLINGS each (400000)
+	@failed=0; \
+	for parser in node chromium; do \
+	    echo "The URL parser of $$parser:"; \
+	    node t/reference/browser.mjs --count $(SPELLINGS) --seed $(SEED) \
+	        --parser $$parser --tool build/ngx-bloom \
+	        --program build/reference/expressions || failed=1; \
+	done; \
+	exit $$failed
 
 codepoints: build/reference/expressions $(packages)  ## compare every code point in a host with tr46 and with Chromium
 	node t/reference/codepoints.mjs --program $<

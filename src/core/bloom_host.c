@@ -11,6 +11,7 @@
 #include "bloom_ascii.h"
 #include "bloom_escape.h"
 #include "bloom_host.h"
+#include "bloom_host_convert.h"
 #include "bloom_idn.h"
 
 
@@ -238,47 +239,54 @@ parse_ipv4(bloom_host_t *host)
 }
 
 
-/* Reads the four decimal numbers that may end an IPv6 address. */
+/* Reads the four numbers that may end an IPv6 address.  Chromium, unlike the
+ * URL Standard, accepts octal and hexadecimal ones. */
 static int
 dotted_quad(const uint8_t *p, const uint8_t *end, uint16_t pair[2])
 {
-    unsigned  i, value, digits;
-    uint32_t  address;
+    int64_t         value;
+    unsigned        i;
+    uint32_t        address;
+    const uint8_t  *dot;
 
     address = 0;
 
     for (i = 0; i < 4; i++) {
+        dot = memchr(p, '.', (size_t) (end - p));
 
-        if (i != 0 && (p == end || *p++ != '.')) {
+        if ((dot == NULL) != (i == 3)) {
             return -1;
         }
 
-        value = 0;
+        dot = dot == NULL ? end : dot;
+        value = ipv4_part(p, (size_t) (dot - p));
 
-        for (digits = 0; p < end && bloom_is_digit(*p); digits++) {
-
-            if (digits != 0 && value == 0) {
-                return -1;
-            }
-
-            value = value * 10 + (unsigned) (*p++ - '0');
-
-            if (value > 0xff) {
-                return -1;
-            }
-        }
-
-        if (digits == 0) {
+        if (value == -1 || value > 0xff) {
             return -1;
         }
 
-        address = address << 8 | value;
+        address = address << 8 | (uint32_t) value;
+        p = dot + 1;
     }
 
     pair[0] = (uint16_t) (address >> 16);
     pair[1] = (uint16_t) address;
 
-    return p == end ? 0 : -1;
+    return 0;
+}
+
+
+/* Returns 1 if the last group of an IPv6 address is at p and has a dot. */
+static int
+is_dotted(const uint8_t *p, const uint8_t *end)
+{
+    int  dotted;
+
+    for (dotted = 0; p < end && *p != ':'; p++) {
+        dotted |= *p == '.';
+    }
+
+    return p == end && dotted;
 }
 
 
@@ -314,7 +322,7 @@ read_ipv6(uint16_t group[8], const uint8_t *p, const uint8_t *end)
             p++;
         }
 
-        if (p < end && *p == '.') {
+        if (is_dotted(start, end)) {
 
             if (n > 6 || dotted_quad(start, end, &group[n]) != 0) {
                 return -1;
@@ -587,33 +595,23 @@ static const uint8_t  marks[256] = {
 };
 
 
-/* Reads a host that is not plain; if `copy` is given, as a key of the form
- * host. */
-static const char * __attribute__((noinline))
-parse_any(bloom_host_t *host, const uint8_t *data, size_t len, uint8_t *copy)
+/* Reads a name or an address. */
+static const char *
+parse_decoded(bloom_host_t *host, const uint8_t *data, size_t len)
 {
     size_t          i, colons;
-    uint8_t         seen;
     const char     *why;
     const uint8_t  *end, *stop;
 
     end = data + len;
     stop = end;
     colons = 0;
-    seen = 0;
-    host->scanned = 0;
 
     for (i = 0; i < len; i++) {
-        seen |= marks[data[i]];
-
         if (data[i] == ':') {
             stop = data + i;
             colons++;
         }
-    }
-
-    if (copy != NULL && seen) {
-        return parse_odd(host, data, end, copy);
     }
 
     if (colons > 1) {
@@ -637,6 +635,41 @@ parse_any(bloom_host_t *host, const uint8_t *data, size_t len, uint8_t *copy)
     why = check_port(stop, end);
 
     return why != NULL ? why : parse_name(host, data, (size_t) (stop - data));
+}
+
+
+/* Reads a host whose characters are converted before it is read. */
+static const char * __attribute__((noinline))
+parse_converted(bloom_host_t *host, const uint8_t *data, size_t len)
+{
+    int      n;
+    uint8_t  text[BLOOM_HOST_CONVERTED];
+
+    n = bloom_host_convert(text, data, len);
+
+    return n == -1 ? bad_byte : n == -2 ? too_long : n == 0 ? no_host
+           : parse_decoded(host, text, (size_t) n);
+}
+
+
+/* Reads a host that is not plain; if `copy` is given, as a key of the form
+ * host. */
+static const char * __attribute__((noinline))
+parse_any(bloom_host_t *host, const uint8_t *data, size_t len, uint8_t *copy)
+{
+    size_t   i;
+    uint8_t  seen;
+
+    host->scanned = 0;
+
+    for (seen = 0, i = 0; i < len; i++) {
+        seen |= marks[data[i]];
+    }
+
+    return copy != NULL && seen ? parse_odd(host, data, data + len, copy)
+           : bloom_host_needs_conversion(data, len)
+             ? parse_converted(host, data, len)
+           : parse_decoded(host, data, len);
 }
 
 
@@ -665,6 +698,7 @@ static const char *
 parse_odd(bloom_host_t *host, const uint8_t *p, const uint8_t *end,
     uint8_t *copy)
 {
+    int        bracket;
     uint8_t   *out;
     unsigned   colons;
 
@@ -678,6 +712,7 @@ parse_odd(bloom_host_t *host, const uint8_t *p, const uint8_t *end,
 
     out = copy;
     colons = 0;
+    bracket = 0;
 
     for ( /* void */ ; p < end; p++) {
 
@@ -692,23 +727,22 @@ parse_odd(bloom_host_t *host, const uint8_t *p, const uint8_t *end,
         case '@':
             out = copy;
             colons = 0;
+            bracket = 0;
             break;
 
-        case ':':
-            colons++;
-
-            /* fall through */
-
         default:
+            colons += *p == ':';
+            bracket |= *p == '[';
             *out++ = *p;
         }
     }
 
     p = copy;
 
-    if (colons < 2) {
+    if (colons < 2 || bracket) {
 
-        /* not an IPv6 address, whose zone may look like an escape */
+        /* not an IPv6 address, whose zone may look like an escape unless it is
+         * that of a URL */
 
         out = bloom_unescape(copy, out);
 

@@ -6,8 +6,9 @@
  *
  *     name   Lower case, without a dot at either end or two dots in a row.  A
  *            label with bytes above 0x7f becomes punycode if it can be
- *            converted.  bloom_host_write() escapes bytes that hosts cannot
- *            have
+ *            converted.  Chromium decodes escapes that this gives, as in
+ *            "ev" U+FF05 "69l".  bloom_host_write() escapes bytes that hosts
+ *            cannot have
  *     IPv4   Four decimal numbers with dots.  The input may be any form that
  *            the URL Standard's "IPv4 parser" accepts: one to four parts in
  *            decimal, octal (0...) or hexadecimal (0x...), of which the last

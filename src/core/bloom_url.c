@@ -685,12 +685,11 @@ expand_second(bloom_key_t *expression, unsigned n, unsigned paths,
     const bloom_url_t *url)
 {
     size_t              path[BLOOM_URL_PATHS];
-    unsigned            h, i, p, seconds;
+    unsigned            h, i, p, seconds, same[BLOOM_URL_PATHS];
     const bloom_key_t  *key;
 
     key = &url->reading[1].key;
     seconds = path_lengths(path, url, &url->reading[1]);
-    of[1] = 0;
 
     for (p = 0; p < seconds; p++) {
 
@@ -703,14 +702,17 @@ expand_second(bloom_key_t *expression, unsigned n, unsigned paths,
             }
         }
 
-        if (p == 0) {
-            whole[1] = i < paths ? i : n;
-        }
+        same[p] = i;
+    }
 
-        for (h = 0; h < url->hosts; h++) {
+    of[1] = 0;
+    whole[1] = same[0] < paths ? same[0] : n;
 
-            if (i < paths) {
-                of[1] |= (uint64_t) 1 << (h * paths + i);
+    for (h = 0; h < url->hosts; h++) {
+        for (p = 0; p < seconds; p++) {
+
+            if (same[p] < paths) {
+                of[1] |= (uint64_t) 1 << (h * paths + same[p]);
                 continue;
             }
 

@@ -5,11 +5,14 @@
  *
  * The input's first byte is the form, and the rest is the key:
  *
- *   - all results lie in the memory given, and there are at most 30 of them,
- *     none twice;
- *   - the first expression is the canonical key;
- *   - every expression is a stretch of the canonical key that begins it or
+ *   - all results lie in the memory given, and there are at most 30 of them, or
+ *     55 of a URL with two readings, none twice;
+ *   - the first expression is the canonical key, the first reading;
+ *   - every expression belongs to a reading, and those of the first one come
+ *     first.  Each is a stretch of the reading's whole key that begins it or
  *     behind a dot, and, with what is shown of a URL, its own canonical form;
+ *   - both readings have the same host, and the expression that is this host
+ *     with the path "/";
  *   - a canonical key has no byte that should have been escaped, and is no
  *     longer than its form allows;
  *   - a new key is refused only if a lookup refuses it, or because of a byte in
@@ -170,24 +173,88 @@ has_gap(const bloom_key_t *key)
 }
 
 
-/* Expressions of hosts and URLs are stretches of the key, behind a dot. */
+/* Expressions of a reading are stretches of its key, or equal to one that
+ * the other reading has too. */
 static void
-stretches(const bloom_form_t *result)
+stretches(const bloom_form_t *result, unsigned reading)
 {
-    size_t              skip;
+    size_t              at;
     unsigned            i;
     const bloom_key_t  *key, *e;
 
-    key = &result->expression[0];
+    key = &result->expression[result->whole[reading]];
 
-    for (i = 1; i < result->n; i++) {
+    for (i = 0; i < result->n; i++) {
         e = &result->expression[i];
 
-        expect(within(e, key->data, key->len));
+        if (!(result->of[reading] >> i & 1)) {
+            continue;
+        }
 
-        skip = (size_t) (e->data - key->data);
-        expect(skip == 0 || key->data[skip - 1] == '.');
+        for (at = 0; at + e->len <= key->len; at++) {
+            if ((at == 0 || key->data[at - 1] == '.')
+                && memcmp(key->data + at, e->data, e->len) == 0)
+            {
+                break;
+            }
+        }
+
+        expect(at + e->len <= key->len);
     }
+}
+
+
+/* The length of a URL's host, with the slash behind it. */
+static size_t
+host_len(const bloom_key_t *key)
+{
+    const uint8_t  *slash;
+
+    slash = memchr(key->data, '/', key->len);
+    expect(slash != NULL);
+
+    return (size_t) (slash + 1 - key->data);
+}
+
+
+static void
+readings(uint32_t form, const bloom_form_t *result)
+{
+    size_t              len;
+    unsigned            i, n, root;
+    uint64_t            all;
+    const bloom_key_t  *first, *second;
+
+    n = result->n;
+    all = ((uint64_t) 1 << n) - 1;
+    first = &result->expression[0];
+    second = &result->expression[result->whole[1]];
+
+    expect(result->whole[0] == 0 && result->whole[1] < n);
+    expect((result->of[0] | result->of[1]) == all);
+    expect((result->of[0] & (result->of[0] + 1)) == 0);
+    expect(result->of[0] & 1 && result->of[1] >> result->whole[1] & 1);
+    expect(bloom_form_found(result, 1, 0));
+    expect(bloom_form_found(result, all, 1));
+
+    if (!bloom_form_is_split(result)) {
+        expect(n <= 30 && result->of[0] == all && result->whole[1] == 0);
+        return;
+    }
+
+    expect(form == BLOOM_FORM_URL);
+
+    len = host_len(first);
+    expect(len == host_len(second));
+    expect(memcmp(first->data, second->data, len) == 0);
+
+    for (i = 0, root = 0; i < n; i++) {
+        root += result->expression[i].len == len
+                && memcmp(result->expression[i].data, first->data, len) == 0
+                && (result->of[0] & result->of[1]) >> i & 1;
+    }
+
+    expect(root == 1);
 }
 
 
@@ -264,9 +331,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
     }
 
-    if (form >= BLOOM_FORM_HOST) {
-        stretches(&result);
-    }
+    readings(form, &result);
+    stretches(&result, 0);
+    stretches(&result, 1);
 
     expect(result.canonical.len <= (form == BLOOM_FORM_URL
                                     ? BLOOM_URL_ROOM(in.key.len)

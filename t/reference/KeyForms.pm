@@ -36,11 +36,15 @@ sub expand {
                 parents(written($host, $is_address), $is_address, 30));
     }
 
-    my ($scheme, $host, $is_address, $path, $query) = url($key) or return;
+    my ($scheme, $host, $is_address, @readings) = url($key) or return;
+    my @hosts = parents($host, $is_address, 5);
+    my %seen;
 
-    return ("$scheme://$host$path$query",
-            map { my $h = $_; map { $h . $_ } prefixes($path, $query) }
-                parents($host, $is_address, 5));
+    return ("$scheme://$host" . join('', @{ $readings[0] }),
+            grep { !$seen{$_}++ }
+            map { my @paths = prefixes(@$_);
+                  map { my $h = $_; map { $h . $_ } @paths } @hosts }
+                @readings);
 }
 
 
@@ -82,8 +86,9 @@ sub prefixes {
 
 # ---- URLs ----
 
-# (scheme, host, whether it is an address, path, query with its "?"), the last
-# three escaped; or nothing.
+# (scheme, host, whether it is an address, a reading or two), or nothing.  A
+# reading is [path, query with its "?"]; these and the host are escaped.  The first
+# one is the browser's, if there is one, and the last one Safe Browsing's.
 
 sub url {
     my ($url) = @_;
@@ -95,24 +100,43 @@ sub url {
 
     my ($scheme, $rest, $begun) = without_scheme($url) or return;
 
-    $rest = unescaped(without_userinfo($rest));
+    $rest = without_userinfo($rest);
+
+    my ($written, $raw_path, $raw_query) = split_url($rest);
+
+    $rest = unescaped($rest);
+
+    my $moved = 0;
 
     if (!$begun) {
-        ($scheme, $rest) = without_scheme($rest) or return;
+        ($scheme, $rest, $moved) = without_scheme($rest) or return;
     }
 
-    $rest = without_userinfo(slashes($rest));
-
-    my ($authority, $path, $query) = $rest =~ m{^([^/?]*)([^?]*)(.*)\z}s;
+    my ($authority, $path, $query)
+        = split_url(without_userinfo(slashes($rest)));
 
     my ($host, $is_address) = host($authority) or return;
 
     $host = $host =~ /:/ && $is_address ? "[$host]"
             : written($host, $is_address);
 
-    return ($scheme // 'http', $host, $is_address, escaped(resolved($path)),
-            escaped($query));
+    my @safe = (escaped(merged(resolved($path))), escaped($query));
+    my @browser = (kept(unescaped(fetched($raw_path))),
+                   escaped(unescaped($raw_query)));
+
+    # escapes that browsers do not undo have moved the host or its end
+
+    my $alone = $moved || unescaped($written) ne $authority
+                || join("\n", @safe) eq join("\n", @browser);
+
+    return ($scheme // 'http', $host, $is_address,
+            $alone ? () : \@browser, \@safe);
 }
+
+
+# (host with its port, path, query with its "?")
+
+sub split_url { return $_[0] =~ m{^([^/?]*)([^?]*)(.*)\z}s }
 
 
 # (scheme or undef, what is behind it, whether a scheme or slashes were there),
@@ -176,18 +200,30 @@ sub escaped {
 }
 
 
-# Dots first, slashes then; RFC 3986, 5.2.4 has what the dots mean.
+# RFC 3986, 5.2.4, has what dots mean.
 
-sub resolved {
-    my ($path) = @_;
+sub resolved { return without_dots($_[0], qr/\./, qr/\.\./) }
+
+
+# As the URL Standard resolves the dots of a path, which may be escaped once.
+
+sub fetched {
+    my $dot = qr/\.|%2e/i;
+
+    return without_dots($_[0], $dot, qr/$dot$dot/);
+}
+
+
+sub without_dots {
+    my ($path, $here, $above) = @_;
 
     my ($root, @steps) = split m{/}, $path, -1;
     my @kept;
 
     for my $i (0 .. $#steps) {
-        if ($steps[$i] eq '..') {
+        if ($steps[$i] =~ /^(?:$above)\z/) {
             pop @kept;
-        } elsif ($steps[$i] ne '.') {
+        } elsif ($steps[$i] !~ /^(?:$here)\z/) {
             push @kept, $steps[$i];
             next;
         }
@@ -195,7 +231,21 @@ sub resolved {
         push @kept, '' if $i == $#steps;
     }
 
-    return ('/' . join '/', @kept) =~ s{/+}{/}gr;
+    return '/' . join '/', @kept;
+}
+
+
+sub merged { return $_[0] =~ s{/+}{/}gr }
+
+
+# A path that a browser fetches, unescaped, is written so that it stays one path
+# and its dots stay where they are.
+
+sub kept {
+    my ($path) = @_;
+
+    return join '/', map { /^\.\.?\z/ ? s/\./%252E/gr : escaped($_) =~ s/\?/%3F/gr }
+                         split m{/}, merged($path =~ tr{\\}{/}r), -1;
 }
 
 
@@ -213,7 +263,8 @@ sub in_a_url {
 
     $key =~ tr/\t\r\n//d;
     $key =~ s/^.*\@//s;
-    $key = unescaped($key) =~ s/^.*\@//sr if ($key =~ tr/://) < 2;
+    $key = unescaped($key) =~ s/^.*\@//sr
+        if ($key =~ tr/://) < 2 || $key =~ /\[/;
 
     return host($key);
 }
@@ -223,6 +274,16 @@ sub in_a_url {
 
 sub host {
     my ($host) = @_;
+
+    if ($host =~ /\xef(?:\xbc\x85|\xb9\xaa)/
+        || ($host =~ /\[/ && $host =~ /[\x80-\xff]/))
+    {
+        my $text = converted($host) // return;
+
+        $host = unescaped($text);
+
+        return if $host =~ tr{\x80-\xff/\\?@}{} != $text =~ tr{\x80-\xff/\\?@}{};
+    }
 
     if (($host =~ tr/://) > 1) {
         return $host !~ /^\[/ ? ipv6($host)
@@ -243,6 +304,35 @@ sub host {
 
     return ipv4($name) if $last =~ /^(?:[0-9]+|0x[0-9a-f]*)\z/;
     return ($name, 0);
+}
+
+
+# Each character as the ASCII characters for which it stands, as Chromium reads
+# them, if there are any; or nothing, if that changes a host that is not UTF-8.
+
+sub converted {
+    my ($host) = @_;
+
+    my $valid = defined eval { decode('UTF-8', $host, FB_CROAK | LEAVE_SRC) };
+    my $text = $host =~ s{([\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}
+                           |[\xf0-\xf4][\x80-\xbf]{3})}{alone($1)}xger;
+
+    return $valid || $text eq $host ? $text : undef;
+}
+
+
+sub alone {
+    my ($bytes) = @_;
+
+    my $c = eval { decode('UTF-8', $bytes, FB_CROAK | LEAVE_SRC) } // return $bytes;
+
+    return '%' if $c =~ /[\x{ff05}\x{fe6a}]/;
+    return ':' if $c =~ /[\x{ff1a}\x{fe55}\x{fe13}]/;
+    return $bytes if $c =~ /[\x{200c}\x{200d}\x{3002}\x{ff0e}\x{ff61}]/;
+
+    my $label = ascii_label($bytes);
+
+    return $label =~ /^xn--./ || $label =~ /[\x80-\xff]/ ? $bytes : $label;
 }
 
 
@@ -500,6 +590,16 @@ sub ipv6 {
     return if $text =~ /%.*[\/\\?\@\[\]\0]/s;
 
     $text =~ s/%.*//s;
+
+    # Chromium accepts octal and hexadecimal numbers at the end
+
+    if ($text =~ s/:([^:]*\.[^:]*)\z/:/) {
+        my @numbers = map { number(lc_ascii($_)) // return } split /\./, $1, -1;
+
+        return if @numbers != 4 || grep { $_ > 255 } @numbers;
+
+        $text .= join '.', @numbers;
+    }
 
     my $packed = $text =~ /^[0-9A-Fa-f:.]+\z/ ? inet_pton(AF_INET6, $text)
                                                : undef;

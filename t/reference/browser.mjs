@@ -1,21 +1,32 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
 // browser.mjs [--seed N] [--count N] [--show N] [--program FILE]
+//             [--parser node|chromium] [--tool FILE]
 //
-// Generates spellings of listed hosts that try to get past a list.  For each,
-// it asks Node's URL, the parser of WHATWG's URL Standard that browsers use, to
-// which host the spelling leads, and the core, by which expressions the key
-// forms "url" and "host" look it up.  The expressions must contain that host
-// and the listed host above it.  A URL that leads to a host can be added to a
-// list, unless a tab or a line end is within it; and the host of a URL that can
-// be added is one that URL takes.
+// Generates spellings of listed hosts, pages and directories that try to get
+// past a list.  For each, it asks a parser of URLs where the spelling leads:
+// Node's URL, the parser of WHATWG's URL Standard, or that of Chromium, in a page
+// without a window.  It asks the core by which expressions the key forms "url" and
+// "host" look the spelling up.
 //
-// Prints the spellings that are missed (--show, 20).  Then prints for each form
-// how many spellings were generated, led to some host, led to a listed one,
-// were found, and were missed or wrongly refused or added.  Exits with 1 if any
-// was.
+//   - The expressions contain the host and each listed entry that the spelling
+//     leads to.  With --tool, `ngx-bloom build` makes an image of the entries, and
+//     `ngx-bloom test` finds these spellings in it.
+//   - A spelling whose whole key is that of a listed page, in all its readings, as
+//     a rule with "exact" asks, leads to that page and nowhere else.
+//   - A URL that leads to a host can be added to a list, unless a tab or a line end
+//     is within it; and the host of a URL that can be added is one that the parser
+//     takes.
+//
+// Prints the spellings for which this does not hold (--show, 20).  Then prints for
+// each kind how many spellings were generated, how many of them lead to a host and
+// to something listed, and the other counts.  Exits with 1 if a spelling passes or
+// is wrongly allowed, added or refused.
 
 import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { domainToUnicode } from 'node:url';
 import { parseArgs } from 'node:util';
 
@@ -29,6 +40,8 @@ const options = parseArgs({ options: {
     count: { type: 'string', default: '100000' },
     show: { type: 'string', default: '20' },
     program: { type: 'string', default: 'build/reference/expressions' },
+    parser: { type: 'string', default: 'node' },
+    tool: { type: 'string' },
 } }).values;
 
 
@@ -43,6 +56,26 @@ const listed = [
     '[::1]', '[2001:db8:0:1:1:1:1:1]', '[::102:304]',
 ];
 
+const pages = [
+    'http://evil.example/files/malware.exe', 'http://evil.example/get.php?id=7',
+    'http://hosting.example/good', 'http://hosting.example/1/2/3/4/5/6.html',
+    'http://a.b.c.d.example/a%2Fb', 'http://xn--bcher-kva.example/\u00fc/\u4e2d',
+    'http://192.0.2.7/100%/x', 'http://[2001:db8::1]/~user/index.php?f=..%2Fx&g=/',
+    'http://x.co/', 'http://under_score.example/a;b=1/x y.zip',
+    'http://odd.example/c%3Fd', 'http://odd.example/m/%252e%252e/x',
+    'http://odd.example/..%2F', 'http://odd.example/a%5Cb%00?%23%3f',
+];
+
+// A lookup asks about the first four directories, of which one is the root.
+
+const directories = [
+    'http://hosting.example/mallory/', 'http://hosting.example/1/2/3/',
+    'http://evil.example/wp-content/', 'http://a.b.c.d.example/a/b%20c/',
+    'http://xn--fa-hia.example/\u00fc/', 'http://10.0.0.1/cgi-bin/',
+    'http://[::1]/pub/', 'http://intranet/a%2Fb/', 'http://odd.example/c%3Fd/',
+    'http://odd.example/m/%252e%252e/', 'http://odd.example/100%/...;/',
+];
+
 const dots = ['.', '.', '.', '.', '\u3002', '\uff0e', '\uff61', '%2e', '%2E',
               '%E3%80%82', '%ef%bc%8e', '%EF%BD%A1'];
 
@@ -52,8 +85,14 @@ const dropped = ['\u00ad', '\u200b', '\u2060', '\ufeff', '\u034f', '\ufe0f',
                  '\u180b', '\u{e0100}', '\u2064', '\u{1bca0}'];
 
 // Blocks to which no character was added after Unicode 14, which is what the
-// oldest libidn2 in use knows; and without U+1E9E, which is "ss" up to Unicode
-// 15.0 and U+00DF since.
+// oldest libidn2 in use knows; without U+1E9E, which is "ss" up to Unicode 15.0 and
+// U+00DF since; and without `newer`, which Chromium maps or ignores, and Node
+// refuses or keeps.
+
+const newer = new RegExp('[\\u04c0\\u061d\\u115f\\u1160\\u2061-\\u2063'
+                         + '\\u206a-\\u206f\\u2132\\u2183\\u3164\\uffa0'
+                         + '\\u{2f868}\\u{2f874}\\u{2f91f}\\u{2f95f}'
+                         + '\\u{2f9bf}]', 'u');
 
 const blocks = [
     [0xa0, 0x2af], [0x300, 0x36f], [0x370, 0x3ff], [0x400, 0x52f],
@@ -97,6 +136,8 @@ const users = ['user', 'user:password', 'good.example', 'good.example:80', ':',
                'http:', '[::1]', '\u3002', 'good.example%23', 'a b', '\0'];
 
 const fetched = ['http:', 'https:', 'ws:', 'wss:', 'ftp:', '', ''];
+const plainly = ['http://', 'https://', 'HTTP:/', 'wss:\\\\', '//', 'ftp:',
+                 'http://user@', 'https:\t//x%2f@'];
 const schemes = [...fetched, 'file:', 'foo:', 'javascript:', 'data:', 'mailto:',
                  'http', 'http%3a', 'evil.example:', 'view-source:http:'];
 
@@ -104,6 +145,28 @@ const behind = ['', '', '/', '/x', '\\x', '//good.example/', '://good.example/',
                 '/@good.example', '\\@good.example', '?@good.example/',
                 '#@good.example/', '?http://good.example/', '/a/../b', '/%00',
                 '/\0', '/%2e%2e/%2F', '/a?b#c', '/x:80', '/\u00fc', '\t/x'];
+
+// steps of a path; what the Standard takes for "." and ".."; and what a server
+// takes for ".." that unescapes first
+
+const steps = [
+    'x', 'files', 'index.html', 'a%2Fb', 'a%2fb%2Fc', 'a%5Cb', 'a%3Fb', 'a%253Fb',
+    'a%252fb', 'a%255Cb', '%2f', '%5C', '%3f', '%23', '%2523', 'a%2F..%2Fb', '%2f..',
+    '%252e%252e', '%252E', '%25252e%25252E', '%2e%252e', '..%5c..', '..%00', '%00',
+    '%zz', '%', '%2', '100%', 'a%25', '...', '..;', '.a', 'a.', '. ', '%20', 'a%0ab',
+    '\u00fc', '\u{1f600}', '%ff', '%C3%BC', '%c0%ae%c0%ae', '\uff0e\uff0e',
+    '\u2024\u2024', '\uff0f', 'a;b=c', 'a&b', '@', 'a:b', '~', '"<|^{}`>', "'", '*',
+    '[', ':80', 'http:', 'evil.example',
+];
+
+const here = ['.', '.', '%2e', '%2E'];
+const above = ['..', '..', '..', '.%2e', '%2E.', '%2e%2E', '%2e%2e'];
+const escaping = ['%252e%252e/', '%252E./', '..%2f', '..%5C', '%2e%2E%2f',
+                  '..%252f', '.%252e/', 'x%2f..%2f', '%25252e.%5c', '%2f../'];
+
+const queries = ['', '', '', '?x', '?', '??', '?a/../b', '?%2F..%2f', '?%3F', '?\\',
+                 '?x=http://good.example/', '#', '#x', '#/../..', '?x#?', '?%',
+                 '?\u00fc', '?%00', '?%2523'];
 
 const ports = ['', '', '', '', '', '', ':', ':80', ':443', ':0080', ':65535',
                ':8\t0', ':99999', ':8o', ':%38', ':\uff18', '::80'];
@@ -142,9 +205,9 @@ const escaped = (text) => [...Buffer.from(text)].map((byte) => '%'
 
 function character() {
     const [from, to] = one(blocks);
-    const c = from + below(to - from + 1);
+    const c = String.fromCodePoint(from + below(to - from + 1));
 
-    return c === 0x1e9e ? '\u00df' : String.fromCodePoint(c);
+    return c === '\u1e9e' || newer.test(c) ? '\u00df' : c;
 }
 
 
@@ -209,6 +272,7 @@ function ipv6(address) {
         const [high, low] = groups.slice(6).map((group) => parseInt(group, 16));
 
         written.splice(6, 2, [high >> 8, high & 255, low >> 8, low & 255]
+                             .map((byte) => below(6) ? byte : number(byte))
                              .join('.'));
     }
 
@@ -222,9 +286,7 @@ function label() {
                ])();
 }
 
-function host() {
-    const name = one(listed);
-
+function host(name = one(listed)) {
     if (name.startsWith('[')) {
         return ipv6(name);
     }
@@ -253,7 +315,86 @@ function changed(text) {
     return key.join('');
 }
 
-function url() {
+// a path, spelled in another way
+
+const slash = () => one(['/', '/', '/', '/', '/', '\\', '/\t', '\n/']);
+
+function step() {
+    return below(4) ? one(steps) : times(1 + below(3), () => one(steps));
+}
+
+// Leads to where it begins, for a browser.
+
+function detour() {
+    return one([
+        () => one(here) + slash(),
+        () => step() + slash() + one(above) + slash(),
+        () => step() + slash() + one(above) + slash(),
+        () => step() + slash() + step() + slash() + one(above) + slash()
+              + one(above) + slash(),
+        () => slash() + one(above) + slash(),
+    ])();
+}
+
+function escapedDeeply(c) {
+    let text = escaped(c);
+
+    for (let n = below(4) ? 0 : below(3); n > 0; n--) {
+        text = below(2) ? text.replaceAll('%', '%25') : escaped(text);
+    }
+
+    return text;
+}
+
+function stepSpelled(text) {
+    const often = 2 + below(12);
+
+    return [...text].map((c) => ({ 0: escapedDeeply(c),
+                                   1: one(['\t', '\r', '\n']) + c })[below(often)]
+                                ?? c).join('');
+}
+
+function path(pathname) {
+    const plain = below(2);
+    const names = pathname.slice(1).split('/')
+        .map((text) => plain ? text : stepSpelled(text));
+    const detours = () => below(4) ? '' : times(1 + below(2), detour);
+
+    return slash()
+        + (below(6) ? '' : times(1 + below(3), () => one(above) + slash()))
+        + (below(8) ? '' : step() + slash() + one(escaping))
+        + names.map((name, i) => (i ? slash() : '') + detours() + name).join('');
+}
+
+function split(entry) {
+    const [, name, pathname, query]
+        = /^http:\/\/([^/]+)([^?]*)(.*)$/.exec(entry);
+
+    return { name, pathname, query };
+}
+
+// Mostly with what is plain before the path: it is about the path.
+
+function at(entry, behindIt) {
+    const { name, pathname, query } = split(entry);
+
+    return url((below(4) ? one(plainly) : begin())
+               + (below(2) ? host(name) : (/^[\d[]/.test(name) || below(2)
+                                           ? '' : 'www.') + name),
+               path(pathname) + behindIt(query));
+}
+
+const page = () => at(one(pages), (query) => query === '' ? one(queries)
+    : query[0] + (below(2) ? query.slice(1) : stepSpelled(query.slice(1)))
+      + one(['', '', '', '#', '#?x', '&']));
+
+const directory = () => at(one(directories), () =>
+    times(below(4), () => one([detour, detour, () => step() + slash(),
+                               () => one(escaping)])())
+    + one(['', step(), step(), one(escaping), one(above), one(here)])
+    + one(queries));
+
+function begin() {
     const scheme = [...one(below(6) ? fetched : schemes)]
         .map((c) => below(6) ? c : c.toUpperCase())
         .join(below(8) ? '' : one(['\t', '\n']));
@@ -261,8 +402,12 @@ function url() {
         : times(below(5), () => one(['/', '\\']) + (below(6) ? '' : '\t'));
     const user = below(3) ? '' : one(users) + '@';
 
+    return scheme + slashes + user;
+}
+
+function url(where = begin() + host(), rest = one(behind)) {
     return changed((below(6) ? '' : times(1 + below(3), () => one(around)))
-                   + scheme + slashes + user + host() + one(ports) + one(behind)
+                   + where + one(ports) + rest
                    + (below(6) ? '' : times(1 + below(3), () => one(around))));
 }
 
@@ -272,6 +417,36 @@ function authority() {
 
 
 // ---- where it leads ----
+
+// A parser returns for each text and each page [protocol, hostname, pathname,
+// search]; or nothing, if the text is no URL.
+
+const parse = (texts, bases) => texts.map((text) => bases.map((base) => {
+    try {
+        const { protocol, hostname, pathname, search } = new URL(text, base);
+
+        return [protocol, hostname, pathname, search];
+    } catch {
+        return undefined;
+    }
+}));
+
+const parsers = {
+    node: (work) => work(parse),
+
+    chromium: async (work) => {
+        const { withBrowser } = await import('../../dashboard/test/browser.mjs');
+
+        await withBrowser(async (browser) => {
+            const window = await browser.newPage();
+
+            await work((texts, bases) => window.evaluate(
+                `(${parse})(${JSON.stringify(texts)}, `
+                + `[${bases.map((base) => JSON.stringify(base) ?? 'undefined')}])`));
+        });
+    },
+};
+
 
 // As the forms write a host: no dots at the ends, no two in a row; an IPv6
 // address that stands for one of IPv4 is that one.
@@ -286,23 +461,37 @@ function written(hostname) {
         : hostname.replace(/\.+/g, '.').replace(/^\.|\.$/g, '');
 }
 
-function led(text, page) {
-    try {
-        const { protocol, hostname } = new URL(text, page);
+// bytes, of which no two stand for the same thing to a server that unescapes
 
-        return /^(?:https?|wss?|ftp):$/.test(protocol)
-               && hostname !== 'page.example' ? hostname : '';
-    } catch {
-        return '';
-    }
+function unescaped(text) {
+    const once = text.replace(/%([0-9a-f]{2})/gi, (_, digits) =>
+        String.fromCharCode(parseInt(digits, 16)));
+
+    return once === text ? text : unescaped(once);
 }
 
-const leads = {
-    url: (key) => PAGES.map((page) => led(key, page)),
+// The page that a browser fetches.  The dots that are left are names of
+// directories to it.
 
-    // what ends a host is not in one
+function fetchedPage([, hostname, pathname, search]) {
+    return {
+        hostname, name: written(hostname), raw: pathname + search,
+        path: unescaped(pathname).replaceAll('\\', '/').replace(/\/+/g, '/'),
+        query: unescaped(search),
+    };
+}
 
-    host: (key) => [/[\/\\?#]/.test(key) ? '' : led('http://' + key)],
+const leads = (parsed) => parsed
+    .filter((url) => url && /^(?:https?|wss?|ftp):$/.test(url[0]) && url[1]
+                     && url[1] !== 'page.example')
+    .map(fetchedPage);
+
+// What ends a host is not in one.
+
+const asks = {
+    url: { bases: PAGES, text: (key) => key },
+    host: { bases: [undefined], text: (key) => /[\/\\?#]/.test(key)
+                                               ? '' : 'http://' + key },
 };
 
 // DNS has no longer names, and none with an empty label
@@ -315,28 +504,130 @@ const resolves = (hostname) => hostname.startsWith('[')
 // Node, unlike browsers, stops checking a label behind the first ZERO WIDTH
 // (NON-)JOINER that is in its place.
 
-const joined = (hostname) => /[\u200c\u200d][^.]*[\u200c\u200d]/
-    .test(domainToUnicode(hostname));
+const joined = (hostname) => options.parser === 'node'
+    && /[\u200c\u200d][^.]*[\u200c\u200d]/.test(domainToUnicode(hostname));
 
-// a top-level domain is listed for itself alone
+// Chromium escapes a space and an asterisk in a host, which no DNS name has.
 
-const listedFor = (name) => listed.filter((entry) =>
-    name === entry || (entry.includes('.') && name.endsWith('.' + entry)));
-
-const exact = (hostname) => resolves(hostname) && !joined(hostname);
+const exact = ({ hostname }) => resolves(hostname) && !joined(hostname)
+    && !hostname.includes('%');
 
 const asKey = { url: (name) => name + '/',
                 host: (name) => name.replace(/^\[(.*)\]$/, '$1') };
+
+
+// ---- what is listed ----
+
+// A top-level domain is listed for itself alone.
+
+const covers = (entry, name) => name === entry
+    || (entry.includes('.') && name.endsWith('.' + entry));
+
+const samePage = (entry, page) => page.path === entry.path
+    && page.query === entry.query;
+
+const kinds = {
+    host: () => true,
+    page: (entry, page) => page.path === entry.path
+        && (entry.query === '' || page.query === entry.query),
+    directory: (entry, page) => page.path.startsWith(entry.path),
+};
+
+// [the kind, a text for a list of URLs]
+
+const entries = [
+    ...listed.map((name) => ['host', name]),
+    ...pages.map((url) => ['page', url]),
+    ...directories.map((url) => ['directory', url]),
+];
+
+async function readEntries(parser) {
+    const texts = entries.map(([, text]) => text);
+    const answers = expanded(FORM.url, texts);
+    const parsed = await parser(texts.map((text) =>
+        text.replace(/^(?!http:)/, 'http://')), [undefined]);
+
+    return entries.map(([kind, text], i) => {
+        if (!answers[i].canBeAdded) {
+            throw new Error(`${text} cannot be added`);
+        }
+
+        return { kind, text, key: answers[i].expressions[0],
+                 ...leads(parsed[i])[0] };
+    });
+}
+
+
+// ---- the core ----
+
+function run(program, args, input, ...good) {
+    const { stdout, status, stderr, error }
+        = spawnSync(program, args, { input, maxBuffer: 2 ** 30 });
+
+    if (error || !good.includes(status)) {
+        throw new Error(`${program}: ${error ?? stderr}`);
+    }
+
+    return stdout.toString('latin1').split('\n');
+}
+
+function expanded(form, keys) {
+    const lines = run(options.program, [], Buffer.concat(keys.flatMap((key) => {
+        const bytes = Buffer.from(key);
+
+        return [Buffer.from([form, bytes.length & 255, bytes.length >> 8]),
+                bytes];
+    })), 0);
+
+    if (lines.length !== keys.length + 1) {
+        throw new Error(`${options.program}: ${lines.length - 1} answers for `
+                        + `${keys.length} keys`);
+    }
+
+    return lines.slice(0, -1).map((line) => {
+        const words = line.split(' ');
+
+        return line.startsWith('! ')
+            ? { line, expressions: [] }
+            : { line, expressions: words.slice(0, -2),
+                whole: [words[0], words[words.at(-2)]],
+                canBeAdded: words.at(-1) === '+' };
+    });
+}
+
+// Keys that `ngx-bloom test` does not find in an image of the entries.
+
+function notInImage(image, keys) {
+    const lines = keys.filter((key) => !/[\r\n]/.test(key));
+    const rest = keys.filter((key) => /[\r\n]/.test(key) && !/\0/.test(key));
+
+    return [['\n', lines], ['\0', rest]].flatMap(([end, some]) => {
+        if (some.length === 0) {
+            return [];
+        }
+
+        const answers = run(options.tool,
+            ['test', '--json', ...end === '\0' ? ['-0'] : [], '-f', '-', image],
+            some.map((key) => key + end).join(''), 0, 1);
+
+        if (answers.length !== some.length + 1) {
+            throw new Error(`${options.tool}: ${answers.length - 1} answers for `
+                            + `${some.length} keys`);
+        }
+
+        return some.filter((_, i) => !answers[i].includes('"answer":"present"'));
+    });
+}
 
 
 // ---- the comparison ----
 
 let shown = 0;
 
-function show(wrong, form, key, what, line) {
+function show(wrong, what, key, why, line) {
     if (wrong && shown++ < Number(options.show)) {
-        console.log(`${form} ${JSON.stringify(key)}\n    ${what}\n`
-                    + `    is looked up by ${line.slice(0, 200)}`);
+        console.log(`${what} ${JSON.stringify(key)}\n    ${why}\n`
+                    + `    is looked up by ${line.slice(0, 400)}`);
     }
 }
 
@@ -344,93 +635,130 @@ function show(wrong, form, key, what, line) {
 
 const gap = /[^\0-\x20].*[\t\r\n].*[^\0-\x20]/s;
 
-// URL checks the punycode of a label, and the core does not.
+const shownPage = ({ name, raw }) => name + raw;
 
-const taken = (key) => {
-    const host = key.replace(/\/.*/s, '');
+async function compare(parser, form, listedOnes, image, keys, count) {
+    const { bases, text } = asks[form];
+    const parsed = await parser(keys.map(text), bases);
+    const answers = expanded(FORM[form], keys);
 
-    return /(?:^|\.)xn--/.test(host) || URL.canParse('http://' + host);
-};
+    // The parser checks the punycode of a label, and the core does not.
 
-function compare(form, keys, count) {
-    const input = Buffer.concat(keys.flatMap((key) => {
-        const bytes = Buffer.from(key);
-
-        return [Buffer.from([FORM[form], bytes.length & 255,
-                             bytes.length >> 8]), bytes];
-    }));
-
-    const { stdout, status, stderr, error }
-        = spawnSync(options.program, { input, maxBuffer: 2 ** 30 });
-
-    if (error || status !== 0) {
-        throw new Error(`${options.program}: ${error ?? stderr}`);
-    }
-
-    const lines = stdout.toString('latin1').split('\n');
-
-    if (lines.length !== keys.length + 1) {
-        throw new Error(`${options.program}: ${lines.length - 1} answers for `
-                        + `${keys.length} keys`);
-    }
+    const hosts = answers.map(({ expressions }) =>
+        expressions[0]?.replace(/\/.*/s, '') ?? '');
+    const taken = await parser(hosts.map((name) => 'http://' + name),
+                               [undefined]);
+    const good = [];
 
     keys.forEach((key, i) => {
-        const answer = lines[i].split(' ');
-        const expressions = new Set(answer);
-        const hosts = leads[form](key).filter(Boolean);
-        const entries = hosts.map(written).flatMap(listedFor);
-        const missed = [...new Set([...hosts.filter(exact).map(written),
-                                    ...entries])]
-            .filter((name) => !expressions.has(asKey[form](name)));
+        const { line, expressions, whole, canBeAdded } = answers[i];
+        const has = new Set(expressions);
+        const found = leads(parsed[i]);
+        const hits = listedOnes.filter((entry) => found.some((page) =>
+            covers(entry.name, page.name) && kinds[entry.kind](entry, page)));
+        const missed = hits.filter((entry) => !has.has(entry.key));
+        const passed = found.filter((page) => exact(page)
+            && !has.has(asKey[form](page.name)));
+        const bad = missed.length + passed.length !== 0;
 
         count.generated++;
-        count.led += hosts.length !== 0;
-        count.listed += entries.length !== 0;
-        count.found += entries.length !== 0 && missed.length === 0;
-        count.missed += missed.length !== 0;
-        show(missed.length !== 0, form, key, `leads to ${missed.join(', ')}`,
-             lines[i]);
+        count.led += found.length !== 0;
+        count.listed += hits.length !== 0;
+        count.strictly += hits.some((entry) => found.some((page) =>
+            entry.kind === 'directory' ? page.raw.startsWith(entry.raw)
+            : entry.kind === 'page' && (page.raw === entry.raw
+                                        || page.raw.startsWith(entry.raw + '?'))));
+        count.found += hits.length !== 0 && !bad;
+        count.missed += bad;
+        show(bad, form, key, `leads to ${found.map(shownPage).join(', ')}; missed: `
+             + [...missed.map((entry) => entry.text),
+                ...passed.map((page) => page.name)].join(', '), line);
+
+        if (hits.length !== 0 && !bad) {
+            good.push(key);
+        }
 
         if (form !== 'url') {
             return;
         }
 
-        const added = answer.at(-1) === '+';
-        const refused = answer.at(-1) === '-' && !gap.test(key)
-                        && hosts.some(exact);
-        const forbidden = added && !taken(answer[0]);
+        const allows = listedOnes.filter((entry) => entry.kind === 'page');
+        const allowed = whole?.every((one) =>
+            allows.some((entry) => entry.key === one));
+        const opened = allowed ? found.filter((page) => !allows.some((entry) =>
+            entry.name === page.name && samePage(entry, page))) : [];
+        const refused = canBeAdded === false && !gap.test(key)
+                        && found.some(exact);
+        const forbidden = canBeAdded === true && !taken[i][0]
+                          && !/(?:^|\.)xn--/.test(hosts[i]);
 
-        count.added += added;
+        count.allowed += allowed === true;
+        count.opened += opened.length !== 0;
+        count.added += canBeAdded === true;
         count.wrong += refused || forbidden;
-        show(refused, form, key, 'cannot be added', lines[i]);
-        show(forbidden, form, key, 'can be added, and URL refuses its host',
-             lines[i]);
+        show(opened.length !== 0, 'allowed', key,
+             `leads to ${opened.map(shownPage).join(', ')}`, line);
+        show(refused, form, key, 'cannot be added', line);
+        show(forbidden, form, key, 'can be added, and the parser refuses its host',
+             line);
     });
+
+    if (image) {
+        const lost = notInImage(image, good);
+
+        count.missed += lost.length;
+        lost.forEach((key) => show(true, form, key, 'is not found in the image',
+                                   answers[keys.indexOf(key)].line));
+    }
 }
 
-const count = {};
-const total = Number(options.count);
+async function compareAll(parser, place) {
+    const all = await readEntries(parser);
+    const hostsOnly = all.filter(({ kind }) => kind === 'host')
+        .map((entry) => ({ ...entry, key: asKey.host(entry.text) }));
+    const image = options.tool && join(place, 'image');
+    const total = Number(options.count);
+    let failed = false;
 
-for (const [form, make, share] of [['url', url, 3], ['host', authority, 1]]) {
-    let left = Math.ceil(total * share / 4);
+    if (image) {
+        const list = join(place, 'list');
 
-    count[form] = { generated: 0, led: 0, listed: 0, found: 0, missed: 0,
-                    added: 0, wrong: 0 };
-
-    while (left > 0) {
-        const n = Math.min(left, BATCH);
-
-        compare(form, Array.from({ length: n }, make), count[form]);
-        left -= n;
+        writeFileSync(list, all.map(({ text }) => text + '\n').join(''));
+        run(options.tool, ['build', '-q', '--key', 'url', '-p', '1e-9', '-o',
+                           image, list], '', 0);
     }
 
-    const { generated, led: some, listed: to, found, missed, added, wrong }
-        = count[form];
+    for (const [name, form, make] of [
+        ['hosts', 'url', url], ['pages', 'url', page],
+        ['directories', 'url', directory], ['hosts', 'host', authority],
+    ]) {
+        const count = { generated: 0, led: 0, listed: 0, strictly: 0, found: 0,
+                        missed: 0, added: 0, wrong: 0, allowed: 0, opened: 0 };
 
-    console.log(`${form}: ${generated} generated, ${some} lead to a host, `
-                + `${to} to a listed one, ${found} found, ${missed} missed, `
-                + `${added} added, ${wrong} wrong`);
+        for (let left = Math.ceil(total / 4); left > 0; left -= BATCH) {
+            await compare(parser, form, form === 'url' ? all : hostsOnly,
+                          form === 'url' && image,
+                          Array.from({ length: Math.min(left, BATCH) },
+                                     () => make()), count);
+        }
+
+        console.log(`${form}, ${name}: ${count.generated} generated, `
+            + `${count.led} lead to a host, ${count.listed} to a listed one, `
+            + `${count.strictly} as listed, ${count.found} found, `
+            + `${count.missed} missed, ${count.added} added, ${count.wrong} wrong, `
+            + `${count.allowed} allowed, ${count.opened} opened`);
+        failed ||= count.missed || count.wrong || count.opened;
+    }
+
+    return failed;
 }
 
-process.exitCode = Object.values(count)
-    .some(({ missed, wrong }) => missed || wrong) ? 1 : 0;
+const temporary = mkdtempSync(join(tmpdir(), 'spellings-'));
+
+try {
+    await parsers[options.parser](async (parser) => {
+        process.exitCode = await compareAll(parser, temporary) ? 1 : 0;
+    });
+} finally {
+    rmSync(temporary, { recursive: true });
+}

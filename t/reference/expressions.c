@@ -6,9 +6,10 @@
  *
  * It reads keys from standard input, each as the number of its form (one byte),
  * its length (two bytes, little-endian) and its bytes, and prints a line for
- * each: the expressions, each with a blank behind it, and "+" if the key can be
- * added or "-" if it can only be looked up; or "! " and the reason why the key
- * is invalid.
+ * each: the expressions, each with a blank behind it; which of them, counted
+ * from 0, is the whole key of the second reading; a blank; and "+" if the key
+ * can be added or "-" if it can only be looked up.  For an invalid key, the line
+ * is "! " and the reason.
  */
 
 #include <stdio.h>
@@ -47,7 +48,7 @@ print_expressions(uint32_t form, const bloom_key_t *key)
     }
 
     why = bloom_form_accept(form, &canonical, key, buf);
-    printf("%s\n", why == NULL ? "+" : "-");
+    printf("%u %s\n", result.whole[1], why == NULL ? "+" : "-");
 
     free(buf);
 }

@@ -82,6 +82,8 @@ counted_idn2_lookup_u8(const uint8_t *text, uint8_t **out, int flags)
 #define bloom_host_is_plain   counted_host_is_plain
 #define bloom_host_is_forbidden counted_host_is_forbidden
 #define bloom_host_parents    counted_host_parents
+#define bloom_host_convert    counted_host_convert
+#define bloom_host_needs_conversion counted_host_needs_conversion
 #define bloom_url_parse       counted_url_parse
 #define bloom_url_expand      counted_url_expand
 #define bloom_form_name       counted_form_name
@@ -94,6 +96,7 @@ counted_idn2_lookup_u8(const uint8_t *text, uint8_t **out, int flags)
 
 #include "../../src/core/bloom_punycode.c"
 #include "../../src/core/bloom_idn.c"
+#include "../../src/core/bloom_host_convert.c"
 #include "../../src/core/bloom_host.c"
 #define too_long  form_too_long
 #define bad_byte  form_bad_byte

@@ -170,6 +170,20 @@ test_internationalised_names_become_ascii(void **state)
         /* other ASCII characters that browsers accept */
         { "!\xc3\xbc",                "xn--!-eha",    BLOOM_HOST_NAME, NULL },
         { "a\xef\xbc\x81" "b",         "a!b",          BLOOM_HOST_NAME, NULL },
+
+        /* Chromium decodes what has become an escape */
+
+        { "ev\xef\xbc\x85" "69l.com",  "evil.com",   BLOOM_HOST_NAME, NULL },
+        { "\xef\xb9\xaa\xef\xbc\x96\xf0\x9d\x9f\x97vil.com", "ivil.com",
+          BLOOM_HOST_NAME, NULL },
+        { "\xc3\x9c.evil\xef\xbc\x85" "2Ec\xc2\xadom", "xn--tda.evil.com",
+          BLOOM_HOST_NAME, NULL },
+        { "127.1.\xef\xbc\x85" "31",   "127.1.0.1",  BLOOM_HOST_IPV4, NULL },
+        { "\xc2\xad\xef\xbc\x85" "zz", "%zz",        BLOOM_HOST_NAME, NULL },
+        { "a\xef\xbc\x85" "2Fb.com",  NULL, 0,
+          "has a byte that a host cannot have" },
+        { "a\xef\xbc\x85" "e9.com",   NULL, 0,
+          "has a byte that a host cannot have" },
         { "\xe3\x88\x80",             "xn--()-dmk",   BLOOM_HOST_NAME, NULL },
 
         /* characters that IDNA2008 refuses, next to deviation characters */
@@ -313,6 +327,10 @@ test_ipv6_addresses_are_normalised_or_refused(void **state)
     static const host_case_t  cases[] = {
         { "[::1]",                 "::1",           BLOOM_HOST_IPV6, NULL },
         { "[::1]:8080",            "::1",           BLOOM_HOST_IPV6, NULL },
+        { "[::\xe2\x80\x8b" "1]:80",  "::1",           BLOOM_HOST_IPV6, NULL },
+        { "\xc2\xad[\xef\xbc\x9a:\xef\xbc\x91]", "::1",
+          BLOOM_HOST_IPV6, NULL },
+        { "[1::\xef\xbc\x85" "32]",   "1::2",          BLOOM_HOST_IPV6, NULL },
         { "::1",                   "::1",           BLOOM_HOST_IPV6, NULL },
         { "::",                    "::",            BLOOM_HOST_IPV6, NULL },
         { "[2001:0DB8:0:0:0:0:0:1]", "2001:db8::1", BLOOM_HOST_IPV6, NULL },
@@ -328,6 +346,8 @@ test_ipv6_addresses_are_normalised_or_refused(void **state)
 
         /* IPv6 addresses that contain an IPv4 address */
         { "[::ffff:1.2.3.4]",      "1.2.3.4",       BLOOM_HOST_IPV4, NULL },
+        { "[::ffff:0300.0.2.01]",  "192.0.2.1",     BLOOM_HOST_IPV4, NULL },
+        { "[::0X1.0x.000000.2]",   "::100:2",       BLOOM_HOST_IPV6, NULL },
         { "[::ffff:102:304]",      "1.2.3.4",       BLOOM_HOST_IPV4, NULL },
         { "[64:ff9b::1.2.3.4]",    "1.2.3.4",       BLOOM_HOST_IPV4, NULL },
 
@@ -342,7 +362,10 @@ test_ipv6_addresses_are_normalised_or_refused(void **state)
         { "[::g]",        NULL, 0, "has an invalid IPv6 address" },
         { "[::1.2.3]",    NULL, 0, "has an invalid IPv6 address" },
         { "[::1.2.3.256]", NULL, 0, "has an invalid IPv6 address" },
-        { "[::01.2.3.4]", NULL, 0, "has an invalid IPv6 address" },
+        { "[::1.2.0x103]", NULL, 0, "has an invalid IPv6 address" },
+        { "[::08.2.3.4]", NULL, 0, "has an invalid IPv6 address" },
+        { "[::1.2.3.4:5]", NULL, 0, "has an invalid IPv6 address" },
+        { "[::1.2.3.4.]", NULL, 0, "has an invalid IPv6 address" },
         { "[1:2:3:4:5:6:7:1.2.3.4]", NULL, 0,
                                       "has an invalid IPv6 address" },
         { "[1:2:3:4:5:6:7:8:9]", NULL, 0, "has an invalid IPv6 address" },

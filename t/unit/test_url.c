@@ -429,6 +429,13 @@ test_urls_with_escapes_have_two_readings(void **state)
     assert_string_equal(expressions("http://a.b/m/%252e%252e"),
                         "a.b/m/%252E%252E\na.b/\na.b/m/\n");
 
+    /* all of a host before those of its parent */
+
+    assert_string_equal(expressions("http://a.b.c/x%3Fy/../f"),
+                        "a.b.c/f\na.b.c/\nb.c/f\nb.c/\n"
+                        "a.b.c/x?y/../f =\na.b.c/x +\n"
+                        "b.c/x?y/../f +\nb.c/x +\n");
+
     /* both are the same */
 
     assert_string_equal(expressions("http://a.b/%2e%2e/c%2Fd?e%3Ff"),
