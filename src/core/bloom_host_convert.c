@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
+/*
+ * Only hosts with one of a few rare characters are converted here.
+ */
+
 #include <string.h>
 
 #include "bloom_escape.h"
 #include "bloom_host_convert.h"
 #include "bloom_idn.h"
 #include "bloom_utf8.h"
-
-
-/* The most bytes that one character becomes, as a label. */
-#define CHARACTER_MAX  64
 
 
 /* A character that becomes a byte with a meaning, which labels cannot have;
@@ -62,8 +62,7 @@ bloom_host_needs_conversion(const uint8_t *p, size_t len)
  * used up.
  */
 static int
-convert_alone(uint8_t ascii[CHARACTER_MAX], const uint8_t *p, size_t len,
-    size_t *left)
+convert_alone(uint8_t ascii[BLOOM_IDN_LABEL], const uint8_t *p, size_t len)
 {
     int  n;
 
@@ -82,7 +81,7 @@ convert_alone(uint8_t ascii[CHARACTER_MAX], const uint8_t *p, size_t len,
         return -1;
     }
 
-    n = bloom_idn_label(ascii, CHARACTER_MAX, p, len, left);
+    n = bloom_idn_label(ascii, p, len);
 
     return n > 4 && memcmp(ascii, "xn--", 4) == 0 ? -1 : n;
 }
@@ -107,19 +106,20 @@ bloom_host_convert(uint8_t text[BLOOM_HOST_CONVERTED], const uint8_t *p,
     size_t len)
 {
     int             n, valid, same;
-    size_t          left, ends;
-    uint8_t        *out, ascii[CHARACTER_MAX];
+    size_t          ends;
+    uint8_t        *out, ascii[BLOOM_IDN_LABEL];
     const uint8_t  *end, *from;
+
+    bloom_idn_begin_name();
 
     out = text;
     end = p + len;
-    left = BLOOM_IDN_MAX;
     valid = 1;
     same = 1;
 
     for ( /* void */ ; p < end; p += len) {
         len = bloom_utf8_len(p, (size_t) (end - p));
-        n = len < 2 ? -1 : convert_alone(ascii, p, len, &left);
+        n = len < 2 ? -1 : convert_alone(ascii, p, len);
 
         valid &= len != 0;
         same &= n == -1;

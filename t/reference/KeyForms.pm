@@ -16,10 +16,12 @@ use warnings;
 
 use Encode qw(FB_CROAK LEAVE_SRC decode encode_utf8);
 use Net::LibIDN2 qw(idn2_lookup_u8);
+use Unicode::Normalize qw(NFKC);
 use Socket qw(AF_INET6 inet_pton);
 
 use constant LONGEST => 65535;
 use constant LONGEST_NAME => 253;
+use constant LONGEST_LABEL => 63;
 
 my %special = map { $_ => 1 } qw(http https ftp ws wss);
 
@@ -356,6 +358,13 @@ my $ignored = qr/[\x{ad}\x{34f}\x{180b}-\x{180d}\x{180f}\x{200b}\x{2060}]
                 |[\x{e0100}-\x{e01ef}]/x;
 
 
+my $forbidden = qr{[\x00-\x20\x7f#%./:<>?\@\[\\\]^|]};
+
+# As what stands for one of them, unless it may compose or is not mapped.
+
+my $stands_for = qr{[\x00-\x20\x7f#%/:?\@\[\\\]^|]};
+
+
 # As it came where no browser goes.
 
 sub ascii_label {
@@ -365,15 +374,18 @@ sub ascii_label {
 
     my $text = eval { decode('UTF-8', $label, FB_CROAK | LEAVE_SRC) };
 
-    return $label if !defined $text || $text =~ /\0/;
+    return $label if !defined $text || NFKC($text) =~ $stands_for;
 
     $text =~ s/$ignored//g;
 
     $text = join '-', map { without_hyphens($_) }
                       split /[-\x{fe63}\x{ff0d}]/, lc_ascii($text), -1;
 
-    return $label if $text =~ m{[\x00-\x20\x7f#%./:<>?\@\[\\\]^|]};
-    return $text =~ /[^\x00-\x7f]/ ? 'xn--' . punycode($text) : $text;
+    return $label if $text =~ $forbidden;
+
+    my $ascii = $text =~ /[^\x00-\x7f]/ ? 'xn--' . punycode($text) : $text;
+
+    return length $ascii > LONGEST_LABEL ? $label : $ascii;
 }
 
 
