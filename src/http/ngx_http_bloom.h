@@ -254,6 +254,22 @@ struct ngx_http_bloom_pin_s {
 };
 
 
+/* The last argument that was read: several rules often ask about it. */
+typedef struct {
+    void                      *named;    /* by which directive; NULL: none */
+    ngx_str_t                  args;     /* of the request, at that time */
+    ngx_str_t                  value;
+} ngx_http_bloom_read_t;
+
+
+/* The last key that was decoded, with "decode=". */
+typedef struct {
+    bloom_decode_e             how;      /* OFF: there is none */
+    ngx_str_t                  from;
+    ngx_str_t                  text;
+} ngx_http_bloom_decoded_t;
+
+
 /*
  * The context of a request: what was decided about it.  An internal redirect
  * clears the list of a request's contexts.  This one is also a cleanup of the
@@ -282,6 +298,8 @@ typedef struct {
     ngx_http_bloom_pin_t      *pins;     /* one for each bloom_lookup */
     ngx_http_bloom_target_t   *route;    /* see ngx_http_bloom_route.h; NULL:
                                             none is planned */
+    ngx_http_bloom_read_t      read;
+    ngx_http_bloom_decoded_t   decoded;
 
     /* valid if `route` is set: */
 

@@ -6,6 +6,7 @@
  */
 
 #include "ngx_http_bloom_key.h"
+#include "ngx_http_bloom_ctx.h"
 
 
 ngx_int_t
@@ -58,15 +59,38 @@ ngx_int_t
 ngx_http_bloom_key_decode(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
     ngx_str_t *text)
 {
-    u_char  *p;
+    u_char                    *p;
+    ngx_http_bloom_ctx_t      *ctx;
+    ngx_http_bloom_decoded_t  *last;
+
+    /* memory of a request does not change while it has it */
+
+    ctx = ngx_http_bloom_ctx_get(r);
+    last = ctx != NULL ? &ctx->decoded : NULL;
+
+    if (last != NULL && last->how == key->decode
+        && last->from.data == text->data && last->from.len == text->len)
+    {
+        *text = last->text;
+        return NGX_OK;
+    }
 
     p = ngx_pnalloc(r->pool, text->len);
     if (p == NULL) {
         return NGX_ERROR;
     }
 
+    if (last != NULL) {
+        last->how = key->decode;
+        last->from = *text;
+    }
+
     text->len = bloom_key_decode(p, text->data, text->len, key->decode);
     text->data = p;
+
+    if (last != NULL) {
+        last->text = *text;
+    }
 
     return NGX_OK;
 }

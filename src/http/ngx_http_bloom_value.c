@@ -7,6 +7,7 @@
 
 #include "ngx_http_bloom_value.h"
 #include "ngx_http_bloom_conf.h"
+#include "ngx_http_bloom_ctx.h"
 #include "bloom_ascii.h"
 
 
@@ -34,6 +35,8 @@ typedef struct {
 
 static ngx_uint_t ngx_http_bloom_value_is_name(ngx_str_t *name,
     ngx_uint_t source);
+static ngx_int_t ngx_http_bloom_value_read(ngx_http_request_t *r,
+    ngx_http_bloom_value_t *named, ngx_str_t *value);
 static ngx_int_t ngx_http_bloom_value_escaped(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_bloom_value_arg(ngx_http_request_t *r,
@@ -162,24 +165,28 @@ ngx_http_bloom_value_variable(ngx_http_request_t *r,
 {
     ngx_http_bloom_value_t *named = (ngx_http_bloom_value_t *) data;
 
-    ngx_int_t  rc;
-    ngx_str_t  value;
+    ngx_str_t              value;
+    ngx_http_bloom_ctx_t  *ctx;
 
-    ngx_str_null(&value);
+    ctx = named->source->encoded ? ngx_http_bloom_ctx_get(r) : NULL;
 
-    rc = named->source->find(r, &named->name, &value);
-
-    if (rc == NGX_DECLINED) {
-        value.len = 0;
-        value.data = ngx_http_bloom_value_ambiguous;
-
-    } else if (value.data == NULL) {
-        ngx_str_set(&value, "");
-
-    } else if (named->source->encoded
-               && ngx_http_bloom_value_decode(r->pool, &value) != NGX_OK)
+    if (ctx != NULL && ctx->read.named == named
+        && ctx->read.args.data == r->args.data
+        && ctx->read.args.len == r->args.len)
     {
-        return NGX_ERROR;
+        value = ctx->read.value;
+
+    } else {
+
+        if (ngx_http_bloom_value_read(r, named, &value) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        if (ctx != NULL) {
+            ctx->read.named = named;
+            ctx->read.args = r->args;
+            ctx->read.value = value;
+        }
     }
 
     v->valid = 1;
@@ -187,6 +194,31 @@ ngx_http_bloom_value_variable(ngx_http_request_t *r,
     v->not_found = 0;
     v->len = value.len;
     v->data = value.data;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_bloom_value_read(ngx_http_request_t *r, ngx_http_bloom_value_t *named,
+    ngx_str_t *value)
+{
+    ngx_int_t  rc;
+
+    ngx_str_null(value);
+
+    rc = named->source->find(r, &named->name, value);
+
+    if (rc == NGX_DECLINED) {
+        value->len = 0;
+        value->data = ngx_http_bloom_value_ambiguous;
+
+    } else if (value->data == NULL) {
+        ngx_str_set(value, "");
+
+    } else if (named->source->encoded) {
+        return ngx_http_bloom_value_decode(r->pool, value);
+    }
 
     return NGX_OK;
 }
@@ -229,13 +261,13 @@ ngx_http_bloom_value_arg(ngx_http_request_t *r, ngx_str_t *name,
 
     for ( /* void */ ; p < end; p = last + 1) {
 
-        last = ngx_strlchr(p, end, '&');
+        last = memchr(p, '&', end - p);
 
         if (last == NULL) {
             last = end;
         }
 
-        equals = ngx_strlchr(p, last, '=');
+        equals = memchr(p, '=', last - p);
 
         if (equals == NULL) {
             equals = last;
