@@ -188,10 +188,7 @@ bloom_form_expand(uint32_t form, bloom_form_t *result, const bloom_key_t *key,
     bloom_host_t   host;
 
     result->n = 1;
-    result->of[0] = 1;
-    result->of[1] = 1;
-    result->whole[0] = 0;
-    result->whole[1] = 0;
+    result->second = 0;
 
     switch (form) {
 
@@ -203,8 +200,6 @@ bloom_form_expand(uint32_t form, bloom_form_t *result, const bloom_key_t *key,
         }
 
         result->n = bloom_host_parents(offset, &host, BLOOM_HOST_EXPRESSIONS);
-        result->of[0] = ((uint64_t) 1 << result->n) - 1;
-        result->of[1] = result->of[0];
         end = buf + host.len;
 
         if (bloom_host_is_plain(&host)) {
@@ -231,8 +226,8 @@ bloom_form_expand(uint32_t form, bloom_form_t *result, const bloom_key_t *key,
         }
 
         result->canonical = url.canonical;
-        result->n = bloom_url_expand(result->expression, result->of,
-                                     result->whole, &url);
+        result->n = bloom_url_expand(result->expression, &result->second,
+                                     &url);
 
         return NULL;
 
@@ -253,15 +248,15 @@ bloom_form_expand(uint32_t form, bloom_form_t *result, const bloom_key_t *key,
 void
 bloom_form_whole(bloom_form_t *whole, const bloom_form_t *keys)
 {
-    unsigned  i;
-
     whole->canonical = keys->canonical;
-    whole->n = keys->whole[1] == 0 ? 1 : 2;
+    whole->expression[0] = keys->expression[0];
+    whole->n = 1;
+    whole->second = 0;
 
-    for (i = 0; i < BLOOM_URL_READINGS; i++) {
-        whole->whole[i] = i < whole->n ? i : 0;
-        whole->of[i] = (uint64_t) 1 << whole->whole[i];
-        whole->expression[whole->whole[i]] = keys->expression[keys->whole[i]];
+    if (keys->second != 0) {
+        whole->expression[1] = keys->expression[keys->second];
+        whole->n = 2;
+        whole->second = 1;
     }
 }
 

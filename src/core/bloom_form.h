@@ -17,8 +17,8 @@
  * canonical form of a canonical key is the key itself, which is also the first
  * of its expressions.
  *
- * A URL with escapes may have two readings (bloom_url.h).  A caller for whom
- * "present" opens a door demands an expression of each: bloom_form_found().
+ * A URL with escapes may have two readings.  A caller for whom "present" opens a
+ * door demands that there be one.
  *
  * New keys must pass bloom_form_accept(), which refuses hosts that no browser
  * asks for: such a line in a list is junk.  A lookup accepts them, because a
@@ -63,10 +63,9 @@
 typedef struct {
     bloom_key_t  canonical;              /* for display; url: with its scheme */
     unsigned     n;                      /* at least 1 */
-    uint64_t     of[BLOOM_URL_READINGS];     /* bit i: expression i belongs to
-                                                the reading */
-    unsigned     whole[BLOOM_URL_READINGS];  /* the expression that is the
-                                                reading's whole key */
+    unsigned     second;                 /* the expression that is the whole key
+                                            of a URL's second reading; 0: it has
+                                            one reading (bloom_url.h) */
     bloom_key_t  expression[BLOOM_FORM_EXPRESSIONS];
 } bloom_form_t;
 
@@ -93,22 +92,6 @@ size_t bloom_form_room(uint32_t form, size_t len);
 /* Computes all expressions under which the key is looked up. */
 const char *bloom_form_expand(uint32_t form, bloom_form_t *result,
     const bloom_key_t *key, uint8_t *buf);
-
-/* Returns 1 if a key has two readings. */
-static inline int
-bloom_form_is_split(const bloom_form_t *keys)
-{
-    return keys->of[0] != keys->of[1];
-}
-
-/* Returns 1 if one of the expressions whose bits are set in `present` belongs
- * to the key; with `both`, if one belongs to each of its readings. */
-static inline int
-bloom_form_found(const bloom_form_t *keys, uint64_t present, int both)
-{
-    return both ? (present & keys->of[0]) != 0 && (present & keys->of[1]) != 0
-                : present != 0;
-}
 
 /* Stores as the expressions of `whole` only the whole key of each reading, the
  * first one first. */

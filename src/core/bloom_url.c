@@ -472,6 +472,24 @@ unescape(parts_t *u, uint8_t *path)
 }
 
 
+/* Resolves the path of p .. end, which may have a query, in place.  Returns the
+ * new end. */
+static uint8_t *
+resolve_path(uint8_t *p, uint8_t *end)
+{
+    size_t    len;
+    uint8_t  *query, *path_end;
+
+    query = query_or_end(p, end);
+    len = (size_t) (end - query);
+
+    path_end = resolve_dots(p, query);
+    memmove(path_end, query, len);
+
+    return path_end + len;
+}
+
+
 /* Adds a reading with the canonical path p .. end. */
 static bloom_url_reading_t *
 add_reading(bloom_url_t *url, const uint8_t *p, const uint8_t *end)
@@ -496,17 +514,17 @@ add_reading(bloom_url_t *url, const uint8_t *p, const uint8_t *end)
 }
 
 
-/* Writes the path and the query p .. end behind the host of `url` at `out`, in
- * which dots are not resolved yet. */
+/* Writes a reading behind the host of `url` at `out`: the path, whose dots are
+ * resolved, and the query. */
 static void
-put_reading(bloom_url_t *url, uint8_t *out, uint8_t *p, uint8_t *end)
+put_reading(bloom_url_t *url, uint8_t *out, const uint8_t *p,
+    const uint8_t *path_end, const uint8_t *query, const uint8_t *end)
 {
-    uint8_t              *query, *path;
+    uint8_t              *path;
     bloom_url_reading_t  *reading;
 
-    query = query_or_end(p, end);
     path = out;
-    out = put_path(out, p, resolve_dots(p, query));
+    out = put_path(out, p, path_end);
 
     reading = add_reading(url, path, out);
     out = put_query(out, query, end);
@@ -516,26 +534,30 @@ put_reading(bloom_url_t *url, uint8_t *out, uint8_t *p, uint8_t *end)
 }
 
 
-/* Writes the browser's reading of the path and the query p .. end behind the
- * host of `url` at `out`. */
+/* Writes the reading of a server that unescapes before it resolves: p .. end has
+ * been unescaped. */
+static void
+put_server_reading(bloom_url_t *url, uint8_t *out, uint8_t *p, uint8_t *end)
+{
+    uint8_t  *query;
+
+    query = query_or_end(p, end);
+
+    put_reading(url, out, p, resolve_dots(p, query), query, end);
+}
+
+
+/* Writes the reading of a browser, which has resolved p .. end. */
 static void
 put_browser_reading(bloom_url_t *url, uint8_t *out, uint8_t *p, uint8_t *end)
 {
-    uint8_t              *query, *path, *path_end;
-    bloom_url_reading_t  *reading;
+    uint8_t  *query, *path_end;
 
     query = query_or_end(p, end);
-    path_end = bloom_unescape(p, resolve_dots(p, query));
+    path_end = bloom_unescape(p, query);
     turn_backslashes(p, path_end);
 
-    path = out;
-    out = put_path(out, p, path_end);
-
-    reading = add_reading(url, path, out);
-    out = put_query(out, query, bloom_unescape(query, end));
-
-    reading->key.data = path - url->host_len;
-    reading->key.len = (size_t) (out - reading->key.data);
+    put_reading(url, out, p, path_end, query, bloom_unescape(query, end));
 }
 
 
@@ -629,13 +651,22 @@ bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
     url->readings = 0;
 
     if (raw_end != NULL) {
+        raw_end = resolve_path(raw, raw_end);
+
+        /* the server gets what the browser has resolved */
+
+        u.end = path + (raw_end - raw);
+        memcpy(path, raw, (size_t) (raw_end - raw));
+        u.end = bloom_unescape(path, u.end);
+        turn_backslashes(path, query_or_end(path, u.end));
+
         put_browser_reading(url, out, raw, raw_end);
 
         out = host + url->reading[0].key.len;
         out = (uint8_t *) memcpy(out, host, url->host_len) + url->host_len;
     }
 
-    put_reading(url, out, path, u.end);
+    put_server_reading(url, out, path, u.end);
 
     if (url->readings == 2
         && url->reading[0].key.len == url->reading[1].key.len
@@ -681,8 +712,7 @@ path_lengths(size_t length[BLOOM_URL_PATHS], const bloom_url_t *url,
  * first one, which has `paths` paths for each host. */
 static unsigned
 expand_second(bloom_key_t *expression, unsigned n, unsigned paths,
-    uint64_t of[BLOOM_URL_READINGS], unsigned whole[BLOOM_URL_READINGS],
-    const bloom_url_t *url)
+    unsigned *second, const bloom_url_t *url)
 {
     size_t              path[BLOOM_URL_PATHS];
     unsigned            h, i, p, seconds, same[BLOOM_URL_PATHS];
@@ -705,21 +735,16 @@ expand_second(bloom_key_t *expression, unsigned n, unsigned paths,
         same[p] = i;
     }
 
-    of[1] = 0;
-    whole[1] = same[0] < paths ? same[0] : n;
+    *second = same[0] < paths ? same[0] : n;
 
     for (h = 0; h < url->hosts; h++) {
         for (p = 0; p < seconds; p++) {
 
-            if (same[p] < paths) {
-                of[1] |= (uint64_t) 1 << (h * paths + same[p]);
-                continue;
+            if (same[p] == paths) {
+                expression[n].data = key->data + url->host[h];
+                expression[n].len = url->host_len - url->host[h] + path[p];
+                n++;
             }
-
-            of[1] |= (uint64_t) 1 << n;
-            expression[n].data = key->data + url->host[h];
-            expression[n].len = url->host_len - url->host[h] + path[p];
-            n++;
         }
     }
 
@@ -729,8 +754,7 @@ expand_second(bloom_key_t *expression, unsigned n, unsigned paths,
 
 unsigned
 bloom_url_expand(bloom_key_t expression[BLOOM_URL_EXPRESSIONS],
-    uint64_t of[BLOOM_URL_READINGS], unsigned whole[BLOOM_URL_READINGS],
-    const bloom_url_t *url)
+    unsigned *second, const bloom_url_t *url)
 {
     size_t                      path[BLOOM_URL_PATHS];
     unsigned                    n, h, p, paths;
@@ -746,11 +770,8 @@ bloom_url_expand(bloom_key_t expression[BLOOM_URL_EXPRESSIONS],
         }
     }
 
-    of[0] = ((uint64_t) 1 << n) - 1;
-    of[1] = of[0];
-    whole[0] = 0;
-    whole[1] = 0;
+    *second = 0;
 
-    return url->readings == 1
-           ? n : expand_second(expression, n, paths, of, whole, url);
+    return url->readings == 1 ? n : expand_second(expression, n, paths, second,
+                                                  url);
 }

@@ -18,15 +18,17 @@
  *     a.b.example/                  b.example/
  *     a.b.example/1/                b.example/1/
  *
- * The document unescapes a path before it resolves "." and ".."; a browser
- * resolves them first, and fetches what is left.  So a URL with escapes may have
- * two readings, which have the same host:
+ * A browser resolves "." and ".." and fetches what is left; a server may unescape
+ * that, and resolve again.  So a URL with escapes may have two readings, which
+ * have the same host:
  *
- *     http://b.example/a%2Fb/../c
- *                     /c                    the browser's reading: the key
- *                     /a/c                  Safe Browsing's reading
+ *     http://b.example/a%2Fb/../c/..%2fd
+ *                     /c/%252E%252E/d       the browser's reading: the key
+ *                     /d                    the server's reading
  *
  * A URL is stored by its key and looked up by the expressions of both readings.
+ * What is allowed should have one reading: a server that unescapes in part agrees
+ * with both then.
  *
  * docs/key-forms.md describes each step, and the decisions where the document,
  * Chromium and Google's client in Go differ.
@@ -99,13 +101,11 @@ const char *bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
  * one has.  Returns their number, 1 to BLOOM_URL_EXPRESSIONS.  No expression
  * occurs twice.
  *
- * Bit i of of[r] becomes 1 if expression i belongs to reading r, and whole[r]
- * the number of the expression that is the whole key of reading r.  If there is
- * one reading, both members are about it.
+ * The first expression is the key.  *second becomes the number of the one that
+ * is the whole key of the second reading; 0 if there is one reading.
  */
 unsigned bloom_url_expand(bloom_key_t expression[BLOOM_URL_EXPRESSIONS],
-    uint64_t of[BLOOM_URL_READINGS], unsigned whole[BLOOM_URL_READINGS],
-    const bloom_url_t *url);
+    unsigned *second, const bloom_url_t *url);
 
 
 #pragma GCC visibility pop

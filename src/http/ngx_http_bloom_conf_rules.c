@@ -193,8 +193,8 @@ ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 /*
  * Reads "exact", "split=" and "match=".  By default, one part of a list is
- * enough to reject or route a request, but all parts are needed to pass it.  So
- * are both readings of a URL.
+ * enough to reject or route a request, but all parts are needed to pass it.  A URL
+ * with two readings is not passed.
  */
 static char *
 ngx_http_bloom_conf_rules_how(ngx_conf_t *cf,
@@ -209,7 +209,7 @@ ngx_http_bloom_conf_rules_how(ngx_conf_t *cf,
     if (rule->action == NGX_HTTP_BLOOM_PASS
         && rule->fires == NGX_BLOOM_PRESENT)
     {
-        rule->lookup |= NGX_BLOOM_LOOKUP_BOTH;
+        rule->lookup |= NGX_BLOOM_LOOKUP_SOLE;
     }
 
     if (rule->lookup != 0) {

@@ -17,6 +17,8 @@ static ngx_int_t ngx_bloom_lookup_except(ngx_bloom_zone_t *zone,
     const ngx_str_t *key, ngx_uint_t behind);
 static ngx_int_t ngx_bloom_lookup_any_except(ngx_bloom_zone_t *zone,
     uint64_t present, ngx_uint_t how, ngx_uint_t behind);
+static unsigned ngx_bloom_lookup_number(const bloom_form_t *all,
+    uint64_t present, ngx_uint_t how);
 static ngx_inline ngx_uint_t ngx_bloom_lookup_key(ngx_bloom_zone_t *zone,
     ngx_str_t *key, ngx_uint_t how, ngx_pool_t *pool);
 static ngx_int_t ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key,
@@ -70,6 +72,8 @@ static struct {
     ngx_str_t      part;                 /* data NULL: it was no list, or
                                             nothing was found in it */
     unsigned       expression;
+    ngx_uint_t     whole;                /* of a part: the number is one of
+                                            bloom_form_whole() */
 } ngx_bloom_lookup_found;
 
 
@@ -112,7 +116,6 @@ static ngx_int_t __attribute__((noinline))
 ngx_bloom_lookup_any_except(ngx_bloom_zone_t *zone, uint64_t present,
     ngx_uint_t how, ngx_uint_t behind)
 {
-    int                  found;
     ngx_int_t            rc;
     ngx_uint_t           learned;
     bloom_form_t         whole;
@@ -125,15 +128,10 @@ ngx_bloom_lookup_any_except(ngx_bloom_zone_t *zone, uint64_t present,
         present = ngx_bloom_lookup_kept(zone, keys, present, &learned);
     }
 
-    found = bloom_form_found(keys, present, how & NGX_BLOOM_LOOKUP_BOTH);
-
-    if (found) {
-        ngx_bloom_lookup_found.expression = __builtin_ctzll(present);
-
-        if (keys == &whole) {
-            ngx_bloom_lookup_found.expression =
-              ngx_bloom_lookup_last.keys.whole[__builtin_ctzll(present)];
-        }
+    if (present != 0) {
+        ngx_bloom_lookup_found.expression =
+                     ngx_bloom_lookup_number(&ngx_bloom_lookup_last.keys,
+                                             present, how);
     }
 
     rc = ngx_bloom_zone_end(zone);
@@ -142,11 +140,24 @@ ngx_bloom_lookup_any_except(ngx_bloom_zone_t *zone, uint64_t present,
         return rc;
     }
 
-    if (!found && learned) {
+    if (present == 0 && learned) {
         ngx_bloom_lookup_learned = zone;
     }
 
-    return (ngx_int_t) ngx_bloom_lookup_answer(found, behind);
+    return (ngx_int_t) ngx_bloom_lookup_answer(present != 0, behind);
+}
+
+
+/* Returns the number of the first expression of a key that was found. */
+static unsigned
+ngx_bloom_lookup_number(const bloom_form_t *all, uint64_t present,
+    ngx_uint_t how)
+{
+    unsigned  i;
+
+    i = __builtin_ctzll(present);
+
+    return i != 0 && (how & NGX_BLOOM_LOOKUP_EXACT) ? all->second : i;
 }
 
 
@@ -342,6 +353,10 @@ ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t how,
     first = bloom_layout_test_any(&zone->geometry, zone->words, hash, keys->n);
 
     present = 0;
+
+    if (keys->second != 0 && (how & NGX_BLOOM_LOOKUP_SOLE)) {
+        first = keys->n;
+    }
 
     if (first < keys->n) {
         present = bloom_layout_test_batch(&zone->geometry, zone->words, hash,
@@ -765,6 +780,11 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
             bloom_form_whole(keys, &all);
         }
 
+        if (keys->second != 0 && (how & NGX_BLOOM_LOOKUP_SOLE)) {
+            answer[i] = NGX_BLOOM_ABSENT;
+            continue;
+        }
+
         if (lines + keys->n > BLOOM_BATCH) {
             break;
         }
@@ -791,10 +811,8 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 
         found = (asked[j] & present) >> __builtin_ctzll(asked[j]);
 
-        if (found != 0
-            && (bloom_exceptions_count(&zone->exceptions) != 0
-                || (how & NGX_BLOOM_LOOKUP_BOTH)))
-        {
+        if (found != 0 && bloom_exceptions_count(&zone->exceptions) != 0) {
+
             /* make them again: the buffer has those of the last key */
 
             k.data = key[j].data;
@@ -814,22 +832,14 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
             }
 
             found = ngx_bloom_lookup_kept(zone, keys, found, &learned);
-
-            if (!bloom_form_found(keys, found, how & NGX_BLOOM_LOOKUP_BOTH)) {
-                found = 0;
-            }
         }
 
         answer[j] = found ? NGX_BLOOM_PRESENT : NGX_BLOOM_ABSENT;
 
         if (found != 0 && ngx_bloom_lookup_found.part.data == NULL) {
             ngx_bloom_lookup_found.part = key[j];
+            ngx_bloom_lookup_found.whole = (how & NGX_BLOOM_LOOKUP_EXACT);
             ngx_bloom_lookup_found.expression = __builtin_ctzll(found);
-
-            if (keys == &whole) {
-                ngx_bloom_lookup_found.expression =
-                                           all.whole[__builtin_ctzll(found)];
-            }
         }
     }
 
@@ -842,7 +852,7 @@ ngx_bloom_lookup_match(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_str_t *match, ngx_pool_t *pool)
 {
     bloom_key_t    k;
-    bloom_form_t   keys, *all;
+    bloom_form_t   keys, whole, *all;
 
     ngx_str_null(match);
 
@@ -867,6 +877,11 @@ ngx_bloom_lookup_match(ngx_bloom_zone_t *zone, const ngx_str_t *key,
         {
             return;
         }
+
+        if (ngx_bloom_lookup_found.whole) {
+            bloom_form_whole(&whole, &keys);
+            all = &whole;
+        }
     }
 
     (void) ngx_bloom_lookup_keep(match,
@@ -889,11 +904,11 @@ ngx_bloom_lookup_second(const ngx_str_t *key, ngx_str_t *second,
 
     if (ngx_bloom_lookup_last.form == BLOOM_FORM_URL
         && ngx_bloom_lookup_last.why == NULL
-        && bloom_form_is_split(keys)
+        && keys->second != 0
         && key->len == first->len
         && ngx_memcmp(key->data, first->data, first->len) == 0)
     {
-        (void) ngx_bloom_lookup_keep(second, &keys->expression[keys->whole[1]],
+        (void) ngx_bloom_lookup_keep(second, &keys->expression[keys->second],
                                      pool);
     }
 }

@@ -35,8 +35,7 @@ ngx_uint_t ngx_bloom_lookup(ngx_bloom_zone_t *zone, ngx_str_t *key,
 #define NGX_BLOOM_LOOKUP_EXACT  1        /* by the whole key alone, not by the
                                             expressions that stand for what it
                                             is part of */
-#define NGX_BLOOM_LOOKUP_BOTH   2        /* a URL with two readings is present
-                                            only if both are */
+#define NGX_BLOOM_LOOKUP_SOLE   2        /* a URL with two readings is absent */
 
 /* Does what ngx_bloom_lookup() does, but looks the key up in the given way. */
 ngx_uint_t ngx_bloom_lookup_as(ngx_bloom_zone_t *zone, ngx_str_t *key,

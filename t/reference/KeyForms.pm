@@ -90,7 +90,8 @@ sub prefixes {
 
 # (scheme, host, whether it is an address, a reading or two), or nothing.  A
 # reading is [path, query with its "?"]; these and the host are escaped.  The first
-# one is the browser's, if there is one, and the last one Safe Browsing's.
+# one is the browser's, and the other one that of a server that unescapes what the
+# browser sends.  Of a URL that browsers refuse, there is one, that of Safe Browsing.
 
 sub url {
     my ($url) = @_;
@@ -122,17 +123,28 @@ sub url {
     $host = $host =~ /:/ && $is_address ? "[$host]"
             : written($host, $is_address);
 
-    my @safe = (escaped(merged(resolved($path))), escaped($query));
-    my @browser = (kept(unescaped(fetched($raw_path))),
-                   escaped(unescaped($raw_query)));
+    my @first = ($scheme // 'http', $host, $is_address);
 
     # escapes that browsers do not undo have moved the host or its end
 
-    my $alone = $moved || unescaped($written) ne $authority
-                || join("\n", @safe) eq join("\n", @browser);
+    return (@first, server($path . $query))
+        if $moved || unescaped($written) ne $authority;
 
-    return ($scheme // 'http', $host, $is_address,
-            $alone ? () : \@browser, \@safe);
+    my $sent = fetched($raw_path);
+    my $browser = [kept(unescaped($sent)), escaped(unescaped($raw_query))];
+    my $server = server(slashes(unescaped($sent . $raw_query)));
+
+    return (@first, $browser,
+            join("\n", @$server) eq join("\n", @$browser) ? () : $server);
+}
+
+
+# What a server makes of a path with a query that is not escaped.
+
+sub server {
+    my ($path, $query) = $_[0] =~ m{^([^?]*)(.*)\z}s;
+
+    return [escaped(merged(resolved($path))), escaped($query)];
 }
 
 

@@ -48,7 +48,7 @@ print_expressions(uint32_t form, const bloom_key_t *key)
     }
 
     why = bloom_form_accept(form, &canonical, key, buf);
-    printf("%u %s\n", result.whole[1], why == NULL ? "+" : "-");
+    printf("%u %s\n", result.second, why == NULL ? "+" : "-");
 
     free(buf);
 }

@@ -42,13 +42,11 @@ ngx_http_bloom_effect_answer(ngx_http_bloom_effect_zone_t *zones,
     looked = &zones[rule->key.zone->number];
 
     if (looked->answer == NGX_BLOOM_PRESENT
-        && !bloom_form_found(&looked->lookup.keys,
-                             looked->lookup.matches
-                             & ngx_http_bloom_effect_asked(&looked->lookup,
-                                                           rule),
-                             rule->lookup & NGX_BLOOM_LOOKUP_BOTH))
+        && (looked->lookup.matches
+            & ngx_http_bloom_effect_asked(&looked->lookup, rule))
+           == 0)
     {
-        /* what was found is not enough for this rule */
+        /* this rule does not look up what was found */
 
         return looked->lookup.behind ? NGX_BLOOM_UNKNOWN : NGX_BLOOM_ABSENT;
     }
@@ -66,13 +64,13 @@ ngx_http_bloom_effect_asked(ngx_bloom_explain_t *lookup,
 
     keys = &lookup->keys;
 
-    if (keys->n == 0) {
+    if (keys->second != 0 && (rule->lookup & NGX_BLOOM_LOOKUP_SOLE)) {
         return 0;
     }
 
     return rule->lookup & NGX_BLOOM_LOOKUP_EXACT
-           ? (uint64_t) 1 << keys->whole[0] | (uint64_t) 1 << keys->whole[1]
-           : keys->of[0] | keys->of[1];
+           ? 1 | (uint64_t) 1 << keys->second
+           : ((uint64_t) 1 << keys->n) - 1;
 }
 
 

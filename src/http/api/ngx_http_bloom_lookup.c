@@ -199,8 +199,7 @@ ngx_http_bloom_lookup_put(ngx_http_bloom_text_t *text, ngx_bloom_zone_t *zone,
                                    ? "true" : "false",
                                    lookup->kinds[i] & BLOOM_EXCEPTION_BUILT
                                    ? "true" : "false",
-                                   i == lookup->keys.whole[0]
-                                   || i == lookup->keys.whole[1]
+                                   i == 0 || i == lookup->keys.second
                                    ? "true" : "false");
     }
 
