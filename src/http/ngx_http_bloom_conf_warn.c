@@ -35,6 +35,9 @@ static char  ngx_http_bloom_conf_warn_no_body[] =
 static char  ngx_http_bloom_conf_warn_no_response[] =
     "no response has been sent; take the key from the request";
 
+static char  ngx_http_bloom_conf_warn_no_limit[] =
+    "rules run before limits; take the key from the request";
+
 
 static ngx_http_bloom_conf_warn_name_t  ngx_http_bloom_conf_warn_names[] = {
 
@@ -45,6 +48,15 @@ static ngx_http_bloom_conf_warn_name_t  ngx_http_bloom_conf_warn_names[] = {
     { ngx_string("bytes_sent"), 0, ngx_http_bloom_conf_warn_no_response },
 
     { ngx_string("body_bytes_sent"), 0, ngx_http_bloom_conf_warn_no_response },
+
+    { ngx_string("gzip_ratio"), 0, ngx_http_bloom_conf_warn_no_response },
+
+    { ngx_string("request_completion"), 0,
+      ngx_http_bloom_conf_warn_no_response },
+
+    { ngx_string("limit_req_status"), 0, ngx_http_bloom_conf_warn_no_limit },
+
+    { ngx_string("limit_conn_status"), 0, ngx_http_bloom_conf_warn_no_limit },
 
     { ngx_string("upstream_"), 1,
       "no backend has answered, except in a location that \"X-Accel-Redirect\" "

@@ -9,7 +9,10 @@
 #include "ngx_http_bloom_key.h"
 
 
-static char *ngx_http_bloom_route_unsafe(ngx_str_t *uri, ngx_str_t *args);
+static ngx_int_t ngx_http_bloom_route_redirect(ngx_http_request_t *r,
+    ngx_http_bloom_target_t *target, ngx_str_t *to);
+static ngx_int_t ngx_http_bloom_route_refuse(ngx_http_request_t *r,
+    ngx_http_bloom_target_t *target, char *part, ngx_str_t *text, char *why);
 static ngx_uint_t ngx_http_bloom_route_climbs(ngx_str_t *uri);
 static ngx_uint_t ngx_http_bloom_route_has(ngx_str_t *text, u_char up_to);
 
@@ -100,14 +103,12 @@ ngx_http_bloom_route_plan(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
 ngx_int_t
 ngx_http_bloom_route_handler(ngx_http_request_t *r)
 {
-    char                     *why;
-    u_char                   *p, buf[NGX_HTTP_BLOOM_KEY_LOG_LEN];
-    ngx_str_t                 to, args;
+    ngx_str_t                 to;
     ngx_http_bloom_ctx_t     *ctx;
     ngx_http_bloom_target_t  *target;
 
-    /* a planned route was planned after the last internal redirect, which clears
-     * the contexts */
+    /* a route was planned after the last internal redirect, which clears the
+     * contexts */
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_bloom_module);
 
@@ -124,29 +125,11 @@ ngx_http_bloom_route_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (target->named) {
-        (void) ngx_http_named_location(r, &to);
-
-    } else {
-        ngx_http_split_args(r, &to, &args);
-
-        why = ngx_http_bloom_route_unsafe(&to, &args);
-
-        if (why != NULL) {
-            p = ngx_http_bloom_key_log(buf, &to);
-
-            ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                          "request not routed to \"%*s\": %s; in \"to=\" of "
-                          "\"%V\" in %s:%ui, use an escaped variable, such as "
-                          "that of \"bloom_arg\"",
-                          (size_t) (p - buf), buf, why, &target->directive,
-                          target->conf_file, target->conf_line);
-
-            return NGX_HTTP_BAD_REQUEST;
-        }
-
-        (void) ngx_http_internal_redirect(r, &to, &args);
+    if (!target->named) {
+        return ngx_http_bloom_route_redirect(r, target, &to);
     }
+
+    (void) ngx_http_named_location(r, &to);
 
     ngx_http_finalize_request(r, NGX_DONE);
 
@@ -154,24 +137,54 @@ ngx_http_bloom_route_handler(ngx_http_request_t *r)
 }
 
 
-/* Returns why a target is not safe to go to, or NULL: values of a client may be
- * in it. */
-static char *
-ngx_http_bloom_route_unsafe(ngx_str_t *uri, ngx_str_t *args)
+/* Goes to a URI that is safe: values of a client may be in it. */
+static ngx_int_t
+ngx_http_bloom_route_redirect(ngx_http_request_t *r,
+    ngx_http_bloom_target_t *target, ngx_str_t *to)
 {
-    if (ngx_http_bloom_route_has(uri, 0x1f)) {
-        return "its path has a control character";
+    ngx_str_t  args;
+
+    ngx_http_split_args(r, to, &args);
+
+    if (ngx_http_bloom_route_has(to, 0x1f)) {
+        return ngx_http_bloom_route_refuse(r, target, "path", to,
+                                           "has a control character");
     }
 
-    if (ngx_http_bloom_route_climbs(uri)) {
-        return "its path has a segment \"..\"";
+    if (ngx_http_bloom_route_climbs(to)) {
+        return ngx_http_bloom_route_refuse(r, target, "path", to,
+                                           "has a segment \"..\"");
     }
 
-    if (ngx_http_bloom_route_has(args, ' ')) {
-        return "its arguments have a control character or a space";
+    if (ngx_http_bloom_route_has(&args, ' ')) {
+        return ngx_http_bloom_route_refuse(r, target, "query", &args,
+                                           "has a control character or a "
+                                           "space");
     }
 
-    return NULL;
+    (void) ngx_http_internal_redirect(r, to, &args);
+
+    ngx_http_finalize_request(r, NGX_DONE);
+
+    return NGX_DONE;
+}
+
+
+static ngx_int_t
+ngx_http_bloom_route_refuse(ngx_http_request_t *r,
+    ngx_http_bloom_target_t *target, char *part, ngx_str_t *text, char *why)
+{
+    u_char  *p, buf[NGX_HTTP_BLOOM_KEY_LOG_LEN];
+
+    p = ngx_http_bloom_key_log(buf, text);
+
+    ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                  "request not routed: the %s \"%*s\" of the target %s; use an "
+                  "escaped variable, such as that of \"bloom_arg\", in \"to=\" "
+                  "of \"%V\" in %s:%ui", part, (size_t) (p - buf), buf, why,
+                  &target->directive, target->conf_file, target->conf_line);
+
+    return NGX_HTTP_BAD_REQUEST;
 }
 
 

@@ -505,6 +505,83 @@ subtest 'nginx refuses wrong settings of bloom_rules' => sub {
 };
 
 
+subtest 'nginx refuses bloom_unavailable to= an unknown location' => sub {
+    my $rule = 'bloom_reject absent $uri zone=ids;';
+
+    my $line = write_conf('server', "$rule\n>bloom_unavailable to=\@none;");
+    my ($exit, $output) = $t->test_config;
+
+    is($exit, 1, 'nginx refuses an unknown location');
+    like($output, qr/unknown location "\@none" for "bloom_unavailable" in \S+nginx\.conf:$line: the directive applies in the server in .* which has no "location \@none"; add one/,
+         'the message names the directive and the location');
+    is_accepted('server', "$rule bloom_unavailable to=\@known;");
+};
+
+
+# Returns the warnings of a test of this configuration.
+
+sub warnings {
+    write_conf(@_);
+
+    my ($exit, $output) = $t->test_config;
+    is($exit, 0, 'nginx accepts ' . quoted(@_)) or diag($output);
+
+    return join '', $output =~ /\[warn\] (.*\n)/g;
+}
+
+
+subtest 'nginx warns of rules that drop inherited ones' => sub {
+    my $list = 'bloom_reject absent $uri zone=ids;';
+    my $drops = qr/the rules from \S+:20 on are not inherited where the rules from \S+:22 on apply: .*write "bloom_rules off"/;
+
+    like(warnings('server', "$list\n>location /a {\n$list }"), $drops,
+         'nginx names the rule that drops and the rule that is dropped');
+    is(warnings('server', "$list\n>location /a { bloom_rules off;\n$list }"),
+       '', 'bloom_rules off beside the rule silences the warning');
+    is(warnings('server', "$list\n>location /a {\n$list bloom_rules off; }"),
+       '', 'so does bloom_rules off after the rule');
+    is(warnings('server', "$list\n>location /a { bloom_rules off; }"),
+       '', 'bloom_rules off alone is not warned of');
+    is(warnings('server', "$list\n>location /a { }"),
+       '', 'a location that inherits is not warned of');
+    like(warnings('http', "$list\n>server {\n$list }"), qr/are not inherited/,
+         'nginx warns of a server that drops the rules of http');
+};
+
+
+subtest 'nginx warns of keys that are not there yet' => sub {
+    for my $case (['$request_body', 'has not read the body'],
+                  ['x${request_body}y', 'has not read the body'],
+                  ['$request_body_file', 'has not read the body'],
+                  ['$host:$upstream_http_x_id', 'X-Accel-Redirect'],
+                  ['$upstream_cache_status', 'X-Accel-Redirect'],
+                  ['$sent_http_x', 'no response has been sent'],
+                  ['$body_bytes_sent', 'no response has been sent'],
+                  ['$bytes_sent', 'no response has been sent'],
+                  ['$limit_req_status', 'before limits'])
+    {
+        my ($key, $when) = @$case;
+
+        like(warnings('location', ">bloom_reject present \"$key\" zone=ids;"),
+             qr/"\$\w+" in the key of the rule in \S+:\d+ has no value when rules run: .*\Q$when\E/,
+             "nginx warns of the key $key, and says when it exists");
+    }
+
+    for my $key ('$arg_request_body', '$uri', '$host:$http_sent_x',
+                 '$request_uri', '$cookie_upstream_x')
+    {
+        is(warnings('location', ">bloom_reject present \"$key\" zone=ids;"),
+           '', "nginx does not warn of the key $key");
+    }
+
+    is(warnings('location', '>bloom_add $upstream_http_x_id zone=ids;') =~ /has no value/,
+       '', 'bloom_add may use a variable of the upstream');
+    is(warnings('server', "location /accel { internal;\n"
+                          . '>bloom_reject present $upstream_http_x_id zone=ids; }'),
+       '', 'so may a rule in an internal location');
+};
+
+
 subtest 'nginx refuses wrong and duplicate settings' => sub {
     for my $where (qw(http server location)) {
         is_refused($where, '>bloom_dry_run maybe;',
