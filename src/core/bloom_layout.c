@@ -512,23 +512,16 @@ static inline unsigned
 places(bloom_layer_t part, const uint64_t *words, const bloom_hash_t *hash,
     uint64_t of, uint32_t j, bloom_place_t at[BLOOM_BATCH])
 {
-    unsigned  n, keys;
+    unsigned  n, all;
 
-    if (j == 0 && (of & (of + 1)) == 0) {
+    all = (of & (of + 1)) == 0 ? (unsigned) __builtin_popcountll(of) : 0;
 
-        /* the first places of all keys, the common case */
-
-        keys = (unsigned) __builtin_popcountll(of);
-
-        for (n = 0; n < keys; n++) {
-            at[n] = bloom_line_place(part, hash[n], 0);
-            __builtin_prefetch(words + at[n].line * BLOOM_LINE_WORDS, 0);
-        }
-
-        return n;
+    for (n = 0; n < all; n++) {
+        at[n] = bloom_line_place(part, hash[n], j);
+        __builtin_prefetch(words + at[n].line * BLOOM_LINE_WORDS, 0);
     }
 
-    for (n = 0; of != 0; of &= of - 1, n++) {
+    for (of = all != 0 ? 0 : of; of != 0; of &= of - 1, n++) {
         at[n] = bloom_line_place(part, hash[__builtin_ctzll(of)], j);
         __builtin_prefetch(words + at[n].line * BLOOM_LINE_WORDS, 0);
     }
