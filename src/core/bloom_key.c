@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#include "bloom_ascii.h"
 #include "bloom_key.h"
 
 
@@ -55,11 +54,19 @@ bloom_key_mark(const uint8_t *data, size_t len)
 }
 
 
+/* Values of hexadecimal digits, plus 1; 0 for other bytes. */
+static const uint8_t  hex[256] = {
+    ['0'] = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
+    ['A'] = 11, 12, 13, 14, 15, 16,
+    ['a'] = 11, 12, 13, 14, 15, 16
+};
+
+
 size_t
 bloom_key_decode(uint8_t *dst, const uint8_t *src, size_t len,
     bloom_decode_e how)
 {
-    int             high, low;
+    unsigned        high, low;
     uint8_t         c, *d;
     const uint8_t  *end;
 
@@ -86,11 +93,11 @@ bloom_key_decode(uint8_t *dst, const uint8_t *src, size_t len,
             c = ' ';
 
         } else if (c == '%' && end - src >= 2) {
-            high = bloom_hex_digit(src[0]);
-            low = bloom_hex_digit(src[1]);
+            high = hex[src[0]];
+            low = hex[src[1]];
 
-            if (high != -1 && low != -1) {
-                c = (uint8_t) (high << 4 | low);
+            if (high != 0 && low != 0) {
+                c = (uint8_t) ((high - 1) << 4 | (low - 1));
                 src += 2;
             }
         }

@@ -514,7 +514,8 @@ places(bloom_layer_t part, const uint64_t *words, const bloom_hash_t *hash,
 {
     unsigned  n, all;
 
-    all = (of & (of + 1)) == 0 ? (unsigned) __builtin_popcountll(of) : 0;
+    all = of != UINT64_MAX && (of & (of + 1)) == 0
+          ? (unsigned) __builtin_ctzll(of + 1) : 0;
 
     for (n = 0; n < all; n++) {
         at[n] = bloom_line_place(part, hash[n], j);

@@ -254,20 +254,11 @@ struct ngx_http_bloom_pin_s {
 };
 
 
-/* The last argument that was read: several rules often ask about it. */
+/* What was made of a text of the request: several rules often ask about it. */
 typedef struct {
-    void                      *named;    /* by which directive; NULL: none */
-    ngx_str_t                  args;     /* of the request, at that time */
-    ngx_str_t                  value;
-} ngx_http_bloom_read_t;
-
-
-/* The last key that was decoded, with "decode=". */
-typedef struct {
-    bloom_decode_e             how;      /* OFF: there is none */
     ngx_str_t                  from;
     ngx_str_t                  text;
-} ngx_http_bloom_decoded_t;
+} ngx_http_bloom_made_t;
 
 
 /*
@@ -298,12 +289,15 @@ typedef struct {
     ngx_http_bloom_pin_t      *pins;     /* one for each bloom_lookup */
     ngx_http_bloom_target_t   *route;    /* see ngx_http_bloom_route.h; NULL:
                                             none is planned */
-    ngx_http_bloom_read_t      read;
-    ngx_http_bloom_decoded_t   decoded;
+    void                      *read_by;  /* the directive that has read the last
+                                            argument */
+    bloom_decode_e             decoded_as;  /* how the last key was decoded */
 
-    /* valid if `route` is set: */
+    /* valid if `route`, `read_by` or `decoded_as` is set: */
 
     ngx_uint_t                 route_changes;
+    ngx_http_bloom_made_t      read;     /* of the request's arguments */
+    ngx_http_bloom_made_t      decoded;
 
     /* valid if `status` is set: */
 

@@ -59,19 +59,18 @@ ngx_int_t
 ngx_http_bloom_key_decode(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
     ngx_str_t *text)
 {
-    u_char                    *p;
-    ngx_http_bloom_ctx_t      *ctx;
-    ngx_http_bloom_decoded_t  *last;
+    u_char                *p;
+    ngx_http_bloom_ctx_t  *ctx;
 
     /* memory of a request does not change while it has it */
 
     ctx = ngx_http_bloom_ctx_get(r);
-    last = ctx != NULL ? &ctx->decoded : NULL;
 
-    if (last != NULL && last->how == key->decode
-        && last->from.data == text->data && last->from.len == text->len)
+    if (ctx != NULL && ctx->decoded_as == key->decode
+        && ctx->decoded.from.data == text->data
+        && ctx->decoded.from.len == text->len)
     {
-        *text = last->text;
+        *text = ctx->decoded.text;
         return NGX_OK;
     }
 
@@ -80,16 +79,16 @@ ngx_http_bloom_key_decode(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
         return NGX_ERROR;
     }
 
-    if (last != NULL) {
-        last->how = key->decode;
-        last->from = *text;
+    if (ctx != NULL) {
+        ctx->decoded_as = key->decode;
+        ctx->decoded.from = *text;
     }
 
     text->len = bloom_key_decode(p, text->data, text->len, key->decode);
     text->data = p;
 
-    if (last != NULL) {
-        last->text = *text;
+    if (ctx != NULL) {
+        ctx->decoded.text = *text;
     }
 
     return NGX_OK;

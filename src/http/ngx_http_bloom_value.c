@@ -170,11 +170,11 @@ ngx_http_bloom_value_variable(ngx_http_request_t *r,
 
     ctx = named->source->encoded ? ngx_http_bloom_ctx_get(r) : NULL;
 
-    if (ctx != NULL && ctx->read.named == named
-        && ctx->read.args.data == r->args.data
-        && ctx->read.args.len == r->args.len)
+    if (ctx != NULL && ctx->read_by == named
+        && ctx->read.from.data == r->args.data
+        && ctx->read.from.len == r->args.len)
     {
-        value = ctx->read.value;
+        value = ctx->read.text;
 
     } else {
 
@@ -183,9 +183,9 @@ ngx_http_bloom_value_variable(ngx_http_request_t *r,
         }
 
         if (ctx != NULL) {
-            ctx->read.named = named;
-            ctx->read.args = r->args;
-            ctx->read.value = value;
+            ctx->read_by = named;
+            ctx->read.from = r->args;
+            ctx->read.text = value;
         }
     }
 
