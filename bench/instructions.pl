@@ -69,6 +69,8 @@ my @servers = (
     ['link', "bloom_reject present \$id zone=url; $gif", $link, 200],
     ['links', join(' ', map { "bloom_reject present \$id zone=$_;" }
                             qw(url url2 url3)) . " $gif", $link, 200],
+    ['seed', join(' ', map { "bloom_reject present \$id zone=$_;" }
+                           qw(url url-seed)) . " $gif", $link, 200],
 );
 
 # Keys, with a description, a key form, and the target for the instructions of a
@@ -106,8 +108,11 @@ $t->build_image('lines.bloom', [$known], '-p', '1e-5');
 $t->write_file('good.txt', join '', map { "good$_\n" } 1 .. 10_000);
 $t->build_image('excepted.bloom', [$known, 1 .. 1000], '-p', '1e-2', '--except',
                 $t->testdir . '/good.txt');
-$t->build_image("$_.bloom", ["other.example"], '--key', $_ =~ s/\d//r)
+$t->build_image("$_.bloom", ["other.example"], '--key', $_ =~ s/\d//r,
+                $_ eq 'url' ? ('--seed', 77) : ())
     for qw(lower host url url2 url3);
+$t->build_image('url-seed.bloom', ['third.example'], '--key', 'url',
+                '--seed', 77);
 $t->build_image("known-$_->[0].bloom", [$_->[1]], '--key', $_->[0])
     for ['lower', $uuid], ['host', $host], ['url', $url];
 
@@ -118,8 +123,8 @@ $t->write_file_expand('nginx.conf', join "\n",
     'http {', '%%TEST_GLOBALS_HTTP%%', 'access_log off;',
     'keepalive_requests 1000000000;',
     (map { "bloom_zone zone=$_ file=%%TESTDIR%%/$_.bloom;" }
-         qw(raw excepted lines lower host url url2 url3 known-lower known-host
-            known-url)),
+         qw(raw excepted lines lower host url url2 url3 url-seed known-lower
+            known-host known-url)),
     'bloom_arg id $id;',
     'limit_req_zone $binary_remote_addr zone=l:1m rate=1000000r/s;',
     (map { "server { listen 127.0.0.1:%%PORT_$port{$_->[0]}%%;"
@@ -253,6 +258,8 @@ table(['a request', 'instructions', 'more than without',
       row('`empty_gif`, with a URL of 60 bytes', 'link-gif'),
       row('`bloom_reject present $id` of the form `url`, 10 expressions',
           'link', 'link-gif', 2500),
+      row('two of these rules, whose images have the same seed', 'seed',
+          'link-gif', 2500 + 900),
       row('three of these rules', 'links', 'link-gif', 2500 + 2 * 900),
       row('`return 404`', '404'),
       row('`bloom_reject present $binary_remote_addr`, rejecting', 'refused',

@@ -197,6 +197,11 @@ ngx_http_bloom_prefetch_take(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule)
             break;
         }
 
+        if (rule[i].key.zone->form > BLOOM_FORM_LOWER) {
+            ngx_str_null(&taken[i].text);        /* it has many lines itself */
+            continue;
+        }
+
         rc = ngx_http_bloom_key_text(r, &rule[i].key, &taken[i].text);
 
         if (rc != NGX_OK && rc != NGX_DECLINED) {
