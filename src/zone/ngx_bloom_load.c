@@ -438,7 +438,7 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
 {
     u_char             *p;
     size_t              len;
-    uint64_t            chunk, n, bits_set[BLOOM_PARTS_MAX];
+    uint64_t            chunk, bits_set[BLOOM_PARTS_MAX];
     ngx_bloom_shctx_t  *sh;
 
     sh = load->zone->sh;
@@ -486,11 +486,13 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
         return ngx_bloom_load_refuse(load, load->file.err,
                                      load->file.error);
     case NGX_DONE:
-        n = ngx_bloom_layers_bits_set(load->zone, load->bank, bits_set);
-
         ngx_log_debug2(NGX_LOG_DEBUG_CORE, load->zone->shm_zone->shm.log, 0,
                        "bloom zone \"%V\": load verified the image, which sets "
-                       "%uL bits", &load->zone->name, n);
+                       "%uL bits", &load->zone->name,
+                       ngx_bloom_layers_bits_set(load->zone, load->bank,
+                                                 bits_set));
+
+        (void) ngx_bloom_layers_bits_set(load->zone, load->bank, bits_set);
 
         if (load->guarded
             && ngx_bloom_guard_bits(&load->guard, load->zone, &load->image,
