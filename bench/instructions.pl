@@ -113,7 +113,8 @@ $t->build_image("$_.bloom", ["other.example"], '--key', $_ =~ s/\d//r,
     for qw(lower host url url2 url3);
 $t->build_image('url-seed.bloom', ['third.example'], '--key', 'url',
                 '--seed', 77);
-$t->build_image("known-$_->[0].bloom", [$_->[1]], '--key', $_->[0])
+$t->build_image("known-$_->[0].bloom", [$_->[1], other($_->[1])],
+                '--key', $_->[0])
     for ['lower', $uuid], ['host', $host], ['url', $url];
 
 my %port = map { $servers[$_][0] => 8080 + $_ } 0 .. $#servers;
@@ -199,7 +200,7 @@ sub measure {
     my (undef, undef, $key, $status) = @$server;
     my $socket = connected($name) or croak "$name does not listen";
 
-    my @keys = ($key, $key =~ /\./ && $status == 200 ? other($key) : $key);
+    my @keys = ($key, $key =~ /\./ ? other($key) : $key);
 
     ask($socket, $keys[$_ % 2]) for 1 .. 20;
     counted();
