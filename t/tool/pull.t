@@ -182,7 +182,7 @@ subtest 'a signature says for which file it is' => sub {
 
 subtest 'an older image is refused' => sub {
     publish('ids.bloom', $old, 'first');
-    pull_is(2, qr/refused: .*: it is of 2026-01-01T00:00:01\.000Z, earlier than .*; \S+ stays/,
+    pull_is(2, qr/refused: \S+: it is of 2026-01-01T00:00:01\.000Z, earlier than .*; \S+ stays/,
             'an older image', $url, 'keys', @signed);
     file_is('keys', $newer, 'the newer file stays');
     pull_is(2, qr/earlier than/, 'a guard that names an older image', $url,
@@ -350,7 +350,8 @@ subtest 'settings of curl, and files that cannot be replaced' => sub {
 
     symlink 'curlrc', "$dir/node/link" or die $!;
     mkdir "$dir/node/directory" or die $!;
-    pull_is(2, qr/FILE must be a regular file/, "a $_", $url, $_)
+    pull_is(2, qr/error: \S+$_ is a link, or is not a regular file: name the file/,
+            "a $_", $url, $_)
         for 'link', 'directory';
     pull_is(2, qr/cannot be created/, 'a directory that does not exist', $url,
             'none/ids.bloom');
