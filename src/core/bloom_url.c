@@ -277,6 +277,22 @@ resolve_dots(uint8_t *p, uint8_t *end)
 }
 
 
+/* Leaves out what repeats a slash in the path p .. end, in place.  Returns the
+ * new end. */
+static uint8_t *
+merge_slashes(uint8_t *p, const uint8_t *end)
+{
+    uint8_t  *out;
+
+    for (out = p; p < end; p++) {
+        *out = *p;
+        out += *p != '/' || p + 1 == end || p[1] != '/';
+    }
+
+    return out;
+}
+
+
 /*
  * Writes a path, with one slash for each run of slashes.  Segments of dots and
  * question marks in it, which only unescaping has brought to light, are written
@@ -535,15 +551,17 @@ put_reading(bloom_url_t *url, uint8_t *out, const uint8_t *p,
 
 
 /* Writes the reading of a server that unescapes before it resolves: p .. end has
- * been unescaped. */
+ * been unescaped.  To a server, unlike to a browser, an empty segment is none:
+ * paths of files have no such segments. */
 static void
 put_server_reading(bloom_url_t *url, uint8_t *out, uint8_t *p, uint8_t *end)
 {
-    uint8_t  *query;
+    uint8_t  *query, *path_end;
 
     query = query_or_end(p, end);
+    path_end = url->readings == 0 ? query : merge_slashes(p, query);
 
-    put_reading(url, out, p, resolve_dots(p, query), query, end);
+    put_reading(url, out, p, resolve_dots(p, path_end), query, end);
 }
 
 
