@@ -103,6 +103,9 @@ my @spellings = (
     ['http://evil.example/x/%5c%252e./files/malware.exe', $file, 403, 403],
     ['http://evil.example/x//..%2ffiles/malware.exe', $file, 403, 403],
     ['http://evil.example/x//../files/malware.exe', '', 200, 200],
+    ['http://evil.example/x%3F/..%2f..%2ffiles/malware.exe', $file, 403, 403],
+    ['http://evil.example/x/..%2ffiles/malware.exe%3Fy', $file, 403, 200],
+    ['http://hosting.example/z%253f/..%5C../mallory/x?y', $mallory, 403, 200],
     ['http://hosting.example/mallory/../x', '', 200, 200],
     ['http://hosting.example/mallory%2F', $mallory, 403, 403],
 );
