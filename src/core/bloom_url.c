@@ -277,6 +277,22 @@ resolve_dots(uint8_t *p, uint8_t *end)
 }
 
 
+/* Leaves out what repeats a slash in the path p .. end, in place.  Returns the
+ * new end. */
+static uint8_t *
+merge_slashes(uint8_t *p, const uint8_t *end)
+{
+    uint8_t  *out;
+
+    for (out = p; p < end; p++) {
+        *out = *p;
+        out += *p != '/' || p + 1 == end || p[1] != '/';
+    }
+
+    return out;
+}
+
+
 /*
  * Writes a path, with one slash for each run of slashes.  Segments of dots and
  * question marks in it, which only unescaping has brought to light, are written
@@ -534,16 +550,39 @@ put_reading(bloom_url_t *url, uint8_t *out, const uint8_t *p,
 }
 
 
-/* Writes the reading of a server that unescapes before it resolves: p .. end has
- * been unescaped. */
+/* Writes a reading, of which p .. end has been unescaped. */
 static void
-put_server_reading(bloom_url_t *url, uint8_t *out, uint8_t *p, uint8_t *end)
+put_resolved(bloom_url_t *url, uint8_t *out, uint8_t *p, uint8_t *end)
 {
     uint8_t  *query;
 
     query = query_or_end(p, end);
 
     put_reading(url, out, p, resolve_dots(p, query), query, end);
+}
+
+
+/*
+ * Writes the reading of a server, which unescapes what the browser resolved,
+ * p .. end, and resolves again.  To a server, unlike to a browser, an empty
+ * segment is none: paths of files have no such segments.  A "?" that only
+ * unescaping gives is a byte of a name, at least until dots are resolved.
+ */
+static void
+put_server_reading(bloom_url_t *url, uint8_t *out, uint8_t *p, uint8_t *end)
+{
+    size_t    len;
+    uint8_t  *query, *path_end;
+
+    query = query_or_end(p, end);
+    path_end = bloom_unescape(p, query);
+    len = (size_t) (bloom_unescape(query, end) - query);
+
+    turn_backslashes(p, path_end);
+    path_end = resolve_dots(p, merge_slashes(p, path_end));
+    memmove(path_end, query, len);
+
+    put_resolved(url, out, p, path_end + len);
 }
 
 
@@ -657,16 +696,17 @@ bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
 
         u.end = path + (raw_end - raw);
         memcpy(path, raw, (size_t) (raw_end - raw));
-        u.end = bloom_unescape(path, u.end);
-        turn_backslashes(path, query_or_end(path, u.end));
 
         put_browser_reading(url, out, raw, raw_end);
 
         out = host + url->reading[0].key.len;
         out = (uint8_t *) memcpy(out, host, url->host_len) + url->host_len;
-    }
 
-    put_server_reading(url, out, path, u.end);
+        put_server_reading(url, out, path, u.end);
+
+    } else {
+        put_resolved(url, out, path, u.end);
+    }
 
     if (url->readings == 2
         && url->reading[0].key.len == url->reading[1].key.len

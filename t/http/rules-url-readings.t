@@ -99,6 +99,13 @@ my @spellings = (
     ['http://hosting.example/z/%2e%2e%252fmallory/', $mallory, 403, 403],
     ['http://odd.example/a%2Fb', 'odd.example/a/b', 403, 403],
     ['http://odd.example/%61%2fb', 'odd.example/a/b', 403, 403],
+    ['http://evil.example/x/%2F../files/malware.exe', $file, 403, 403],
+    ['http://evil.example/x/%5c%252e./files/malware.exe', $file, 403, 403],
+    ['http://evil.example/x//..%2ffiles/malware.exe', $file, 403, 403],
+    ['http://evil.example/x//../files/malware.exe', '', 200, 200],
+    ['http://evil.example/x%3F/..%2f..%2ffiles/malware.exe', $file, 403, 403],
+    ['http://evil.example/x/..%2ffiles/malware.exe%3Fy', $file, 403, 200],
+    ['http://hosting.example/z%253f/..%5C../mallory/x?y', $mallory, 403, 200],
     ['http://hosting.example/mallory/../x', '', 200, 200],
     ['http://hosting.example/mallory%2F', $mallory, 403, 403],
 );

@@ -132,7 +132,8 @@ sub url {
 
     my $sent = fetched($raw_path);
     my $browser = [kept(unescaped($sent)), escaped(unescaped($raw_query))];
-    my $server = server(slashes(unescaped($sent . $raw_query)));
+    my $server = server(resolved(merged(unescaped($sent) =~ tr{\\}{/}r))
+                        . unescaped($raw_query));
 
     return (@first, $browser,
             join("\n", @$server) eq join("\n", @$browser) ? () : $server);
