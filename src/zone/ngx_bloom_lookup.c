@@ -17,8 +17,6 @@ static ngx_int_t ngx_bloom_lookup_except(ngx_bloom_zone_t *zone,
     const ngx_str_t *key, ngx_uint_t behind);
 static ngx_int_t ngx_bloom_lookup_any_except(ngx_bloom_zone_t *zone,
     uint64_t present, ngx_uint_t how, ngx_uint_t behind);
-static unsigned ngx_bloom_lookup_number(const bloom_form_t *all,
-    uint64_t present, ngx_uint_t how);
 static ngx_inline ngx_uint_t ngx_bloom_lookup_key(ngx_bloom_zone_t *zone,
     ngx_str_t *key, ngx_uint_t how, ngx_pool_t *pool);
 static ngx_int_t ngx_bloom_lookup_form(ngx_bloom_zone_t *zone, ngx_str_t *key,
@@ -130,8 +128,9 @@ ngx_bloom_lookup_any_except(ngx_bloom_zone_t *zone, uint64_t present,
 
     if (present != 0) {
         ngx_bloom_lookup_found.expression =
-                     ngx_bloom_lookup_number(&ngx_bloom_lookup_last.keys,
-                                             present, how);
+                        (keys == &whole && !(present & 1))
+                        ? ngx_bloom_lookup_last.keys.second
+                        : (unsigned) __builtin_ctzll(present);
     }
 
     rc = ngx_bloom_zone_end(zone);
@@ -145,19 +144,6 @@ ngx_bloom_lookup_any_except(ngx_bloom_zone_t *zone, uint64_t present,
     }
 
     return (ngx_int_t) ngx_bloom_lookup_answer(present != 0, behind);
-}
-
-
-/* Returns the number of the first expression of a key that was found. */
-static unsigned
-ngx_bloom_lookup_number(const bloom_form_t *all, uint64_t present,
-    ngx_uint_t how)
-{
-    unsigned  i;
-
-    i = __builtin_ctzll(present);
-
-    return i != 0 && (how & NGX_BLOOM_LOOKUP_EXACT) ? all->second : i;
 }
 
 
@@ -255,7 +241,7 @@ ngx_bloom_lookup_key(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t how,
 
 
 /*
- * Looks up a key in a form other than raw, one that expires, or one of a source,
+ * Looks up a key in a form other than raw, one that expires or one of a source,
  * and ends the lookup.  Returns the answer; NGX_AGAIN to start again;
  * NGX_DECLINED if the image is too old or memory is short.  Not inline, as raw
  * keys would pay for its registers.
@@ -820,10 +806,11 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 
             if (bloom_form_expand(zone->form, &all, &k, buf) != NULL) {
 
-                /* the list's budget is used up, and "present" is the safe
-                 * answer for block lists and for shields */
+                /* the list's budget is used up: "present" is the safe answer,
+                 * but for rules that pass */
 
-                answer[j] = NGX_BLOOM_PRESENT;
+                answer[j] = (how & NGX_BLOOM_LOOKUP_SOLE) ? NGX_BLOOM_ABSENT
+                                                          : NGX_BLOOM_PRESENT;
                 continue;
             }
 
@@ -894,19 +881,16 @@ void
 ngx_bloom_lookup_second(const ngx_str_t *key, ngx_str_t *second,
     ngx_pool_t *pool)
 {
-    bloom_key_t   *first;
     bloom_form_t  *keys;
 
     ngx_str_null(second);
 
     keys = &ngx_bloom_lookup_last.keys;
-    first = &keys->expression[0];
 
     if (ngx_bloom_lookup_last.form == BLOOM_FORM_URL
-        && ngx_bloom_lookup_last.why == NULL
-        && keys->second != 0
-        && key->len == first->len
-        && ngx_memcmp(key->data, first->data, first->len) == 0)
+        && ngx_bloom_lookup_last.why == NULL && keys->second != 0
+        && key->len == keys->expression[0].len
+        && ngx_memcmp(key->data, keys->expression[0].data, key->len) == 0)
     {
         (void) ngx_bloom_lookup_keep(second, &keys->expression[keys->second],
                                      pool);
