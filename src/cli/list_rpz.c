@@ -129,7 +129,8 @@ is_ttl(const bloom_key_t *word)
 }
 
 
-/* Divides a record; what is missing is empty. */
+/* Divides a record; what is missing is empty.  A directive begins its line, as
+ * BIND reads it: elsewhere $ORIGIN is no type, and gets no data. */
 static void
 divide(record_t *record, bloom_key_t text)
 {
@@ -149,7 +150,9 @@ divide(record_t *record, bloom_key_t text)
         (void) next_word(&text, &record->type);
     } while (is_class(&record->type) || is_ttl(&record->type));
 
-    (void) next_word(&text, &record->data);
+    if (record->type.len != 0 && record->type.data[0] != '$') {
+        (void) next_word(&text, &record->data);
+    }
 }
 
 

@@ -351,6 +351,8 @@ for (
     for (["$head  one.example ( CNAME .\nx\n", qr/line 8: parentheses begin here and do not end; correct the file/],
          [" CNAME .\n", qr/line 1: " CNAME ." has no name, and no record/],
          ["${head}one.example\n", qr/line 8: "one.example" is not a record/],
+         ["$head \$ORIGIN x.\n", qr/line 8: " \$ORIGIN x." is not a record/],
+         ["${head}\@ IN \$ORIGIN x.\n", qr/line 8: "@ IN \$ORIGIN x." is not a record/],
          ["${head}" . 'x' x 300 . " CNAME .\n", qr/line 8: "x+..." has a name that is too long/])
     {
         my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/none",
