@@ -234,10 +234,10 @@ dots(const uint8_t *p, const uint8_t *end)
 
 /*
  * Resolves "." and ".." in the path p .. end in place, and returns its new end.
- * The path begins with a slash.  A dot may be an escape: after unescaping there
- * is none, and before that browsers take it for a dot.  An empty segment counts
- * as a segment: browsers keep it, and Safe Browsing's document resolves dots
- * before it merges slashes.
+ * The path begins with a slash.  A dot may be an escape: browsers take it for a
+ * dot before unescaping, and no escape is left after it.  An empty segment
+ * counts as a segment: browsers keep it, and Safe Browsing's document resolves
+ * dots before it merges slashes.
  */
 static uint8_t *
 resolve_dots(uint8_t *p, uint8_t *end)
@@ -564,8 +564,8 @@ put_resolved(bloom_url_t *url, uint8_t *out, uint8_t *p, uint8_t *end)
 
 /*
  * Writes the reading of a server, which unescapes what the browser resolved,
- * p .. end, and resolves again.  To a server, unlike to a browser, an empty
- * segment is none: paths of files have no such segments.  A "?" that only
+ * p .. end, and resolves again.  A server, unlike a browser, drops an empty
+ * segment, because paths of files have no such segments.  A "?" that only
  * unescaping gives is a byte of a name, at least until dots are resolved.
  */
 static void
@@ -600,13 +600,95 @@ put_browser_reading(bloom_url_t *url, uint8_t *out, uint8_t *p, uint8_t *end)
 }
 
 
+/*
+ * Unescapes the rest of a URL whose scheme has been read.  Copies the path as
+ * the client sent it to `raw` and sets *raw_end, or sets it to NULL if the path
+ * has no escapes or moves.  Returns where the authority ends; NULL: no host.
+ */
+static uint8_t *
+unescape_authority(parts_t *u, uint8_t *raw, uint8_t **raw_end)
+{
+    size_t    len;
+    uint8_t  *path, *start;
+
+    /* userinfo is skipped before escapes are decoded: browsers take all up to
+     * the "@" of "http://good.example%2f@bad.example/" as userinfo */
+
+    pass_userinfo(u);
+
+    path = authority_end(u);
+    len = (size_t) (u->end - path);
+    *raw_end = NULL;
+
+    if (memchr(path, '%', len) != NULL) {
+        memcpy(raw, path, len);
+        *raw_end = raw + len;
+    }
+
+    start = u->pos;
+    path = unescape(u, path);
+    turn_backslashes(u->pos, query_or_end(u->pos, u->end));
+
+    /* after slashes comes a host, even if a colon follows it */
+
+    if (!u->begun && pass_scheme(u) != 0) {
+        return NULL;
+    }
+
+    pass_userinfo(u);
+
+    if (u->pos != start || authority_end(u) != path) {
+
+        /* unescaping has moved the host or its end, which browsers refuse */
+
+        path = authority_end(u);
+        *raw_end = NULL;
+    }
+
+    return path;
+}
+
+
+/* Writes the readings of a path with escapes behind the host at `host`: of
+ * raw .. raw_end to a browser, and at `path` to a server. */
+static void
+put_both_readings(bloom_url_t *url, uint8_t *host, uint8_t *path, uint8_t *raw,
+    uint8_t *raw_end)
+{
+    size_t    len;
+    uint8_t  *out;
+
+    raw_end = resolve_path(raw, raw_end);
+    len = (size_t) (raw_end - raw);
+
+    /* the server gets what the browser has resolved */
+
+    memcpy(path, raw, len);
+
+    put_browser_reading(url, host + url->host_len, raw, raw_end);
+
+    out = host + url->reading[0].key.len;
+    memcpy(out, host, url->host_len);
+
+    put_server_reading(url, out + url->host_len, path, path + len);
+}
+
+
+static int
+same_readings(const bloom_url_reading_t *a, const bloom_url_reading_t *b)
+{
+    return a->key.len == b->key.len && a->path_len == b->path_len
+           && memcmp(a->key.data, b->key.data, a->key.len) == 0;
+}
+
+
 const char *
 bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
     uint8_t *buf)
 {
     size_t         i;
     parts_t        u;
-    uint8_t       *out, *host, *path, *start, *raw, *raw_end;
+    uint8_t       *out, *host, *path, *raw, *raw_end;
     const char    *why;
     bloom_host_t   h;
 
@@ -627,42 +709,15 @@ bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
 
     turn_backslashes(u.pos, query_or_end(u.pos, u.end));
 
-    /* userinfo is skipped before escapes are decoded: browsers take all up to
-     * the "@" of "http://good.example%2f@bad.example/" as userinfo */
-
     if (pass_scheme(&u) != 0) {
         return "has no host";
     }
 
-    pass_userinfo(&u);
-
-    path = authority_end(&u);
     raw = buf + BLOOM_URL_ROOM(len) - 2 * len;
-    raw_end = NULL;
+    path = unescape_authority(&u, raw, &raw_end);
 
-    if (memchr(path, '%', (size_t) (u.end - path)) != NULL) {
-        raw_end = raw + (u.end - path);
-        memcpy(raw, path, (size_t) (u.end - path));
-    }
-
-    start = u.pos;
-    path = unescape(&u, path);
-    turn_backslashes(u.pos, query_or_end(u.pos, u.end));
-
-    /* after slashes comes a host, even if a colon follows it */
-
-    if (!u.begun && pass_scheme(&u) != 0) {
+    if (path == NULL) {
         return "has no host";
-    }
-
-    pass_userinfo(&u);
-
-    if (u.pos != start || authority_end(&u) != path) {
-
-        /* unescaping has moved the host or its end, which browsers refuse */
-
-        path = authority_end(&u);
-        raw_end = NULL;
     }
 
     why = bloom_host_parse(&h, u.pos, (size_t) (path - u.pos));
@@ -689,33 +744,15 @@ bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
     url->host_len = (size_t) (out - host);
     url->readings = 0;
 
-    if (raw_end != NULL) {
-        raw_end = resolve_path(raw, raw_end);
-
-        /* the server gets what the browser has resolved */
-
-        u.end = path + (raw_end - raw);
-        memcpy(path, raw, (size_t) (raw_end - raw));
-
-        put_browser_reading(url, out, raw, raw_end);
-
-        out = host + url->reading[0].key.len;
-        out = (uint8_t *) memcpy(out, host, url->host_len) + url->host_len;
-
-        put_server_reading(url, out, path, u.end);
+    if (raw_end == NULL) {
+        put_resolved(url, out, path, u.end);
 
     } else {
-        put_resolved(url, out, path, u.end);
-    }
+        put_both_readings(url, host, path, raw, raw_end);
 
-    if (url->readings == 2
-        && url->reading[0].key.len == url->reading[1].key.len
-        && url->reading[0].path_len == url->reading[1].path_len
-        && memcmp(url->reading[0].key.data, url->reading[1].key.data,
-                  url->reading[0].key.len)
-           == 0)
-    {
-        url->readings = 1;
+        if (same_readings(&url->reading[0], &url->reading[1])) {
+            url->readings = 1;
+        }
     }
 
     url->canonical.data = buf;

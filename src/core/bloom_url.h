@@ -67,7 +67,7 @@ typedef struct {
     unsigned     directories;
     size_t       directory[BLOOM_URL_DIRECTORIES];  /* lengths of the first
                                                        ones, with their slash;
-                                                       the path is none */
+                                                       without the path */
 } bloom_url_reading_t;
 
 /* A URL in canonical form. */

@@ -13,7 +13,8 @@
 
 /*
  * Finds the value of a name.  Returns NGX_OK with the value as the client sent
- * it, or an empty value if there is none; NGX_DECLINED if it is ambiguous.
+ * it, or an empty value if the request has no such name; NGX_DECLINED if the
+ * value is ambiguous.
  */
 typedef ngx_int_t (*ngx_http_bloom_value_find_pt)(ngx_http_request_t *r,
     ngx_str_t *name, ngx_str_t *value);
@@ -462,7 +463,7 @@ ngx_http_bloom_value_header(ngx_http_request_t *r, ngx_str_t *name,
 
 
 /*
- * Finds the next header with the name; NULL if there is none.  "_" counts as
+ * Finds the next header with the name; NULL after the last one.  "_" counts as
  * "-": a backend that reads headers from its environment, as CGI does, cannot
  * tell them apart.
  */

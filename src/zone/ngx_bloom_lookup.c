@@ -53,11 +53,11 @@ static u_char  ngx_bloom_lookup_scratch[BLOOM_URL_ROOM(BLOOM_URL_MAX)];
  * costs more than to look them up.
  */
 static struct {
-    uint32_t         form;               /* BLOOM_FORM_RAW: there is none */
+    uint32_t         form;               /* BLOOM_FORM_RAW: no key yet */
     size_t           len;
     const char      *why;                /* it is invalid; NULL: it is valid */
     bloom_form_t     keys;               /* point into `buf` */
-    bloom_hasher_t   hasher;             /* of `hash`; kind 0: there is none */
+    bloom_hasher_t   hasher;             /* of `hash`; kind 0: not hashed */
     bloom_hash_t     hash[BLOOM_FORM_EXPRESSIONS];
     u_char           text[BLOOM_FORM_KEY_MAX];
     u_char           buf[BLOOM_URL_ROOM(BLOOM_URL_MAX)];
@@ -336,13 +336,12 @@ ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t how,
         }
     }
 
-    first = bloom_layout_test_any(&zone->geometry, zone->words, hash, keys->n);
+    first = (keys->second != 0 && (how & NGX_BLOOM_LOOKUP_SOLE))
+            ? keys->n
+            : bloom_layout_test_any(&zone->geometry, zone->words, hash,
+                                    keys->n);
 
     present = 0;
-
-    if (keys->second != 0 && (how & NGX_BLOOM_LOOKUP_SOLE)) {
-        first = keys->n;
-    }
 
     if (first < keys->n) {
         present = bloom_layout_test_batch(&zone->geometry, zone->words, hash,
