@@ -33,6 +33,7 @@ typedef struct {
     int                  n;
     follow_from_t        from;
     bloom_position_t     from_id;
+    int                  empty;
     int                  once;
     unsigned             timeout;
     unsigned             answer_timeout;
@@ -118,7 +119,11 @@ static const option_t  options[] = {
     { 0, "from", "WHERE", 0, take_from,
       "where a zone begins that has no changes yet: beginning (a gap if the "
       "stream was trimmed), now, or after the entry of this ID (default: an "
-      "hour before the as_of of its image)" },
+      "hour before the as_of of its image, if IDs of the stream are times)" },
+    { 0, "empty", NULL, offsetof(follow_t, empty), options_take_flag,
+      "the stream is new: a zone without changes is up to date although the "
+      "stream does not exist yet (otherwise that is taken for a wrong name or "
+      "database)" },
     { 0, "once", NULL, offsetof(follow_t, once), options_take_flag,
       "send what the stream has when the command begins, then exit" },
     { 0, "timeout", "SECONDS", offsetof(follow_t, timeout),
@@ -347,6 +352,11 @@ run(char **operands, int n, void *values)
                           "the wait for an answer");
     }
 
+    if (follow->empty && follow->from == FOLLOW_FROM_NOW) {
+        return cli_misuse("--empty says that the stream has no entries yet, so "
+                          "use it with --from beginning, not with --from now");
+    }
+
     follow->timeout = follow->timeout ? follow->timeout : ONCE_TIMEOUT;
 
     memset(&settings, 0, sizeof(settings));
@@ -355,6 +365,7 @@ run(char **operands, int n, void *values)
     settings.source = follow->source;
     settings.from = follow->from;
     settings.from_id = follow->from_id;
+    settings.empty = follow->empty;
     settings.once = follow->once;
     settings.answer_timeout = follow->answer_timeout ? follow->answer_timeout
                                                      : ANSWER_TIMEOUT;
@@ -419,9 +430,9 @@ const command_t  cmd_follow = {
         "source. It runs until SIGTERM or SIGINT ends it.\n\n"
         "Each zone has its own position and its own connections, so a dead "
         "nginx holds up no other. A zone that is up to date gets a sign of "
-        "life at least once a second. If changes are missing, as the stream "
-        "was trimmed, deleted or lost its end, the zone is told so, and "
-        "answers unknown until a newer image serves.\n\n"
+        "life at least once a second. If changes are or may be missing, as the "
+        "stream was trimmed, recreated or lost its end, the zone is told so, "
+        "and answers unknown until a newer image serves.\n\n"
         "The log goes to standard error: lines and a progress line on a "
         "terminal, otherwise a JSON object per line. The password of Redis may "
         "be in the environment variable REDISCLI_AUTH (for a user: "

@@ -3,16 +3,19 @@
 /*
  * This file carries changes from a stream to a zone.
  *
- * Each step reads a moment of the stream, judges whether anything is missing
- * after the zone's position, and sends the entries.  If anything fails, the
+ * Each step reads the stream, judges whether anything is missing after the
+ * zone's position, and sends the entries.  If anything fails, the
  * next step begins with the state of the zone, since nginx may have restarted
  * with an older position.  Sending changes again is harmless: a zone applies
  * those after its position only.
  *
  * A sign of life tells the zone that it is up to date.  It is sent if the zone
- * is at or past an ID that was the stream's last one less than a second ago.
+ * is at or past an entry that was the stream's last one less than a second ago.
+ * The position of a zone is that of an entry, so that the stream shows later
+ * whether it still has what follows.
  */
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +25,8 @@
 #include "follow_zone.h"
 
 #define HOUR          3600000            /* ms */
+#define BEHIND        (HOUR / 2)         /* ms that a clock may be behind */
+#define STREAMS_SINCE 1539734400000      /* ms: Redis has streams */
 #define WAIT          400                /* ms to wait for an entry */
 #define SIGN          0.4                /* seconds between signs of life */
 #define FRESH         1.0                /* seconds that a last ID is good */
@@ -58,6 +63,7 @@ struct follow_zone_s {
     follow_state_t       state;
     size_t               max_body;       /* less than the state's after 413 */
 
+    redis_moment_t       moment;
     stream_cursor_t      cursor;
     int                  starting;       /* 1: the cursor is still to be put at
                                             the stream's beginning or end */
@@ -67,8 +73,8 @@ struct follow_zone_s {
     unsigned             count;          /* of entries to read */
     int                  idle;           /* 1: nothing is left to read */
 
-    bloom_position_t     asked;          /* the last ID, and when it was asked
-                                            for; 0: not at all */
+    bloom_position_t     asked;          /* the last entry, and when it was
+                                            asked for; 0: not at all */
     double               asked_at;
     double               signed_at;
 
@@ -82,13 +88,6 @@ struct follow_zone_s {
     int                  warned;         /* 1: of other fields */
     int                  waiting;        /* 1: logged that it is a replica */
 };
-
-
-static int
-is_zero(bloom_position_t position)
-{
-    return position.high == 0 && position.low == 0;
-}
 
 
 static void
@@ -195,6 +194,30 @@ redis_failed(follow_zone_t *zone)
 }
 
 
+static step_t no_origin(follow_zone_t *zone, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Says why nobody knows where a zone begins. */
+static step_t
+no_origin(follow_zone_t *zone, const char *fmt, ...)
+{
+    char     why[512];
+    va_list  args;
+
+    va_start(args, fmt);
+    vsnprintf(why, sizeof(why), fmt, args);
+    va_end(args);
+
+    zone->failing = 1;
+    zone->known = 0;
+    follow_log(&zone->log, zone->shown, FOLLOW_ERROR, "no_origin", "the zone "
+               "has no changes yet, and %s; build the image with --source "
+               "%s=POSITION, or use --from", why, zone->settings->source);
+
+    return STEP_REFUSED;
+}
+
+
 /* Chooses where a zone begins that has no changes yet. */
 static step_t
 choose_origin(follow_zone_t *zone)
@@ -209,14 +232,8 @@ choose_origin(follow_zone_t *zone)
     if (settings->from == FOLLOW_FROM_IMAGE) {
 
         if (zone->state.as_of == 0) {
-            zone->failing = 1;
-            zone->known = 0;
-            follow_log(&zone->log, zone->shown, FOLLOW_ERROR, "no_origin",
-                       "the zone has no changes yet, and its image does not "
-                       "state when its keys were complete; build it with "
-                       "--source %s=POSITION or --as-of, or use --from",
-                       settings->source);
-            return STEP_REFUSED;
+            return no_origin(zone, "its image does not state when its keys "
+                             "were complete");
         }
 
         cursor->complete.high = zone->state.as_of;
@@ -260,7 +277,7 @@ learn(follow_zone_t *zone)
         zone->max_body = zone->state.max_body;
     }
 
-    if (is_zero(zone->state.position) && !zone->state.gap) {
+    if (bloom_position_is_zero(zone->state.position) && !zone->state.gap) {
         step = choose_origin(zone);
 
     } else if (bloom_position_cmp(zone->state.position, zone->cursor.position)
@@ -281,22 +298,71 @@ learn(follow_zone_t *zone)
 }
 
 
+/* Checks that the IDs of a stream can be compared with the as_of of an image:
+ * that they are times, of a clock that is not far behind. */
+static step_t
+check_times(follow_zone_t *zone, const stream_facts_t *facts)
+{
+    char             last[BLOOM_POSITION_TEXT_MAX];
+    uint64_t         clock, now;
+    struct timespec  ts;
+
+    if (redis_stream_clock(&zone->redis, &clock) != 0) {
+        return redis_failed(zone);
+    }
+
+    clock_gettime(CLOCK_REALTIME, &ts);
+    now = (uint64_t) ts.tv_sec * 1000;
+    now = now > zone->state.as_of ? now : zone->state.as_of;
+
+    if (clock + BEHIND < now) {
+        return no_origin(zone, "the clock of %s is %llu minutes behind, so IDs "
+                         "of the stream cannot be compared with the as_of of "
+                         "the image; correct the clock", zone->redis.url.shown,
+                         (unsigned long long) (now - clock) / 60000);
+    }
+
+    if (facts->last.high < STREAMS_SINCE || facts->last.high > now + HOUR) {
+        bloom_position_write(facts->last, last);
+        return no_origin(zone, "the last ID of the stream, %s, is not a recent "
+                         "time in milliseconds, so IDs cannot be compared with "
+                         "the as_of of the image", last);
+    }
+
+    return STEP_OK;
+}
+
+
 /* Puts the cursor of a zone without changes where its changes begin. */
-static void
+static step_t
 start(follow_zone_t *zone, const stream_facts_t *facts)
 {
     char                first[BLOOM_POSITION_TEXT_MAX];
+    step_t              step;
     stream_cursor_t    *cursor;
     follow_settings_t  *settings;
 
     settings = zone->settings;
     cursor = &zone->cursor;
+
+    if (settings->from == FOLLOW_FROM_IMAGE
+        && !bloom_position_is_zero(facts->last))
+    {
+        step = check_times(zone, facts);
+
+        if (step != STEP_OK) {
+            return step;
+        }
+    }
+
     zone->starting = 0;
 
+    /* the last entry is where a position is found again */
+
     if (settings->from == FOLLOW_FROM_NOW
-        || bloom_position_cmp(cursor->position, facts->last) > 0)
+        || bloom_position_cmp(cursor->position, facts->end) > 0)
     {
-        cursor->position = facts->last;
+        cursor->position = facts->length != 0 ? facts->end : facts->last;
     }
 
     if (settings->from == FOLLOW_FROM_BEGINNING && facts->exists
@@ -315,22 +381,83 @@ start(follow_zone_t *zone, const stream_facts_t *facts)
     zone->origin = *cursor;
     zone->has_origin = 1;
     zone->idle = 0;
+
+    return STEP_OK;
 }
 
 
-/* Tells the zone that changes are missing up to a position, and goes on from
+/* Waits for a stream that does not exist, as its name or the database may be
+ * wrong. */
+static step_t
+no_stream(follow_zone_t *zone)
+{
+    zone->failing = 1;
+    zone->known = 0;
+    follow_log(&zone->log, zone->shown, FOLLOW_WARNING, "no_stream", "%s: "
+               "database %u has no key \"%s\"; check --stream and the database "
+               "in the URL%s", zone->redis.url.shown, zone->redis.url.db,
+               zone->settings->stream,
+               bloom_position_is_zero(zone->state.position)
+               ? "; if nothing was added to the stream yet, use --empty" : "");
+
+    return STEP_REFUSED;
+}
+
+
+/* Writes what a gap is.  Returns its event. */
+static const char *
+name_gap(const stream_judgment_t *gap, char *what, size_t size)
+{
+    switch (gap->verdict) {
+
+    case STREAM_TRIMMED:
+
+        if (gap->entries != 0) {
+            snprintf(what, size, "the stream was trimmed before this zone had "
+                     "all entries: %llu %s missing",
+                     (unsigned long long) gap->entries,
+                     gap->entries == 1 ? "is" : "are");
+        } else {
+            snprintf(what, size, "the stream was trimmed, and entries that "
+                     "this zone lacks may have been among those that are gone");
+        }
+
+        return "gap_trimmed";
+
+    case STREAM_LOST_END:
+        snprintf(what, size, "the stream ends before the zone's position: a "
+                 "failover to a replica lost its end, or it was recreated");
+        return "gap_lost_end";
+
+    case STREAM_XDEL:
+        snprintf(what, size, "an entry was deleted before this zone had it");
+        return "gap_entry_deleted";
+
+    default:
+        snprintf(what, size, "the stream has no entry at the zone's position, "
+                 "so entries may be missing: it was recreated, a failover lost "
+                 "its end, the entry was deleted, or the position of an image "
+                 "is not the ID of an entry");
+        return "gap_replaced";
+    }
+}
+
+
+/* Tells the zone that changes may be missing up to a position, and goes on from
  * there; unless another follower has moved it meanwhile, since it would go back
  * and need an image again. */
 static step_t
-post_gap(follow_zone_t *zone, stream_verdict_t verdict,
-    bloom_position_t position)
+post_gap(follow_zone_t *zone, const stream_judgment_t *judgment)
 {
-    step_t           step;
-    char             from[BLOOM_POSITION_TEXT_MAX];
-    char             to[BLOOM_POSITION_TEXT_MAX];
-    const char      *event, *what;
-    follow_state_t   state;
+    step_t            step;
+    char              from[BLOOM_POSITION_TEXT_MAX];
+    char              to[BLOOM_POSITION_TEXT_MAX];
+    char              what[256];
+    const char       *event;
+    follow_state_t    state;
+    bloom_position_t  position;
 
+    position = judgment->missing;
     bloom_position_write(zone->cursor.position, from);
 
     step = answered(zone, follow_node_state(&zone->node, &state));
@@ -362,36 +489,7 @@ post_gap(follow_zone_t *zone, stream_verdict_t verdict,
     zone->view.position = position;
     pthread_mutex_unlock(&zone->lock);
 
-    switch (verdict) {
-
-    case STREAM_TRIMMED:
-        event = "gap_trimmed";
-        what = "the stream was trimmed before this zone had all entries";
-        break;
-
-    case STREAM_DELETED:
-        event = "gap_deleted";
-        what = "the stream no longer exists";
-        break;
-
-    case STREAM_LOST_END:
-        event = "gap_lost_end";
-        what = "the stream lost its end, as in a failover to a replica that "
-               "lacked it";
-        break;
-
-    case STREAM_XDEL:
-        event = "gap_entry_deleted";
-        what = "an entry was deleted before this zone had it";
-        break;
-
-    default:
-        event = "gap_replaced";
-        what = "the stream has no entry at the zone's position and never had "
-               "one: it was recreated, a failover lost its end, or the "
-               "position of an image is not the ID of an entry";
-    }
-
+    event = name_gap(judgment, what, sizeof(what));
     bloom_position_write(position, to);
 
     /* an image whose own position is the gap's closes the gap at once */
@@ -526,8 +624,8 @@ send_entries(follow_zone_t *zone, redisReply **entries, size_t n)
             zone->max_body = zone->state.max_body;
         }
 
-        zone->cursor.position = batch->position;
-        zone->cursor.seen += batch->entries;
+        stream_advance(&zone->cursor, &zone->moment.facts, batch->position,
+                       batch->entries);
 
         pthread_mutex_lock(&zone->lock);
         zone->view.position = batch->position;
@@ -564,7 +662,7 @@ give_sign(follow_zone_t *zone, const stream_facts_t *facts, double sent)
     now = follow_now();
 
     if (zone->asked_at == 0 || now - zone->asked_at >= FRESH) {
-        zone->asked = facts->last;
+        zone->asked = facts->end;
         zone->asked_at = sent;
     }
 
@@ -613,21 +711,19 @@ wait_for_replica(follow_zone_t *zone, const stream_facts_t *facts)
 }
 
 
-/* Reads a moment of the stream.  An answer that is too long is read again in
- * smaller parts. */
+/* Reads the stream.  An answer that is too long is read again in smaller
+ * parts. */
 static step_t
-read_moment(follow_zone_t *zone, redis_moment_t *moment)
+read_moment(follow_zone_t *zone)
 {
-    char      text[BLOOM_POSITION_TEXT_MAX];
-    uint64_t  count;
+    char             text[BLOOM_POSITION_TEXT_MAX];
+    uint64_t         count;
+    redis_moment_t  *moment;
 
-    if (zone->redis.context == NULL) {
+    moment = &zone->moment;
 
-        zone->cursor.seen_known = 0;
-
-        if (redis_connect(&zone->redis) != 0) {
-            return redis_failed(zone);
-        }
+    if (zone->redis.context == NULL && redis_connect(&zone->redis) != 0) {
+        return redis_failed(zone);
     }
 
     if (redis_stream_read(&zone->redis, zone->settings->stream,
@@ -648,8 +744,8 @@ read_moment(follow_zone_t *zone, redis_moment_t *moment)
 
         bloom_position_write(zone->cursor.position, text);
         snprintf(zone->redis.error, sizeof(zone->redis.error), "the entry "
-                 "after %s, or the first or last one of the stream, is larger "
-                 "than %d MiB; delete it with XDEL", text,
+                 "at %s or after it, or the first or last one of the stream, "
+                 "is larger than %d MiB; delete it with XDEL", text,
                  REDIS_STREAM_BYTES_MAX / 1024 / 1024);
         return redis_failed(zone);
     }
@@ -665,16 +761,56 @@ read_moment(follow_zone_t *zone, redis_moment_t *moment)
 }
 
 
+/* Sends what was read of the stream, up to what is missing. */
+static step_t
+carry(follow_zone_t *zone, stream_judgment_t *judgment)
+{
+    size_t           n;
+    redis_moment_t  *moment;
+
+    moment = &zone->moment;
+
+    if (moment->facts.current) {
+        zone->waiting = 0;
+
+    } else {
+        name_replica(zone, &moment->facts);
+    }
+
+    n = redis_stream_before(moment, judgment->missing);
+
+    if (n == 0 && !bloom_position_is_zero(judgment->missing)) {
+
+        if (!moment->facts.current) {
+            return wait_for_replica(zone, &moment->facts);
+        }
+
+        judgment->verdict = STREAM_XDEL;
+
+        return post_gap(zone, judgment);
+    }
+
+    stream_note(&zone->cursor, &moment->facts);
+
+    if (n != 0) {
+        return send_entries(zone, moment->entries, n);
+    }
+
+    /* a zone that begins keeps where it began */
+
+    return bloom_position_cmp(zone->state.position, zone->cursor.position) < 0
+           ? move(zone, zone->cursor.position, 0, NULL, 0) : STEP_OK;
+}
+
+
 static step_t
 one_step(follow_zone_t *zone)
 {
-    size_t             n;
     step_t             step;
     double             sent;
     unsigned           count;
-    redis_moment_t     moment;
-    stream_verdict_t   verdict;
-    bloom_position_t   missing;
+    stream_facts_t    *facts;
+    stream_judgment_t  judgment;
 
     if (!zone->known) {
         step = learn(zone);
@@ -686,78 +822,52 @@ one_step(follow_zone_t *zone)
 
     sent = follow_now();
     count = zone->count;
-    step = read_moment(zone, &moment);
+    facts = &zone->moment.facts;
+    step = read_moment(zone);
 
     if (step != STEP_OK) {
         return step;
     }
 
+    if (!facts->exists
+        && (!zone->settings->empty
+            || !bloom_position_is_zero(zone->state.position)))
+    {
+        return facts->current ? no_stream(zone)
+                              : wait_for_replica(zone, facts);
+    }
+
     if (!zone->has_target) {
-        zone->target = moment.facts.last;
+        zone->target = facts->end;
         zone->has_target = 1;
     }
 
     if (zone->starting) {
-        start(zone, &moment.facts);
-        return STEP_OK;
+        return start(zone, facts);
     }
 
-    verdict = stream_judge(&zone->cursor, &moment.facts, &missing);
+    judgment = stream_judge(&zone->cursor, facts);
 
-    if (verdict == STREAM_WAIT) {
-        return wait_for_replica(zone, &moment.facts);
+    if (judgment.verdict == STREAM_WAIT) {
+        return wait_for_replica(zone, facts);
     }
 
-    if (moment.facts.current) {
-        zone->waiting = 0;
-
-    } else {
-        name_replica(zone, &moment.facts);
+    if (judgment.verdict != STREAM_GOOD) {
+        return post_gap(zone, &judgment);
     }
 
-    if (verdict != STREAM_GOOD) {
-        return post_gap(zone, verdict, missing);
-    }
-
-    n = redis_stream_before(&moment, missing);
-
-    if (!is_zero(missing) && n == 0) {
-        return moment.facts.current ? post_gap(zone, STREAM_XDEL, missing)
-               : wait_for_replica(zone, &moment.facts);
-    }
-
-    zone->idle = moment.n < count;
-
-    if (bloom_position_cmp(zone->cursor.position, moment.facts.last) == 0) {
-        zone->cursor.seen = moment.facts.added;
-        zone->cursor.seen_known = moment.facts.counts;
-    }
-
-    step = send_entries(zone, moment.entries, n);
+    zone->idle = zone->moment.n < count;
+    step = carry(zone, &judgment);
 
     if (step != STEP_OK) {
         return step;
     }
 
-    /* the zone is to be at the stream's last ID, even if it has no entry */
-
-    if (n == 0
-        && bloom_position_cmp(zone->state.position, moment.facts.last) < 0)
-    {
-        step = move(zone, moment.facts.last, 0, NULL, 0);
-
-        if (step != STEP_OK) {
-            return step;
-        }
-
-        zone->cursor.position = moment.facts.last;
-    }
-
-    show(zone, bloom_position_cmp(zone->state.position, moment.facts.last) >= 0
-               && moment.facts.current
+    show(zone, bloom_position_cmp(zone->state.position, facts->end) >= 0
+               && facts->current
                ? FOLLOW_CURRENT : FOLLOW_BEHIND);
 
-    return give_sign(zone, &moment.facts, sent);
+    return give_sign(zone, facts, sent);
 }
 
 
@@ -885,6 +995,7 @@ follow_zone_join(follow_zone_t *zone, const struct timespec *until)
         return -1;
     }
 
+    redis_stream_free(&zone->moment);
     redis_disconnect(&zone->redis);
     redis_url_free(&zone->redis.url);
     follow_node_close(&zone->node);

@@ -29,6 +29,7 @@ typedef struct {
     const char       *source;
     follow_from_t     from;
     bloom_position_t  from_id;
+    int               empty;             /* 1: the stream may not exist yet */
     int               once;
     unsigned          answer_timeout;    /* seconds */
     http_settings_t   http;

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file reads a Redis stream in a transaction, so that its entries and the
- * facts about it are of one moment.
+ * This file reads a Redis stream: first the server's role, then the entry at the
+ * position together with those after it, and then the facts about the stream.
+ *
+ * One command reads the position and the entries, so they are of one moment.
+ * The facts are later: if they show that nothing after the position is missing,
+ * nothing was missing before.  A transaction would not be better, and a Redis
+ * that has used up its memory runs none.
  */
 
 #include <stdlib.h>
@@ -10,15 +15,12 @@
 
 #include "redis_stream.h"
 
-#define READING  "the commands that read the stream"
 #define LAST_IO  "master_last_io_seconds_ago:"
+#define HISTORY  "master_replid:"
 
 /* A primary pings its replicas every 10 seconds, unless repl-ping-replica-period
  * says otherwise. */
 #define SILENCE_MAX  15                  /* seconds */
-
-/* the members of the answer to EXEC */
-enum { HERE, ABOUT, SERVER, NEXT, MEMBERS };
 
 
 void
@@ -80,6 +82,14 @@ check_entry(const redisReply *entry, bloom_position_t *id)
 }
 
 
+/* Reads an entry's ID, or that there is no entry.  Returns 0 or -1. */
+static int
+read_end(const redisReply *entry, bloom_position_t *id)
+{
+    return entry->type == REDIS_REPLY_NIL ? 0 : check_entry(entry, id);
+}
+
+
 /* Reads the answer to XINFO STREAM.  Returns 0 or -1. */
 static int
 read_about(const redisReply *reply, stream_facts_t *facts)
@@ -111,24 +121,26 @@ read_about(const redisReply *reply, stream_facts_t *facts)
             got |= read_id(value, &facts->last) == 0 ? 2 : 0;
 
         } else if (strcmp(name->str, "first-entry") == 0) {
-            got |= value->type == REDIS_REPLY_NIL
-                   || check_entry(value, &facts->first) == 0 ? 4 : 0;
+            got |= read_end(value, &facts->first) == 0 ? 4 : 0;
+
+        } else if (strcmp(name->str, "last-entry") == 0) {
+            got |= read_end(value, &facts->end) == 0 ? 8 : 0;
 
         } else if (strcmp(name->str, "entries-added") == 0
                    && value->type == REDIS_REPLY_INTEGER)
         {
             facts->added = (uint64_t) value->integer;
-            got |= 8;
+            got |= 16;
 
         } else if (strcmp(name->str, "max-deleted-entry-id") == 0) {
-            got |= read_id(value, &facts->deleted) == 0 ? 16 : 0;
+            got |= read_id(value, &facts->deleted) == 0 ? 32 : 0;
         }
     }
 
     facts->exists = 1;
-    facts->counts = (got & 24) == 24;
+    facts->counts = (got & 48) == 48;
 
-    return (got & 7) == 7 ? 0 : -1;
+    return (got & 15) == 15 ? 0 : -1;
 }
 
 
@@ -161,72 +173,88 @@ link_is_live(const redisReply *reply)
 }
 
 
-/* Reads the answer to EXEC.  Returns 0, or -1 with conn->error. */
+/* Reads the answer to INFO replication.  Returns 0, or -1 with conn->error. */
 static int
-read_moment(redis_connection_t *conn, bloom_position_t position,
-    redis_moment_t *moment)
+read_server(redis_connection_t *conn, stream_facts_t *facts)
 {
-    size_t             i;
-    stream_facts_t    *facts;
-    bloom_position_t   id, before;
-    const redisReply  *about;
-    redisReply       **replies, *next;
+    size_t       len;
+    const char  *history;
 
-    if (conn->reply->type != REDIS_REPLY_ARRAY
-        || conn->reply->elements != MEMBERS)
-    {
-        return redis_unexpected(conn, "EXEC", REDIS_IS_REDIS);
-    }
-
-    replies = conn->reply->element;
-    facts = &moment->facts;
-    about = replies[ABOUT];
-
-    for (i = 0; i < MEMBERS; i++) {
-
-        if (replies[i]->type == REDIS_REPLY_ERROR
-            && (i != ABOUT || strstr(replies[i]->str, "no such key") == NULL))
-        {
-            return redis_says(conn, replies[i], READING);
-        }
-    }
-
-    if (about->type != REDIS_REPLY_ERROR && read_about(about, facts) != 0) {
-        return redis_unexpected(conn, "XINFO STREAM", REDIS_IS_REDIS);
-    }
-
-    if (replies[SERVER]->type != REDIS_REPLY_STRING) {
+    if (conn->reply->type != REDIS_REPLY_STRING) {
         return redis_unexpected(conn, "INFO", REDIS_IS_REDIS);
     }
 
-    facts->primary = has_line(replies[SERVER], "role:master");
-    facts->current = facts->primary
-                     || link_is_live(replies[SERVER]);
+    facts->primary = has_line(conn->reply, "role:master");
+    facts->current = facts->primary || link_is_live(conn->reply);
 
-    if (replies[HERE]->type != REDIS_REPLY_ARRAY) {
-        return redis_unexpected(conn, "XRANGE", REDIS_IS_REDIS);
-    }
+    history = strstr(conn->reply->str, HISTORY);
 
-    facts->has_position = replies[HERE]->elements != 0;
-    next = replies[NEXT];
+    if (history != NULL) {
+        history += sizeof(HISTORY) - 1;
+        len = strspn(history, "0123456789abcdef");
 
-    if (next->type != REDIS_REPLY_ARRAY) {
-        return redis_unexpected(conn, "XRANGE", REDIS_IS_REDIS);
-    }
-
-    for (before = position, i = 0; i < next->elements; i++, before = id) {
-        if (check_entry(next->element[i], &id) != 0
-            || bloom_position_cmp(id, before) <= 0)
-        {
-            return redis_unexpected(conn, "XRANGE", REDIS_IS_REDIS);
+        if (len == STREAM_HISTORY_LEN) {
+            memcpy(facts->history, history, len);
         }
     }
 
-    moment->n = next->elements;
-    moment->entries = next->element;
+    return 0;
+}
+
+
+/* Reads the answer to XRANGE, which begins with the entry at the position if
+ * the stream has it.  Returns 0, or -1 with conn->error. */
+static int
+read_entries(redis_connection_t *conn, bloom_position_t position,
+    redis_moment_t *moment)
+{
+    size_t             i;
+    redisReply        *reply;
+    bloom_position_t   id, before;
+
+    reply = conn->reply;
+
+    if (reply->type != REDIS_REPLY_ARRAY) {
+        return redis_unexpected(conn, "XRANGE", REDIS_IS_REDIS);
+    }
+
+    for (i = 0; i < reply->elements; i++, before = id) {
+        if (check_entry(reply->element[i], &id) != 0
+            || bloom_position_cmp(id, i == 0 ? position : before)
+               < (i == 0 ? 0 : 1))
+        {
+            return redis_unexpected(conn, "XRANGE", REDIS_IS_REDIS);
+        }
+
+        if (i == 0 && bloom_position_cmp(id, position) == 0) {
+            moment->facts.has_position = 1;
+        }
+    }
+
+    moment->n = reply->elements - (size_t) moment->facts.has_position;
+    moment->entries = reply->element + moment->facts.has_position;
     moment->bytes = conn->bytes;
 
+    /* the next answer would free it */
+
+    moment->reply = reply;
+    conn->reply = NULL;
+
     return 0;
+}
+
+
+/* Receives the answer to XINFO STREAM.  Returns 0, or -1 with conn->error. */
+static int
+read_facts(redis_connection_t *conn, stream_facts_t *facts)
+{
+    if (redis_answer(conn, "XINFO STREAM", 0) != 0) {
+        return conn->reply != NULL && conn->reply->type == REDIS_REPLY_ERROR
+               && strstr(conn->reply->str, "no such key") != NULL ? 0 : -1;
+    }
+
+    return read_about(conn->reply, facts) == 0 ? 0
+           : redis_unexpected(conn, "XINFO STREAM", REDIS_IS_REDIS);
 }
 
 
@@ -235,47 +263,75 @@ redis_stream_read(redis_connection_t *conn, const char *key,
     bloom_position_t position, unsigned count, unsigned wait,
     redis_moment_t *moment)
 {
-    int               i;
-    char              here[BLOOM_POSITION_TEXT_MAX];
-    char              after[BLOOM_POSITION_TEXT_MAX];
-    bloom_position_t  next;
+    char  here[BLOOM_POSITION_TEXT_MAX + 2];
 
-    next = position;
-    next.high += ++next.low == 0;
+    redis_stream_free(moment);
 
     (void) bloom_position_write(position, here);
-    (void) bloom_position_write(next, after);
 
-    memset(moment, 0, sizeof(*moment));
+    /* an ID without its second part would be that of a whole millisecond */
+
+    if (position.low == 0) {
+        strcat(here, "-0");
+    }
 
     if (wait != 0) {
         redis_append(conn, "XREAD COUNT 1 BLOCK %u STREAMS %s %s", wait, key,
                      here);
     }
 
-    /* an ID without its second part would be that of a whole millisecond */
-
-    redis_append(conn, "MULTI");
-    redis_append(conn, "XRANGE %s %s%s %s%s COUNT 1", key, here,
-                 position.low == 0 ? "-0" : "", here,
-                 position.low == 0 ? "-0" : "");
-    redis_append(conn, "XINFO STREAM %s", key);
     redis_append(conn, "INFO replication");
-    redis_append(conn, "XRANGE %s %s + COUNT %u", key, after, count);
-    redis_append(conn, "EXEC");
+    redis_append(conn, "XRANGE %s %s + COUNT %u", key, here, count + 1);
+    redis_append(conn, "XINFO STREAM %s", key);
 
-    if (wait != 0 && redis_answer(conn, "XREAD", wait / 1000 + 1) != 0) {
+    if ((wait != 0 && redis_answer(conn, "XREAD", wait / 1000 + 1) != 0)
+        || redis_answer(conn, "INFO", 0) != 0
+        || read_server(conn, &moment->facts) != 0
+        || redis_answer(conn, "XRANGE", 0) != 0
+        || read_entries(conn, position, moment) != 0
+        || read_facts(conn, &moment->facts) != 0)
+    {
+        redis_stream_free(moment);
         return -1;
     }
 
-    for (i = 0; i < 1 + MEMBERS; i++) {
-        if (redis_answer(conn, READING, 0) != 0) {
-            return -1;
-        }
+    return 0;
+}
+
+
+void
+redis_stream_free(redis_moment_t *moment)
+{
+    if (moment->reply != NULL) {
+        freeReplyObject(moment->reply);
     }
 
-    return redis_answer(conn, "EXEC", 0) != 0 ? -1
-           : read_moment(conn, position, moment);
+    memset(moment, 0, sizeof(*moment));
+}
+
+
+int
+redis_stream_clock(redis_connection_t *conn, uint64_t *ms)
+{
+    bloom_position_t   seconds;
+    const redisReply  *reply;
+
+    if (redis_command(conn, "TIME", "TIME") != 0) {
+        return -1;
+    }
+
+    reply = conn->reply;
+
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2
+        || read_id(reply->element[0], &seconds) != 0
+        || seconds.high > UINT64_MAX / 1000)
+    {
+        return redis_unexpected(conn, "TIME", REDIS_IS_REDIS);
+    }
+
+    *ms = seconds.high * 1000;
+
+    return 0;
 }
 
 
@@ -286,10 +342,10 @@ redis_stream_before(const redis_moment_t *moment, bloom_position_t position)
 
     n = moment->n;
 
-    while ((position.high != 0 || position.low != 0) && n != 0
+    while (!bloom_position_is_zero(position) && n != 0
            && bloom_position_cmp(redis_stream_id(moment->entries[n - 1]),
                                  position)
-              > 0)
+              >= 0)
     {
         n--;
     }

@@ -20,88 +20,168 @@ stream_before(bloom_position_t position)
 }
 
 
-/* Judges a stream that has no entry at the position, though it has or had later
- * ones. */
-static stream_verdict_t
-judge_absent(const stream_cursor_t *cursor, const stream_facts_t *facts,
-    bloom_position_t *missing)
+static int
+same_history(const stream_cursor_t *cursor, const stream_facts_t *facts)
 {
-    int               begins, kept;
-    bloom_position_t  p;
-
-    p = cursor->position;
-    begins = p.high == 0 && p.low == 0;
-
-    /* 1: all that was added since is still there */
-
-    kept = facts->counts && cursor->seen_known && facts->added >= cursor->seen
-           && facts->added - cursor->seen == facts->length;
-
-    if (facts->length == 0 || bloom_position_cmp(facts->first, p) > 0) {
-
-        *missing = facts->length == 0 ? facts->last
-                                      : stream_before(facts->first);
-
-        if (kept || bloom_position_cmp(*missing, p) <= 0
-            || bloom_position_cmp(*missing, cursor->complete) <= 0
-            || (begins && (!facts->counts || facts->added == facts->length)))
-        {
-            return STREAM_GOOD;
-        }
-
-        /* nothing was ever removed, so the position never was an entry's */
-
-        return facts->counts && facts->added == facts->length
-               ? STREAM_REPLACED : STREAM_TRIMMED;
-    }
-
-    if (bloom_position_cmp(cursor->anchor, p) == 0
-        || (facts->counts && bloom_position_cmp(facts->deleted, p) >= 0))
-    {
-        return STREAM_GOOD;
-    }
-
-    *missing = p;
-
-    return STREAM_REPLACED;
+    return facts->history[0] != '\0'
+           && strcmp(cursor->history, facts->history) == 0;
 }
 
 
-stream_verdict_t
-stream_judge(const stream_cursor_t *cursor, const stream_facts_t *facts,
-    bloom_position_t *missing)
+/* Returns how many entries after the position are missing, if all that remain
+ * are after it; 0 also if the figures do not show that. */
+static uint64_t
+count_missing(const stream_cursor_t *cursor, const stream_facts_t *facts,
+    int *known)
 {
-    int               order;
-    stream_verdict_t  verdict;
+    int       begins;
+    uint64_t  seen;
 
-    memset(missing, 0, sizeof(*missing));
+    begins = bloom_position_is_zero(cursor->position);
+    seen = begins ? 0 : cursor->seen;
+
+    *known = facts->counts
+             && (begins || (cursor->seen_known && same_history(cursor, facts)))
+             && facts->added >= seen && facts->added - seen >= facts->length;
+
+    return *known ? facts->added - seen - facts->length : 0;
+}
+
+
+/* Judges a stream whose entries are all after a position that it lacks. */
+static void
+judge_trimmed(const stream_cursor_t *cursor, const stream_facts_t *facts,
+    stream_judgment_t *judgment)
+{
+    int  known;
+
+    judgment->missing = facts->length == 0 ? facts->last
+                                           : stream_before(facts->first);
+    judgment->entries = count_missing(cursor, facts, &known);
+
+    if ((known && judgment->entries == 0)
+        || (bloom_position_is_zero(cursor->position) && !facts->counts)
+        || bloom_position_cmp(judgment->missing, cursor->position) <= 0
+        || bloom_position_cmp(judgment->missing, cursor->complete) <= 0)
+    {
+        return;
+    }
+
+    /* if nothing was ever removed, the position never was an entry's */
+
+    judgment->verdict = facts->counts && facts->added == facts->length
+                        ? STREAM_REPLACED : STREAM_TRIMMED;
+}
+
+
+/* Judges a stream with entries before and after a position that it lacks. */
+static void
+judge_replaced(const stream_cursor_t *cursor, const stream_facts_t *facts,
+    stream_judgment_t *judgment)
+{
+    if (bloom_position_cmp(cursor->anchor, cursor->position) == 0
+        || same_history(cursor, facts)
+        || (facts->counts
+            && bloom_position_cmp(facts->deleted, cursor->position) >= 0))
+    {
+        return;
+    }
+
+    judgment->verdict = STREAM_REPLACED;
+    judgment->missing = cursor->position;
+}
+
+
+/* Judges a stream of a primary, or of a replica that lacks nothing. */
+static stream_judgment_t
+judge(const stream_cursor_t *cursor, const stream_facts_t *facts)
+{
+    int                order;
+    stream_judgment_t  judgment;
+
+    memset(&judgment, 0, sizeof(judgment));
     order = bloom_position_cmp(facts->last, cursor->position);
 
     if (order < 0) {
+        judgment.verdict = STREAM_LOST_END;
+        judgment.missing = facts->last;
+
+    } else if (order == 0 || facts->has_position) {
+        /* the position is there, or nothing was added after it */
+
+    } else if (facts->length == 0
+               || bloom_position_cmp(facts->first, cursor->position) > 0)
+    {
+        judge_trimmed(cursor, facts, &judgment);
+
+    } else {
+        judge_replaced(cursor, facts, &judgment);
+    }
+
+    return judgment;
+}
+
+
+stream_judgment_t
+stream_judge(const stream_cursor_t *cursor, const stream_facts_t *facts)
+{
+    stream_judgment_t  judgment;
+
+    judgment = judge(cursor, facts);
+
+    if (judgment.verdict != STREAM_GOOD) {
 
         /* a replica may not have the end yet */
 
-        *missing = facts->last;
+        if (!facts->current
+            || (judgment.verdict == STREAM_LOST_END && !facts->primary))
+        {
+            judgment.verdict = STREAM_WAIT;
+        }
 
-        return !facts->primary ? STREAM_WAIT
-               : facts->exists ? STREAM_LOST_END : STREAM_DELETED;
+        return judgment;
     }
 
-    verdict = order == 0 || facts->has_position
-              ? STREAM_GOOD : judge_absent(cursor, facts, missing);
-
-    if (verdict != STREAM_GOOD) {
-        return facts->current ? verdict : STREAM_WAIT;
-    }
-
-    memset(missing, 0, sizeof(*missing));
+    memset(&judgment, 0, sizeof(judgment));
 
     if (facts->counts
         && bloom_position_cmp(facts->deleted, cursor->position) > 0
         && bloom_position_cmp(facts->deleted, cursor->complete) > 0)
     {
-        *missing = facts->deleted;
+        judgment.missing = facts->deleted;
     }
 
-    return STREAM_GOOD;
+    return judgment;
+}
+
+
+void
+stream_note(stream_cursor_t *cursor, const stream_facts_t *facts)
+{
+    int  whole;
+
+    whole = bloom_position_cmp(facts->end, cursor->position) <= 0;
+
+    if (!same_history(cursor, facts)) {
+        cursor->seen_known = 0;
+    }
+
+    if (whole || facts->has_position) {
+        memcpy(cursor->history, facts->history, sizeof(cursor->history));
+    }
+
+    if (whole) {
+        cursor->seen = facts->added;
+        cursor->seen_known = facts->counts;
+    }
+}
+
+
+void
+stream_advance(stream_cursor_t *cursor, const stream_facts_t *facts,
+    bloom_position_t position, size_t n)
+{
+    cursor->position = position;
+    cursor->seen += n;
+    memcpy(cursor->history, facts->history, sizeof(cursor->history));
 }

@@ -48,6 +48,13 @@ bloom_position_cmp(bloom_position_t a, bloom_position_t b)
     return a.low < b.low ? -1 : a.low > b.low;
 }
 
+/* Returns 1 if a position is the beginning of a source, else 0. */
+static inline int
+bloom_position_is_zero(bloom_position_t position)
+{
+    return position.high == 0 && position.low == 0;
+}
+
 /* Returns the position after this one. */
 static inline bloom_position_t
 bloom_position_next(bloom_position_t position)

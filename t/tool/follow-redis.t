@@ -10,6 +10,7 @@ use warnings;
 
 use IO::Socket::INET;
 use JSON::PP qw(decode_json);
+use POSIX qw(strftime);
 
 use BloomTest;
 use BloomTest::Follow qw(ended follow log_of redis redis_server redis_stop
@@ -124,10 +125,12 @@ is(scalar @{ $zone->zone->{gaps} }, 1,
 # Deleted, and recreated
 
 redis($server, 'DEL', 's');
-gaps_are($f, ['6', '0'], 'gap_deleted', 'deleted');
+ok(wait_for_event($f, 'no_stream', qr/no key "s"/), 'a deleted stream is named');
+is(scalar @{ $zone->zone->{gaps} }, 1, 'but that alone is no gap');
 entry_at('12-0', 'add', 'new');
+gaps_are($f, ['6', '11-' . max()], 'gap_replaced', 'deleted and recreated');
 ok($zone->wait_for(sub { $_->{changes}[-1] eq '+new' }),
-   'the follower begins again');
+   'the follower goes on with the new stream');
 is(scalar @{ $zone->zone->{gaps} }, 2, 'and there is no further gap');
 stop_follow($f);
 
@@ -168,6 +171,22 @@ $f = begin('0', '--from', 'beginning');
 gaps_are($f, ['9000000'], 'gap_trimmed', 'everything is trimmed');
 stop_follow($f);
 
+# Returns the answers of a server to the commands that read a stream: what INFO
+# says, the entries from the position on, and facts in the order of XINFO STREAM.
+
+sub string { return '$' . length($_[0]) . "\r\n$_[0]\r\n" }
+sub array { return '*' . @_ . "\r\n" . join '', @_ }
+
+sub answers {
+    my ($info, $entries, %facts) = @_;
+
+    return string($info) . $entries
+        . array(string('length') => ":$facts{length}\r\n",
+                string('last-generated-id') => string($facts{last}),
+                string('first-entry') => $facts{first},
+                string('last-entry') => $facts{end} // $facts{first});
+}
+
 # A server that does not count what was added, as before Redis 7
 
 sub before_redis_7 {
@@ -175,18 +194,13 @@ sub before_redis_7 {
 
     my $listen = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5)
         or die "cannot listen: $!";
-    my $entry = "*2\r\n\$3\r\n$id\r\n*2\r\n\$3\r\nadd\r\n\$1\r\na\r\n";
+    my $entry = array(string($id), array(string('add'), string('a')));
     my $pid = spawn(sub {
         while (my $client = $listen->accept) {
             while (sysread $client, my $command, 65536) {
-                my $next = $command =~ /\r\n0-1\r\n/ ? "*1\r\n$entry" : "*0\r\n";
-
                 syswrite $client, ($command =~ /XREAD/ ? "*-1\r\n" : '')
-                    . "+OK\r\n" . "+QUEUED\r\n" x 4 . "*4\r\n*0\r\n"
-                    . "*6\r\n\$6\r\nlength\r\n:1\r\n"
-                    . "\$17\r\nlast-generated-id\r\n\$3\r\n$last\r\n"
-                    . "\$11\r\nfirst-entry\r\n$entry"
-                    . "\$11\r\nrole:master\r\n$next";
+                    . answers('role:master', array($entry), length => 1,
+                              last => $last, first => $entry);
             }
         }
     });
@@ -205,22 +219,29 @@ is_deeply($zone->zone->{gaps}, [], 'there is no gap');
 stop_follow($f);
 kill 'KILL', $old;
 
-# From an image
+# From an image: IDs are times, and two of them are after as_of.
 
-fresh(map { "${_}000000-0" } 1 .. 9);
+my $base = time - 30000;
+my @times = map { ($base + 3000 * $_) . '000-0' } 1 .. 9;
+my $last = $times[-1] =~ s/-0$//r;
+
+sub as_of { return strftime('%Y-%m-%dT%H:%M:%SZ', gmtime $_[0]) }
+
+fresh(@times);
 redis($server, 'XTRIM', 's', 'MAXLEN', 4);
-$zone->set(position => '0', changes => [], gaps => [], gap => 0);
-$zone->set(as_of => '1970-01-01T01:41:00Z');    # 6,060 s
+$zone->set(position => '0', changes => [], gaps => [], gap => 0,
+           as_of => as_of($base + 3000 * 7.5));
 $f = follow($t, '--zone', $zone->url, $server->{url});
 $zone->set(position => '0', changes => []);
-ok($zone->wait_for(sub { $_->{position} eq '9000000' }),
+ok($zone->wait_for(sub { $_->{position} eq $last }),
    'a zone begins an hour before its image');
 is_deeply($zone->zone->{gaps}, [], 'what the image has need not remain');
 stop_follow($f);
 
 $f = begin('0');
-$zone->set(as_of => '1970-01-01T01:20:00Z');    # 4,800 s
-gaps_are($f, ['5999999-' . max()], 'gap_trimmed', 'trimmed after the image');
+$zone->set(as_of => as_of($base + 3000 * 4));
+my $before = ($base + 3000 * 6) * 1000 - 1 . '-' . max();
+gaps_are($f, [$before], 'gap_trimmed', 'trimmed after the image');
 stop_follow($f);
 
 
@@ -252,8 +273,8 @@ ok($zone->wait_for(sub { $_->{position} eq '3' }),
 is_deeply($zone->zone->{gaps}, [], 'there is no gap');
 stop_follow($f);
 
-redis($server, 'ACL', 'SETUSER', 'bob', 'on', '>secret', '~s', '+multi',
-      '+exec', '+xread', '+xrange', '+info');
+redis($server, 'ACL', 'SETUSER', 'bob', 'on', '>secret', '~s', '+xread',
+      '+xrange', '+info');
 $f = follow($t, '--zone', $zone->url, "redis://bob:secret\@127.0.0.1:"
                                       . $server->{port});
 ok(wait_for_event($f, 'redis_failed', qr/NOPERM.*xinfo/i),
@@ -356,11 +377,8 @@ sub silent_replica {
         while (my $client = $listen->accept) {
             while (sysread $client, my $command, 65536) {
                 syswrite $client, ($command =~ /XREAD/ ? "*-1\r\n" : '')
-                    . "+OK\r\n" . "+QUEUED\r\n" x 4 . "*4\r\n*0\r\n"
-                    . "*6\r\n\$6\r\nlength\r\n:0\r\n"
-                    . "\$17\r\nlast-generated-id\r\n\$3\r\n9-0\r\n"
-                    . "\$11\r\nfirst-entry\r\n*-1\r\n"
-                    . '$' . length($role) . "\r\n$role\r\n*0\r\n";
+                    . answers($role, array(), length => 0, last => '9-0',
+                              first => "*-1\r\n");
                 select undef, undef, undef, 0.05;
             }
         }
@@ -442,10 +460,11 @@ sub log_messages {
     return join "\n", map { decode_json($_)->{message} } split /\n/, $log;
 }
 
-my $queued = "+OK\r\n" . "+QUEUED\r\n" x 4;
-my $about = "*6\r\n\$6\r\nlength\r\n:1\r\n\$17\r\nlast-generated-id\r\n"
-            . "\$3\r\n2-0\r\n\$11\r\nfirst-entry\r\n*-1\r\n";
-my $info = "\$11\r\nrole:master\r\n";
+my $info = string('role:master');
+my $about = answers('', '', length => 1, last => '2-0', first => "*-1\r\n")
+            =~ s/^\$0\r\n\r\n//r;
+
+sub some { return array(string($_[0]), array(@_[1 .. $#_])) }
 
 sub flood {
     my ($again) = @_;
@@ -456,9 +475,8 @@ sub flood {
 hostile('no answer', sub { sleep 3600 });
 hostile('a closed connection');
 hostile('garbage', "HTTP/1.1 400 Bad Request\r\n\r\n");
-hostile('another answer', $queued, "+OK\r\n");
-hostile('an error in the transaction', $queued,
-        "*4\r\n*0\r\n-WRONGTYPE no\r\n$info*0\r\n");
+hostile('another answer', "+OK\r\n" x 3);
+hostile('an error', $info, array(), "-WRONGTYPE no\r\n");
 
 # A control of a terminal, C0, C1 or alone, and a change of direction
 
@@ -472,26 +490,25 @@ ok(index(log_messages($said),
    'a reader that decodes the log finds the server\'s text escaped')
     or diag $said;
 
-hostile('no facts', $queued, "*4\r\n*0\r\n*0\r\n$info*0\r\n");
-hostile('odd fields', $queued, "*4\r\n*0\r\n$about$info"
-                               . "*1\r\n*2\r\n\$4\r\n10-0\r\n*1\r\n\$1\r\na\r\n");
-hostile('an ID that is none', $queued, "*4\r\n*0\r\n$about$info"
-                                       . "*1\r\n*2\r\n\$2\r\nxx\r\n*0\r\n");
-hostile('an ID that is not after the position', $queued,
-        "*4\r\n*0\r\n$about$info*1\r\n*2\r\n\$3\r\n1-0\r\n*0\r\n");
-hostile('many values', $queued, "*1000000\r\n", flood("\$0\r\n\r\n"));
-hostile('a large string', $queued, "*4\r\n\$2000000000\r\n", flood('x' x 100));
-hostile('arrays in arrays', $queued, flood("*2\r\n"));
+hostile('no facts', $info, array(), array());
+hostile('odd fields', $info, array(some('10-0', string('a'))), $about);
+hostile('an ID that is invalid', $info, array(some('xx')), $about);
+hostile('an ID before the position', $info, array(some('1-0')), $about);
+hostile('an ID twice', $info, array(some('10-0'), some('10-0')), $about);
+hostile('many values', $info, "*1000000\r\n", flood("\$0\r\n\r\n"));
+hostile('a large string', $info, "*4\r\n\$2000000000\r\n",
+        flood('x' x 100));
+hostile('arrays in arrays', $info, flood("*2\r\n"));
 
 # Types of RESP3, which hiredis knows from 1.0 on, in arrays that are within the
 # limits
 
-hostile('booleans', $queued, "*1000000\r\n",
+hostile('booleans', $info, "*1000000\r\n",
         flood("*100\r\n" . "#t\r\n" x 100));
-hostile('doubles', $queued, "*1000000\r\n",
+hostile('doubles', $info, "*1000000\r\n",
         flood("*100\r\n" . ",1.5\r\n" x 100));
-hostile('maps in maps', $queued, flood("%1\r\n#t\r\n"));
-hostile('a large map', $queued, "%2000000000\r\n", flood("#t\r\n"));
+hostile('maps in maps', $info, flood("%1\r\n#t\r\n"));
+hostile('a large map', $info, "%2000000000\r\n", flood("#t\r\n"));
 
 $zone->kill;
 done_testing;

@@ -7,6 +7,8 @@
 use strict;
 use warnings;
 
+use POSIX qw(strftime);
+
 use BloomTest;
 use BloomTest::Follow qw(ended follow log_of redis redis_server redis_stop
                          stop_follow wait_for_event);
@@ -179,8 +181,9 @@ stop_follow($f);
 # --once, and where a zone begins
 
 redis($server, 'DEL', 's');
+my $now = time - 30_000;
 my @ids = map { entry_at($_, 'add', "at-$_") }
-          map { "${_}000" } 10_000, 20_000, 30_000;
+          map { $now + $_ . '000' } 0, 10_000, 20_000;
 
 sub once {
     my ($status, $expected, $what, $zone, @options) = @_;
@@ -201,10 +204,10 @@ once(0, "+at-$ids[0] +at-$ids[1] +at-$ids[2]", 'from the beginning', {},
      '--from', 'beginning');
 once(0, '', 'from now', {}, '--from', 'now');
 is($one->zone->{position}, $ids[2], 'from now, the zone is at the end');
-once(0, "+at-$ids[1] +at-$ids[2]", 'from an ID', {}, '--from', '10000000');
+once(0, "+at-$ids[1] +at-$ids[2]", 'from an ID', {}, '--from', $ids[0]);
 once(0, "+at-$ids[2]", 'from an hour before as_of',
-     { as_of => '1970-01-01T06:33:20.000Z' });    # 23,600 seconds
-once(0, '', 'the zone is at the end', { position => '30000000' });
+     { as_of => strftime('%Y-%m-%dT%H:%M:%SZ', gmtime $now + 13_600) });
+once(0, '', 'the zone is at the end', { position => $ids[2] });
 $f = once(1, '', 'no as_of', {});
 ok(wait_for_event($f, 'no_origin', qr/use --from/), 'a missing as_of is named');
 ok(wait_for_event($f, 'not_up_to_date'), 'the zone is named');
@@ -225,7 +228,7 @@ for (['404', 'refused', qr/404 failed.*check the URL/],
      ['409 not_possible', 'refused', qr/needs source= and an image/],
      ['409 wrong_source', 'wrong_source', qr/correct --source/],
      ['400', 'refused', qr/check the versions/],
-     ['413', 'blocked', qr/entry 10000000 .*larger than/],
+     ['413', 'blocked', qr/entry $ids[0] .*larger than/],
      ['507 no_room', 'no_room', qr/load an image/],
      ['redirect', 'redirect', qr/is not followed/],
      ['503 busy', 'nginx_failed', qr/503 busy/],
@@ -300,6 +303,8 @@ tool(2, qr/must be beginning, now/, 'follow', @good, '--from', 'x',
      $server->{url});
 tool(2, qr/letters, digits/, 'follow', '--stream', 's', '--source', 'a b',
      '--zone', $one->url, $server->{url});
+tool(2, qr/--from beginning, not with --from now/, 'follow', @good, '--empty',
+     '--from', 'now', $server->{url});
 tool(2, qr/--timeout is for --once/, 'follow', @good, '--timeout', 5,
      $server->{url});
 

@@ -15,6 +15,9 @@
 #include "stream_judge.h"
 
 
+#define HISTORY  "0123456789abcdef0123456789abcdef01234567"
+
+
 static const bloom_position_t  none;
 
 
@@ -43,17 +46,20 @@ stream(uint64_t first, uint64_t last, uint64_t added)
     facts.length = first == 0 ? 0 : last - first + 1;
     facts.added = added;
     facts.first = at(first);
+    facts.end = first == 0 ? none : at(last);
     facts.last = at(last);
+    strcpy(facts.history, HISTORY);
 
     return facts;
 }
 
 
+/* A stream whose position is an entry's if it is within the entries. */
 static void
 judged(const stream_cursor_t *cursor, stream_facts_t facts,
     stream_verdict_t expected, bloom_position_t position)
 {
-    bloom_position_t  missing;
+    stream_judgment_t  judgment;
 
     facts.has_position = facts.length != 0
                          && cursor->position.low == 0
@@ -62,8 +68,34 @@ judged(const stream_cursor_t *cursor, stream_facts_t facts,
                          && bloom_position_cmp(cursor->position, facts.last)
                             <= 0;
 
-    assert_int_equal(stream_judge(cursor, &facts, &missing), expected);
-    assert_int_equal(bloom_position_cmp(missing, position), 0);
+    judgment = stream_judge(cursor, &facts);
+    assert_int_equal(judgment.verdict, expected);
+    assert_int_equal(bloom_position_cmp(judgment.missing, position), 0);
+}
+
+
+/* A stream with later entries than the position, which is no entry's. */
+static void
+judged_absent(const stream_cursor_t *cursor, stream_facts_t facts,
+    stream_verdict_t expected)
+{
+    stream_judgment_t  judgment;
+
+    judgment = stream_judge(cursor, &facts);
+    assert_int_equal(judgment.verdict, expected);
+    assert_int_equal(bloom_position_cmp(judgment.missing,
+                                        expected == STREAM_GOOD
+                                        ? none : cursor->position), 0);
+}
+
+
+/* Makes a cursor know that up to its position `seen` entries were added. */
+static void
+know(stream_cursor_t *cursor, uint64_t seen)
+{
+    strcpy(cursor->history, HISTORY);
+    cursor->seen = seen;
+    cursor->seen_known = 1;
 }
 
 
@@ -127,11 +159,19 @@ trimmed(void **state)
 
     judged(&cursor, stream(8, 12, 12), STREAM_TRIMMED, stream_before(at(8)));
 
-    cursor.seen = 7;
-    cursor.seen_known = 1;
+    know(&cursor, 7);
     judged(&cursor, stream(8, 12, 12), STREAM_GOOD, none);
     judged(&cursor, stream(9, 12, 12), STREAM_TRIMMED, stream_before(at(9)));
     judged(&cursor, stream(0, 12, 7), STREAM_GOOD, none);
+
+    /* the figures are of another server, or of none */
+
+    facts = stream(8, 12, 12);
+    facts.history[0] ^= 1;
+    judged(&cursor, facts, STREAM_TRIMMED, stream_before(at(8)));
+    facts.history[0] = '\0';
+    judged(&cursor, facts, STREAM_TRIMMED, stream_before(at(8)));
+
     cursor.seen_known = 0;
 
     /* the follower goes on just before the first entry */
@@ -196,23 +236,48 @@ deleted_from_the_beginning(void **state)
 }
 
 
+/* The number of entries that are missing is known, or it is not. */
 static void
-deleted(void **state)
+counted(void **state)
 {
     stream_facts_t   facts;
     stream_cursor_t  cursor = { { 7, 0 } };
 
     (void) state;
 
-    memset(&facts, 0, sizeof(facts));
-    facts.primary = 1;
-    facts.current = 1;
-    judged(&cursor, facts, STREAM_DELETED, none);
+    facts = stream(10, 12, 12);
+    assert_int_equal(stream_judge(&cursor, &facts).entries, 0);
 
-    facts.primary = 0;
-    judged(&cursor, facts, STREAM_WAIT, none);
+    know(&cursor, 7);
+    assert_int_equal(stream_judge(&cursor, &facts).entries, 2);
 
-    /* recreated, with later entries or earlier ones */
+    facts = stream(0, 12, 12);
+    assert_int_equal(stream_judge(&cursor, &facts).entries, 5);
+
+    facts.counts = 0;
+    assert_int_equal(stream_judge(&cursor, &facts).entries, 0);
+
+    /* figures that contradict each other */
+
+    facts = stream(9, 12, 6);
+    judged(&cursor, facts, STREAM_TRIMMED, stream_before(at(9)));
+    facts = stream(9, 12, 10);
+    judged(&cursor, facts, STREAM_TRIMMED, stream_before(at(9)));
+
+    /* from the beginning */
+
+    memset(&cursor, 0, sizeof(cursor));
+    facts = stream(5, 10, 10);
+    assert_int_equal(stream_judge(&cursor, &facts).entries, 4);
+}
+
+
+static void
+recreated(void **state)
+{
+    stream_cursor_t  cursor = { { 7, 0 } };
+
+    (void) state;
 
     judged(&cursor, stream(8, 12, 5), STREAM_REPLACED, stream_before(at(8)));
     judged(&cursor, stream(2, 5, 4), STREAM_LOST_END, at(5));
@@ -222,9 +287,8 @@ deleted(void **state)
 static void
 failed_over(void **state)
 {
-    stream_facts_t    facts;
-    stream_cursor_t   cursor = { { 7, 0 } };
-    bloom_position_t  missing;
+    stream_facts_t   facts;
+    stream_cursor_t  cursor = { { 7, 0 } };
 
     (void) state;
 
@@ -237,17 +301,82 @@ failed_over(void **state)
     /* new entries since, but none at the position */
 
     facts = stream(1, 9, 8);
-    assert_int_equal(stream_judge(&cursor, &facts, &missing), STREAM_REPLACED);
-    assert_int_equal(bloom_position_cmp(missing, at(7)), 0);
+    judged_absent(&cursor, facts, STREAM_REPLACED);
 
     /* an operator deleted the entry, or chose the position */
 
     facts.deleted = at(7);
-    assert_int_equal(stream_judge(&cursor, &facts, &missing), STREAM_GOOD);
+    judged_absent(&cursor, facts, STREAM_GOOD);
 
     facts.deleted = none;
     cursor.anchor = at(7);
-    assert_int_equal(stream_judge(&cursor, &facts, &missing), STREAM_GOOD);
+    judged_absent(&cursor, facts, STREAM_GOOD);
+}
+
+
+/* A follower that saw an entry knows that it was deleted later, also if the
+ * server records no deletions. */
+static void
+seen_before(void **state)
+{
+    stream_facts_t   facts;
+    stream_cursor_t  cursor = { { 7, 0 } };
+
+    (void) state;
+
+    /* it was the last one when the follower looked */
+
+    facts = stream(1, 7, 0);
+    facts.counts = 0;
+    stream_note(&cursor, &facts);
+    assert_string_equal(cursor.history, HISTORY);
+
+    facts = stream(1, 9, 0);
+    facts.counts = 0;
+    judged_absent(&cursor, facts, STREAM_GOOD);
+
+    /* a failover begins another history */
+
+    facts.history[0] ^= 1;
+    judged_absent(&cursor, facts, STREAM_REPLACED);
+
+    /* the last ID moved, but not the entries, so the zone has all of them */
+
+    memset(&cursor, 0, sizeof(cursor));
+    cursor.position = at(7);
+    facts = stream(1, 7, 7);
+    facts.last = at(9);
+    stream_note(&cursor, &facts);
+    assert_true(cursor.seen_known && cursor.seen == 7);
+
+    facts = stream(10, 12, 10);
+    judged(&cursor, facts, STREAM_GOOD, none);
+
+    /* an entry in the middle is seen, but not how many there were */
+
+    memset(&cursor, 0, sizeof(cursor));
+    cursor.position = at(7);
+    facts = stream(1, 9, 9);
+    facts.has_position = 1;
+    stream_note(&cursor, &facts);
+    assert_string_equal(cursor.history, HISTORY);
+    assert_false(cursor.seen_known);
+
+    /* a position that is not there is not seen */
+
+    memset(&cursor, 0, sizeof(cursor));
+    cursor.position = at(7);
+    facts.has_position = 0;
+    stream_note(&cursor, &facts);
+    assert_string_equal(cursor.history, "");
+
+    /* an entry that was read is seen */
+
+    know(&cursor, 7);
+    stream_advance(&cursor, &facts, at(9), 2);
+    assert_int_equal(cursor.position.high, 9);
+    assert_int_equal(cursor.seen, 9);
+    assert_string_equal(cursor.history, HISTORY);
 }
 
 
@@ -279,8 +408,10 @@ main(void)
         cmocka_unit_test(whole),
         cmocka_unit_test(trimmed),
         cmocka_unit_test(deleted_from_the_beginning),
-        cmocka_unit_test(deleted),
+        cmocka_unit_test(counted),
+        cmocka_unit_test(recreated),
         cmocka_unit_test(failed_over),
+        cmocka_unit_test(seen_before),
         cmocka_unit_test(entry_deleted),
     };
 
