@@ -185,7 +185,8 @@ table(['', 'seconds', 'seconds of a processor', 'most memory of a process, MiB',
 line(number($keys) . ' keys of 16 bytes, and a filter for as many at a rate of'
      . ' 0.1 %, with siphash. Keys come through a pipe, and all files are on'
      . ' the disk and in the page cache if it has room. "Read" is the size of'
-     . ' the files that a step reads. "Bits" compares the result with that of'
+     . ' the files that a step reads, and "written" that of the images that it'
+     . ' makes: build-part.sh writes each image twice. "Bits" compares the result with that of'
      . ' the one build. An image of one partition of 100 has '
      . mib($bytes) . ' MiB, and ' . mib(-s "$dir/packed")
      . ' MiB after `gzip -1`.');

@@ -144,16 +144,18 @@ for my $p (0 .. 7) {
     waitpid $pids[$p], 0;
     is($?, 0, "the process for partition $p succeeds")
         or diag($t->read_file("err-$p"));
-    is($t->read_file("err-$p"), '', 'and prints no message');
+    is($t->read_file("err-$p"), '',
+       "the process for partition $p prints no message");
 
     my $out = $t->read_file("out-$p");
     like($out, qr/\A[0-9a-f-]{36}\.bloom\n\z/,
-         "and the only line of its output is the name of an image");
+         "the only line that the process for partition $p prints is a name of an"
+         . ' image');
     chomp $out;
     push @images, "$dir/parts/$out";
 
     is(header($images[-1])->{items}, scalar @{ $partitions[$p] },
-       'which has the keys of the partition');
+       "the image of partition $p has its number of keys");
 }
 
 is(join(' ', glob "$dir/tmp/*"), '', 'nothing is left in TMPDIR');
@@ -208,23 +210,26 @@ my $merged = "$dir/merged.bloom";
     my ($exit, $out, $err) = script(['not a host'], $shape{lower}, "$dir/parts",
                                     '--from', 'csv:none');
     isnt($exit, 0, 'the script fails if the build fails');
-    is($out, '', 'and prints no name');
-    like($err, qr/^ngx-bloom build: /, 'but the message of the build');
+    is($out, '', 'the script prints no name if the build fails');
+    like($err, qr/^ngx-bloom build: /,
+         'the script prints the message of a build that fails');
 
     ($exit, $out, $err) = script(\@keys, "$dir/missing", "$dir/parts");
     isnt($exit, 0, 'the script fails without the file of the shape');
-    like($err, qr/missing: cannot be opened/, 'and names it');
+    like($err, qr/missing: cannot be opened/,
+         'the script names the missing file of the shape');
 
     ($exit, $out, $err) = script(\@keys, $shape, "$dir/nowhere");
     isnt($exit, 0, 'the script fails if the image cannot be copied');
-    is($out, '', 'and prints no name then');
+    is($out, '', 'the script prints no name if the image cannot be copied');
 
     ($exit, $out, $err) = script(\@keys, $shape);
     is($exit, 2, 'the script wants a directory');
-    like($err, qr/^usage: build-part\.sh SHAPE DIRECTORY/, 'and says so');
+    like($err, qr/^usage: build-part\.sh SHAPE DIRECTORY/,
+         'the script prints its usage');
 
     is(join(' ', glob "$dir/parts/*"), "@before",
-       'no image of a failed run is there');
+       'a failed run leaves no image');
     is(join(' ', glob "$dir/tmp/*"), '', 'a failed run leaves nothing in TMPDIR');
 
     # a run that the cluster stops
@@ -241,8 +246,9 @@ my $merged = "$dir/merged.bloom";
     waitpid $pid, 0;
 
     isnt($?, 0, 'a run that is stopped fails');
-    is($t->read_file('stopped'), '', 'and prints no name');
-    is(join(' ', glob "$dir/parts/*"), "@before", 'nor leaves an image');
+    is($t->read_file('stopped'), '', 'a run that is stopped prints no name');
+    is(join(' ', glob "$dir/parts/*"), "@before",
+       'a run that is stopped leaves no image');
 }
 
 # With a URL, "hadoop fs -put" copies the image, and its output is no line of the
@@ -252,8 +258,9 @@ my $merged = "$dir/merged.bloom";
     my ($exit, $out, $err) = script($partitions[1], $shape,
                                     "hdfs://$dir/parts");
     is($exit, 0, 'the script stores an image by "hadoop fs -put"');
-    like($out, qr/\A[0-9a-f-]{36}\.bloom\n\z/, 'and prints only its name');
-    like($err, qr/^hadoop prints this$/, 'hadoop prints to standard error');
+    like($out, qr/\A[0-9a-f-]{36}\.bloom\n\z/,
+         'a run that uses hadoop prints only the name of the image');
+    like($err, qr/^hadoop prints this$/, 'what hadoop prints goes to standard error');
     chomp $out;
     ok(header("$dir/parts/$out")->{payload} eq header($images[1])->{payload},
        'the stored image has the bits of the partition');
@@ -307,16 +314,17 @@ for (['seed', '-n', '20k', '--hash', 'siphash'],
     like((run_command([tool_path(), 'merge', '-o', $merged, '--max-change', '5%',
                        @most], env => $t->{env}))[2],
          qr/fewer than the \d+ of the image that it replaces, and --max-change allows 5 %/,
-         '--max-change refuses it, compared with the image of yesterday');
+         '--max-change refuses an image without a partition, compared with that of'
+         . ' yesterday');
     ok(header($merged)->{payload} eq header($one)->{payload},
-       'and the image of yesterday stays');
+       'a refused image leaves the image of yesterday');
 }
 
 
 # ------------------------------------------------------------- many partitions
 
-# Merging a hundred images takes as much memory as merging two, and no more file
-# descriptors than are allowed.
+# Merging a hundred images takes as much memory as merging two.  All of them are
+# open at the same time.
 
 {
     my $empty = $t->build_image('large.bloom', [], '--allow-empty', '-n', '5m',
@@ -335,7 +343,7 @@ for (['seed', '-n', '20k', '--hash', 'siphash'],
     cmp_ok($many, '<', $two + (4 << 20),
            'merging a hundred images takes at most 4 MiB more than two');
     is(tool_ok('test', '-c', "$dir/many", map { "key-$_" } 1 .. 3),
-       "3 present, 0 absent\n", 'and all their keys are present');
+       "3 present, 0 absent\n", 'the keys of a hundred images are present');
 
     my $merge = sub {
         my ($limit, @images) = @_;
@@ -345,10 +353,10 @@ for (['seed', '-n', '20k', '--hash', 'siphash'],
     };
 
     is(($merge->('-Sn 32', (@parts) x 33))[0], 0,
-       'a soft limit of 32 open files does not matter');
+       'merge raises a soft limit of 32 open files');
     like(($merge->('-n 32', (@parts) x 33))[2],
          qr/cannot be opened: Too many open files; raise the limit that "ulimit -n" shows$/,
-         'a hard limit is named');
+         'merge says that a hard limit of 32 open files is too low');
 }
 
 done_testing;
