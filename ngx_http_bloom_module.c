@@ -230,7 +230,7 @@ ngx_http_bloom_add_handlers(ngx_conf_t *cf)
     if (bmcf->state_path.data == NULL) {
         ngx_str_set(&bmcf->state_path, NGX_BLOOM_STATE_PATH);
 
-        if (ngx_conf_full_name(cf->cycle, &bmcf->state_path, 0) != NGX_OK) {
+        if (ngx_http_bloom_conf_full_name(cf, &bmcf->state_path, 0) != NGX_OK) {
             return NGX_ERROR;
         }
     }

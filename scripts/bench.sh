@@ -13,9 +13,10 @@
 #   BENCH_MEMORY  size of the largest filter in the section lookups, such as 8g
 #                 (default: two thirds of the free memory)
 #   BENCH_KEYS    largest number of keys in the section build, where 1000000000
-#                 needs 33 GB on the disk, and of good keys in the section
-#                 except (default: 100 million)
-#   TMPDIR        directory for the data, about 4 GB
+#                 needs 33 GB on the disk, of keys in the section cluster, where
+#                 100 million need 23 GB, and of good keys in the section except
+#                 (default: 100 million)
+#   TMPDIR        directory for the data, about 4 GB (cluster: 23 GB)
 #
 # Ctrl-C stops the run and leaves a report of what has been measured.
 
@@ -24,8 +25,8 @@ cd "$(dirname "$0")/.."
 
 sections=("$@")
 [ $# -gt 0 ] || sections=(instructions costs lookups lookups-zone requests
-                           rules build except pages additions removals latency
-                           reload replay incident adaptive import growth
+                           rules build cluster except pages additions removals
+                           latency reload replay incident adaptive import growth
                            expiry ring lua fleet)
 
 for section in "${sections[@]}"; do

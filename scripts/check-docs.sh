@@ -635,6 +635,7 @@ check_blocks docs/operations.md
 check_blocks docs/rollout.md
 check_blocks docs/nightly.md
 check_blocks docs/block-list-job.md
+check_blocks docs/cluster.md
 check_blocks docs/deleting.md
 check_blocks docs/expiry.md
 check_blocks docs/adaptive.md

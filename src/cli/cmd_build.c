@@ -90,7 +90,8 @@ static const option_t  options[] = {
       "hexadecimal digits (default: random)" },
     { 0, "like", "IMAGE", offsetof(build_t, like), options_take_text,
       "take capacity, rate, layout, hash, seed and key form from that image, "
-      "so that both images can be merged" },
+      "so that both images can be merged; the first 4096 bytes of the image are "
+      "enough, as a file of their own, for builds on other machines" },
     OPTIONS_AS_OF(build_t,
       "state that the image has every key that existed at that time, "
       OPTIONS_TIME "; nginx then drops keys that were added to the zone more "
@@ -114,8 +115,7 @@ static const option_t  options[] = {
 static int
 take_like(build_t *build)
 {
-    image_read_t    like;
-    bloom_image_t  *image;
+    bloom_image_t   like, *image;
 
     image = &build->image;
 
@@ -127,38 +127,36 @@ take_like(build_t *build)
                           "and --seed");
     }
 
-    if (image_read_header(&like, build->like) != CLI_OK) {
+    if (image_read_shape(&like, build->like) != CLI_OK) {
         return CLI_ERROR;
     }
 
-    image_read_free(&like);
-
-    if (like.image.geometry.layout == BLOOM_LAYOUT_FUSE) {
+    if (like.geometry.layout == BLOOM_LAYOUT_FUSE) {
         return cli_misuse("--like %s: images in layout fuse cannot be merged; "
                           "give -p, --layout, --hash, --seed and --key instead",
                           build->like);
     }
 
     if (build->key_form != NO_KEY_FORM
-        && build->key_form != like.image.key_form)
+        && build->key_form != like.key_form)
     {
         return cli_misuse("--key \"%s\": --like takes the key form of %s, "
                           "which is %s; leave out --key",
                           bloom_form_name(build->key_form), build->like,
-                          bloom_form_name(like.image.key_form));
+                          bloom_form_name(like.key_form));
     }
 
     /* a new image begins without layers, and can be merged with those that have
      * the same base */
 
-    image->geometry = like.image.geometry;
+    image->geometry = like.geometry;
     image->geometry.layers = 0;
-    image->hasher = like.image.hasher;
-    image->key_form = like.image.key_form;
-    image->capacity = like.image.capacity;
-    image->fpr = like.image.fpr;
-    image->origin = like.image.origin;
-    image->flags = like.image.flags & BLOOM_IMAGE_IMPORTED;
+    image->hasher = like.hasher;
+    image->key_form = like.key_form;
+    image->capacity = like.capacity;
+    image->fpr = like.fpr;
+    image->origin = like.origin;
+    image->flags = like.flags & BLOOM_IMAGE_IMPORTED;
 
     return CLI_OK;
 }

@@ -78,11 +78,9 @@ invalid(image_read_t *read, const char *why)
 }
 
 
-int
-image_read_header(image_read_t *read, const char *path)
+static int
+open_file(image_read_t *read, const char *path)
 {
-    int  rc;
-
     memset(read, 0, sizeof(*read));
 
     read->path = path;
@@ -91,6 +89,19 @@ image_read_header(image_read_t *read, const char *path)
 
     if (read->fd == -1) {
         cli_error("%s: %s", path, read->error);
+        return CLI_ERROR;
+    }
+
+    return CLI_OK;
+}
+
+
+int
+image_read_header(image_read_t *read, const char *path)
+{
+    int  rc;
+
+    if (open_file(read, path) != CLI_OK) {
         return CLI_ERROR;
     }
 
@@ -106,6 +117,46 @@ image_read_header(image_read_t *read, const char *path)
     read->image = read->reader.image;
 
     return CLI_OK;
+}
+
+
+int
+image_read_shape(bloom_image_t *image, const char *path)
+{
+    int           rc;
+    uint8_t       header[BLOOM_IMAGE_PAGE];
+    uint64_t      size;
+    image_read_t  read;
+
+    if (open_file(&read, path) != CLI_OK) {
+        return CLI_ERROR;
+    }
+
+    rc = CLI_OK;
+    size = (uint64_t) read.st.st_size;
+    memset(header, 0, sizeof(header));
+
+    if (read_at(&read, header, size < sizeof(header) ? size : sizeof(header), 0)
+        != 0)
+    {
+        rc = invalid(&read, "cannot be read at byte 0");
+
+    } else {
+
+        /* decoding refuses a file shorter than the header */
+
+        if (size >= sizeof(header)) {
+            size = bloom_image_claims(header);
+        }
+
+        if (bloom_image_decode(image, header, size, read.reader.error) != 0) {
+            rc = refused(&read);
+        }
+    }
+
+    image_read_free(&read);
+
+    return rc;
 }
 
 

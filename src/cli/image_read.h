@@ -39,6 +39,10 @@ typedef struct {
  * there is nothing to free. */
 int image_read_header(image_read_t *read, const char *path);
 
+/* Reads only the header, which is the first BLOOM_IMAGE_PAGE bytes, and closes the
+ * file.  The rest of the file may be missing. */
+int image_read_shape(bloom_image_t *image, const char *path);
+
 /*
  * Opens a file that is going to be updated, like image_read_header().  It locks
  * the file against other updates and waits for those that have begun; if one of

@@ -363,6 +363,47 @@ ngx_http_bloom_conf_value(ngx_conf_t *cf, ngx_str_t *text,
 }
 
 
+ngx_int_t
+ngx_http_bloom_conf_full_name(ngx_conf_t *cf, ngx_str_t *name,
+    ngx_uint_t conf_prefix)
+{
+    u_char  *p, *relative, directory[NGX_MAX_PATH];
+
+    if (ngx_conf_full_name(cf->cycle, name, conf_prefix) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (name->data[0] == '/') {
+        return NGX_OK;
+    }
+
+    if (ngx_getcwd(directory, NGX_MAX_PATH) == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
+                           ngx_getcwd_n " failed, and \"%V\" is relative to "
+                           "that directory: give \"nginx -p\" an absolute "
+                           "path, or start nginx in a directory that exists",
+                           name);
+        return NGX_ERROR;
+    }
+
+    relative = name->data;
+
+    while (relative[0] == '.' && relative[1] == '/') {
+        relative += 2;
+    }
+
+    p = ngx_pnalloc(cf->pool, ngx_strlen(directory) + 1 + name->len + 1);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    name->len = ngx_sprintf(p, "%s/%s%Z", directory, relative) - p - 1;
+    name->data = p;
+
+    return NGX_OK;
+}
+
+
 char *
 ngx_http_bloom_conf_invalid(ngx_conf_t *cf, char *name, ngx_str_t *value,
     char *want)

@@ -101,6 +101,16 @@ char *ngx_http_bloom_conf_enum(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_bloom_conf_learn_rate(ngx_conf_t *cf, ngx_str_t *value,
     ngx_uint_t *interval);
 
+/*
+ * Makes the name of a file absolute: a relative name is below the directory of
+ * nginx.conf if `conf_prefix` is 1, otherwise below nginx's prefix.  That
+ * directory is relative itself with "nginx -p ./", and only the master is where
+ * it counts from: "working_directory" moves the other processes.  The result is
+ * null-terminated.
+ */
+ngx_int_t ngx_http_bloom_conf_full_name(ngx_conf_t *cf, ngx_str_t *name,
+    ngx_uint_t conf_prefix);
+
 /* Logs that the value of `name` is invalid and what it must be.  Returns
  * NGX_CONF_ERROR. */
 char *ngx_http_bloom_conf_invalid(ngx_conf_t *cf, char *name, ngx_str_t *value,

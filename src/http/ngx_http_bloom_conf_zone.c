@@ -71,7 +71,7 @@ ngx_http_bloom_conf_zone_state_path(ngx_conf_t *cf, ngx_command_t *cmd,
 
     bmcf->state_path = value[1];
 
-    if (ngx_conf_full_name(cf->cycle, &bmcf->state_path, 0) != NGX_OK) {
+    if (ngx_http_bloom_conf_full_name(cf, &bmcf->state_path, 0) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
 
@@ -420,7 +420,7 @@ ngx_http_bloom_conf_zone_guards(ngx_conf_t *cf,
                                                &file[i], "a file of keys");
         }
 
-        if (ngx_conf_full_name(cf->cycle, &file[i], 1) != NGX_OK) {
+        if (ngx_http_bloom_conf_full_name(cf, &file[i], 1) != NGX_OK) {
             return NGX_CONF_ERROR;
         }
     }
@@ -476,7 +476,7 @@ ngx_http_bloom_conf_zone_file(ngx_conf_t *cf,
 
     zone->file.name = params->file;
 
-    if (ngx_conf_full_name(cf->cycle, &zone->file.name, 1) != NGX_OK) {
+    if (ngx_http_bloom_conf_full_name(cf, &zone->file.name, 1) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
 

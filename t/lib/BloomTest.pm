@@ -57,7 +57,8 @@ $SIG{$_} = sub { exit 130 } for qw(INT TERM HUP);
 
 # Creates a test.  Options: module => 0 runs nginx without the module; user =>
 # NAME runs the workers as this user if the test runs as root (default: root);
-# log_level (default: info).
+# log_level (default: info), prefix (default: the test's directory; a relative one
+# counts from the directory in which nginx is started).
 
 sub new {
     my ($class, %option) = @_;

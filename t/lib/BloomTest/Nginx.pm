@@ -623,8 +623,8 @@ sub _forget {
 sub _command {
     my ($self) = @_;
 
-    return ($self->{binary}, '-p', "$self->{dir}/", '-c', 'nginx.conf',
-            '-e', 'error.log');
+    return ($self->{binary}, '-p', $self->{prefix} // "$self->{dir}/", '-c',
+            'nginx.conf', '-e', 'error.log');
 }
 
 
