@@ -116,7 +116,7 @@ _ngx_bloom_options() {
     add) words=' --as-of --source --from --exceptions --without --max-errors --max-skipped --null --threads --memory --temp --quiet --json --help' ;;
     merge) words=' --output --min-keys --max-change --replaces --quiet --json --help' ;;
     journal) words=' --keys --removed --null --quiet --json --help' ;;
-    follow) words=' --stream --source --zone --from --once --timeout --answer-timeout --netrc --proxy --quiet --help' ;;
+    follow) words=' --stream --source --zone --from --empty --once --timeout --answer-timeout --netrc --proxy --quiet --help' ;;
     import) words=' --output --from --funnel --bits --hashes --scheme --shard --capacity --fpr --key --check --as-of --timeout --min-keys --max-change --replaces --quiet --json --help' ;;
     export) words=' --output --to --key --quiet --json --help' ;;
     analyze) words=' --capacity --fpr --layout --hash --seed --runs --steps --asked --threads --quiet --csv --json --help' ;;

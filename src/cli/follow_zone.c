@@ -392,7 +392,7 @@ static step_t
 no_stream(follow_zone_t *zone)
 {
     zone->failing = 1;
-    zone->known = 0;
+    zone->asked_at = 0;
     follow_log(&zone->log, zone->shown, FOLLOW_WARNING, "no_stream", "%s: "
                "database %u has no key \"%s\"; check --stream and the database "
                "in the URL%s", zone->redis.url.shown, zone->redis.url.db,
@@ -400,7 +400,14 @@ no_stream(follow_zone_t *zone)
                bloom_position_is_zero(zone->state.position)
                ? "; if nothing was added to the stream yet, use --empty" : "");
 
-    return STEP_REFUSED;
+    if (zone->settings->once) {
+        return STEP_REFUSED;
+    }
+
+    show(zone, FOLLOW_FAILING);
+    pause_for(zone, WAIT / 1000.0);
+
+    return STEP_OK;
 }
 
 

@@ -53,13 +53,17 @@ static void
 judge_trimmed(const stream_cursor_t *cursor, const stream_facts_t *facts,
     stream_judgment_t *judgment)
 {
-    int  known;
+    int  known, anchored, nothing_removed;
+
+    anchored = bloom_position_cmp(cursor->anchor, cursor->position) == 0;
+    nothing_removed = facts->counts && facts->added == facts->length;
 
     judgment->missing = facts->length == 0 ? facts->last
                                            : stream_before(facts->first);
     judgment->entries = count_missing(cursor, facts, &known);
 
     if ((known && judgment->entries == 0)
+        || (nothing_removed && anchored)
         || (bloom_position_is_zero(cursor->position) && !facts->counts)
         || bloom_position_cmp(judgment->missing, cursor->position) <= 0
         || bloom_position_cmp(judgment->missing, cursor->complete) <= 0)
@@ -69,8 +73,7 @@ judge_trimmed(const stream_cursor_t *cursor, const stream_facts_t *facts,
 
     /* if nothing was ever removed, the position never was an entry's */
 
-    judgment->verdict = facts->counts && facts->added == facts->length
-                        ? STREAM_REPLACED : STREAM_TRIMMED;
+    judgment->verdict = nothing_removed ? STREAM_REPLACED : STREAM_TRIMMED;
 }
 
 

@@ -55,12 +55,18 @@ bloom_position_is_zero(bloom_position_t position)
     return position.high == 0 && position.low == 0;
 }
 
-/* Returns the position after this one. */
+/* Returns the position after this one, which is the last position itself after
+ * the last one. */
 static inline bloom_position_t
 bloom_position_next(bloom_position_t position)
 {
-    position.low++;
-    position.high += (position.low == 0);
+    if (position.low != UINT64_MAX) {
+        position.low++;
+
+    } else if (position.high != UINT64_MAX) {
+        position.high++;
+        position.low = 0;
+    }
 
     return position;
 }

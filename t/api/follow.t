@@ -29,7 +29,8 @@ $t->run;
 my $url = 'http://127.0.0.1:' . $t->port(8080) . '/bloom/zones/ids';
 
 sub begin {
-    return follow($t, '--from', 'beginning', @_, '--zone', $url, $redis->{url});
+    return follow($t, '--from', 'beginning', '--empty', @_, '--zone', $url,
+                  $redis->{url});
 }
 
 sub entry { return redis($redis, 'XADD', 's', '*', @_) =~ s/-0$//r }

@@ -14,7 +14,8 @@ use POSIX qw(strftime);
 
 use BloomTest;
 use BloomTest::Follow qw(ended follow log_of redis redis_server redis_stop
-                         stop_follow wait_for_event);
+                         resp_array resp_string stop_follow stream_answers
+                         wait_for_event);
 use BloomTest::Ledger;
 use BloomTest::Process qw(now resume_process spawn stop_process wait_until);
 use BloomTest::Tool qw(tool_memory tool_test);
@@ -171,22 +172,6 @@ $f = begin('0', '--from', 'beginning');
 gaps_are($f, ['9000000'], 'gap_trimmed', 'everything is trimmed');
 stop_follow($f);
 
-# Returns the answers of a server to the commands that read a stream: what INFO
-# says, the entries from the position on, and facts in the order of XINFO STREAM.
-
-sub string { return '$' . length($_[0]) . "\r\n$_[0]\r\n" }
-sub array { return '*' . @_ . "\r\n" . join '', @_ }
-
-sub answers {
-    my ($info, $entries, %facts) = @_;
-
-    return string($info) . $entries
-        . array(string('length') => ":$facts{length}\r\n",
-                string('last-generated-id') => string($facts{last}),
-                string('first-entry') => $facts{first},
-                string('last-entry') => $facts{end} // $facts{first});
-}
-
 # A server that does not count what was added, as before Redis 7
 
 sub before_redis_7 {
@@ -194,13 +179,15 @@ sub before_redis_7 {
 
     my $listen = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5)
         or die "cannot listen: $!";
-    my $entry = array(string($id), array(string('add'), string('a')));
+    my $entry = resp_array(resp_string($id),
+                           resp_array(resp_string('add'), resp_string('a')));
     my $pid = spawn(sub {
         while (my $client = $listen->accept) {
             while (sysread $client, my $command, 65536) {
                 syswrite $client, ($command =~ /XREAD/ ? "*-1\r\n" : '')
-                    . answers('role:master', array($entry), length => 1,
-                              last => $last, first => $entry);
+                    . stream_answers('role:master', resp_array($entry),
+                                     length => 1, last => $last,
+                                     first => $entry);
             }
         }
     });
@@ -377,8 +364,8 @@ sub silent_replica {
         while (my $client = $listen->accept) {
             while (sysread $client, my $command, 65536) {
                 syswrite $client, ($command =~ /XREAD/ ? "*-1\r\n" : '')
-                    . answers($role, array(), length => 0, last => '9-0',
-                              first => "*-1\r\n");
+                    . stream_answers($role, resp_array(), length => 0,
+                                     last => '9-0', first => "*-1\r\n");
                 select undef, undef, undef, 0.05;
             }
         }
@@ -460,11 +447,11 @@ sub log_messages {
     return join "\n", map { decode_json($_)->{message} } split /\n/, $log;
 }
 
-my $info = string('role:master');
-my $about = answers('', '', length => 1, last => '2-0', first => "*-1\r\n")
+my $info = resp_string('role:master');
+my $about = stream_answers('', '', length => 1, last => '2-0', first => "*-1\r\n")
             =~ s/^\$0\r\n\r\n//r;
 
-sub some { return array(string($_[0]), array(@_[1 .. $#_])) }
+sub some { return resp_array(resp_string($_[0]), resp_array(@_[1 .. $#_])) }
 
 sub flood {
     my ($again) = @_;
@@ -476,7 +463,7 @@ hostile('no answer', sub { sleep 3600 });
 hostile('a closed connection');
 hostile('garbage', "HTTP/1.1 400 Bad Request\r\n\r\n");
 hostile('another answer', "+OK\r\n" x 3);
-hostile('an error', $info, array(), "-WRONGTYPE no\r\n");
+hostile('an error', $info, resp_array(), "-WRONGTYPE no\r\n");
 
 # A control of a terminal, C0, C1 or alone, and a change of direction
 
@@ -490,11 +477,12 @@ ok(index(log_messages($said),
    'a reader that decodes the log finds the server\'s text escaped')
     or diag $said;
 
-hostile('no facts', $info, array(), array());
-hostile('odd fields', $info, array(some('10-0', string('a'))), $about);
-hostile('an ID that is invalid', $info, array(some('xx')), $about);
-hostile('an ID before the position', $info, array(some('1-0')), $about);
-hostile('an ID twice', $info, array(some('10-0'), some('10-0')), $about);
+hostile('no facts', $info, resp_array(), resp_array());
+hostile('odd fields', $info, resp_array(some('10-0', resp_string('a'))),
+        $about);
+hostile('an invalid ID', $info, resp_array(some('xx')), $about);
+hostile('an ID before the position', $info, resp_array(some('1-0')), $about);
+hostile('an ID twice', $info, resp_array(some('10-0'), some('10-0')), $about);
 hostile('many values', $info, "*1000000\r\n", flood("\$0\r\n\r\n"));
 hostile('a large string', $info, "*4\r\n\$2000000000\r\n",
         flood('x' x 100));

@@ -221,6 +221,12 @@ test_the_next_position_is_the_least_one_after(void **state)
     next = bloom_position_next(position);
     assert_int_equal(next.high, 8);
     assert_int_equal(next.low, 0);
+
+    /* nothing is after the last one */
+
+    position.high = UINT64_MAX;
+    next = bloom_position_next(position);
+    assert_int_equal(bloom_position_cmp(next, position), 0);
 }
 
 

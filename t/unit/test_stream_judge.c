@@ -281,6 +281,12 @@ recreated(void **state)
 
     judged(&cursor, stream(8, 12, 5), STREAM_REPLACED, stream_before(at(8)));
     judged(&cursor, stream(2, 5, 4), STREAM_LOST_END, at(5));
+
+    /* the position was chosen, and nothing was ever removed */
+
+    cursor.anchor = at(7);
+    judged(&cursor, stream(8, 12, 5), STREAM_GOOD, none);
+    judged(&cursor, stream(8, 12, 6), STREAM_TRIMMED, stream_before(at(8)));
 }
 
 

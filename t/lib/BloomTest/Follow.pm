@@ -16,8 +16,9 @@ use POSIX qw(:sys_wait_h);
 use BloomTest::Process qw(now run_command spawn time_limit wait_until);
 use BloomTest::Tool qw(tool_path);
 
-our @EXPORT_OK = qw(redis_server redis redis_stop follow log_of wait_for_event
-                    stop_follow ended);
+our @EXPORT_OK = qw(redis_server redis redis_stop resp_string resp_array
+                    stream_answers follow log_of wait_for_event stop_follow
+                    ended);
 
 my $logs = 0;
 
@@ -65,6 +66,28 @@ sub redis {
     chomp $out;
 
     return $out;
+}
+
+
+# Returns values as a server sends them.
+
+sub resp_string { return '$' . length($_[0]) . "\r\n$_[0]\r\n" }
+sub resp_array { return '*' . @_ . "\r\n" . join '', @_ }
+
+# Returns the answers of a server to the commands that read a stream: the text of
+# INFO, an array of entries from the position on, and facts of XINFO STREAM:
+# length, last (an ID), first and end (entries; end is first if not set).
+
+sub stream_answers {
+    my ($info, $entries, %facts) = @_;
+
+    return resp_string($info) . $entries
+        . resp_array(resp_string('length') => ":$facts{length}\r\n",
+                     resp_string('last-generated-id')
+                         => resp_string($facts{last}),
+                     resp_string('first-entry') => $facts{first},
+                     resp_string('last-entry')
+                         => $facts{end} // $facts{first});
 }
 
 

@@ -145,7 +145,7 @@ sub start_follower {
 
     my $server = $self->{proxy}{$number ? 'replica' : 'redis'};
 
-    my $follower = follow($self->{nodes}[0], '--from', 'beginning',
+    my $follower = follow($self->{nodes}[0], '--from', 'beginning', '--empty',
                           map({ ('--zone', $self->url($_)) }
                               @{ $self->{nodes} }),
                           "redis://127.0.0.1:$server->{listen}");
