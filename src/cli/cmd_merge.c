@@ -475,8 +475,8 @@ run(char **operands, int n, void *values)
     merge_t   *merge = values;
     output_t   out;
 
-    if (n < 2) {
-        return cli_misuse("name two or more images to merge");
+    if (n < 1) {
+        return cli_misuse("name the images to merge");
     }
 
     if (output_open(&out, merge->output) != 0) {
@@ -528,7 +528,7 @@ static const command_member_t  members[] = {
 const command_t  cmd_merge = {
     .name = "merge",
     .does = "make one image from several",
-    .synopsis = "-o FILE [OPTION...] IMAGE IMAGE...",
+    .synopsis = "-o FILE [OPTION...] IMAGE...",
     .about =
         "Makes one image that has the keys of several images. The images must "
         "have the same layout, size, hash, seed and key form: build them with "

@@ -261,12 +261,15 @@ SKIP: {
     is($t->read_file('old.bloom'), 'as it was',
        'merge leaves an old file unchanged when it fails');
 
+    tool(0, undef, 'merge', '-o', "$dir/one.bloom", $siphash);
+    is(payload("$dir/one.bloom"), payload($siphash),
+       'a merge of one image has its bits');
+
     my $twin = $t->build_image('twin.bloom', ['key'], '--like', $siphash);
     tool(0, undef, 'merge', '-o', "$dir/sip.bloom", $siphash, $twin);
 
     tool(2, qr/-o FILE is missing/, 'merge', $ids, $ids);
-    tool(2, qr/name two or more images/, 'merge', '-o', $old);
-    tool(2, qr/name two or more images/, 'merge', '-o', $old, $ids);
+    tool(2, qr/name the images/, 'merge', '-o', $old);
     tool(2, qr/^ngx-bloom merge: \Q$dir\E\/no\/x: /, 'merge', '-o',
          "$dir/no/x", $ids, $ids);
     tool(2, qr/^ngx-bloom merge: \Q$dir\E: is a directory/, 'merge',
