@@ -98,8 +98,9 @@ ngx_http_bloom_filter_header(ngx_http_request_t *r)
 
 /*
  * Returns 1 if the last upstream of the request was answered from a cache of
- * nginx.  r->cached does not tell: it stays set after an internal redirect to an
- * upstream without a cache, and is not set for an error that was cached alone.
+ * nginx.  r->cached does not tell: it stays set after an internal redirect to
+ * an upstream without a cache, and is not set for an error that was cached
+ * alone.
  */
 static ngx_uint_t
 ngx_http_bloom_filter_is_cached(ngx_http_request_t *r)
@@ -128,9 +129,9 @@ ngx_http_bloom_filter_is_cached(ngx_http_request_t *r)
 
 
 /*
- * Returns the status that the backend itself sent, or 0 without one.  The status
- * of the response is not enough: it may be that of an nginx error page.  Returns
- * 0 also
+ * Returns the status that the backend itself sent, or 0 without one.  The
+ * status of the response is not enough: it may be that of an nginx error page.
+ * Returns 0 also
  *
  *     after an internal redirect to another backend, as by error_page: nobody
  *         knows which of them speaks about the key;
