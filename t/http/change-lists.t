@@ -46,6 +46,8 @@ configure($t, ['zone=ids capacity=100k fpr=1e-9',
                         proxy_pass http://127.0.0.1:%%PORT_8081%%; }
     location /type { bloom_add $sent_http_content_type zone=ids;
                      proxy_pass http://127.0.0.1:%%PORT_8081%%; }
+    location /down { bloom_add $upstream_http_x_new_id zone=ids split=,;
+                     proxy_pass http://127.0.0.1:%%PORT_8089%%; }
     location /none { bloom_add $upstream_http_x_new_id zone=ids split=,;
                      return 200; }
     location /request { bloom_add $arg_k zone=ids; return 200; }
@@ -79,7 +81,8 @@ sub response {
     my $mark = $t->log_mark;
     my $response = $t->get($path, headers => ['X-Lines' => join '|', @lines]);
 
-    $response->status == 200 or die "$path: $response";
+    $response->status == ($path eq '/down' ? 502 : 200)
+        or die "$path: $response";
 
     return $t->log_since($mark);
 }
@@ -124,6 +127,7 @@ for (# location, lines of the header, keys
      ['/quiet', ['a;b', 'c'], 'a|b|c', 'lists with another separator'],
      ['/type', ['a'], 'text/type', 'a header that nginx makes'],
      ['/none', ['a'], '', 'a response without a backend'],
+     ['/down', ['a'], '', 'a backend that does not answer'],
      ['/part', ['a'], 'id:a', 'a key with a header in it'],
      ['/requests?k=a,b', [], 'a|b', 'a list of the request'])
 {
