@@ -535,7 +535,7 @@ sub warnings {
 
 subtest 'nginx warns of rules that drop inherited ones' => sub {
     my $list = 'bloom_reject absent $uri zone=ids;';
-    my $drops = qr/the rules from \S+:20 on are not inherited where the rules from \S+:22 on apply: .*write "bloom_rules off"/;
+    my $drops = qr/the rules from \S+:(\d+) on are not inherited where the rules from \S+:(??{ $1 + 2 }) on apply: .*write "bloom_rules off"/;
 
     like(warnings('server', "$list\n>location /a {\n$list }"), $drops,
          'nginx names the rule that drops and the rule that is dropped');
