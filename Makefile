@@ -296,12 +296,14 @@ test-nginx: all build/bench/lookups build/reference/expressions build/reference/
 # reloads, upgrades and restarts; fewer still; and what needs an nginx with HTTP/3
 
 short_tests = t/http/rules.t t/http/rules-phase.t t/http/route.t t/http/add.t \
+              t/http/change-lists.t t/http/cache.t t/http/retry.t \
               t/http/cookie-header.t \
               t/http/key-decode.t t/http/feedback.t t/http/audit.t \
               t/api/keys.t t/api/image.t t/zone/reload.t t/zone/upload.t \
               t/zone/upgrade.t t/zone/worker-death.t t/journal/replay.t \
               t/journal/checkpoint.t
 fewest_tests = t/http/rules-phase.t t/http/route.t t/http/feedback.t \
+               t/http/change-lists.t \
                t/http/cookie-header.t t/api/image.t \
                t/zone/reload.t t/zone/upgrade.t t/journal/checkpoint.t
 http3_tests = $(shell find t/http t/api -name '*http3*.t' | sort)

@@ -14,6 +14,7 @@
 #include "ngx_http_bloom_api.h"
 #include "ngx_http_bloom_audit.h"
 #include "ngx_http_bloom_conf.h"
+#include "ngx_http_bloom_conf_change.h"
 #include "ngx_http_bloom_conf_rules.h"
 #include "ngx_http_bloom_conf_warn.h"
 #include "ngx_http_bloom_conf_zone.h"
@@ -129,14 +130,14 @@ static ngx_command_t  ngx_http_bloom_commands[] = {
 
     { ngx_string("bloom_add"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
-      ngx_http_bloom_conf_rules_change,
+      ngx_http_bloom_conf_change,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_bloom_loc_conf_t, adds),
       NULL },
 
     { ngx_string("bloom_remove"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
-      ngx_http_bloom_conf_rules_change,
+      ngx_http_bloom_conf_change,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_bloom_loc_conf_t, removes),
       NULL },

@@ -144,12 +144,25 @@ typedef enum {
 } ngx_http_bloom_count_e;
 
 
-/* A bloom_add or bloom_remove directive: a key to add or to remove when a
+/* A bloom_add or bloom_remove directive: keys to add or to remove when a
  * response's header is sent. */
 typedef struct {
     ngx_http_bloom_key_t       key;
     ngx_http_complex_value_t  *filter;   /* nothing is done if this is empty or
                                             "0"; NULL: it is always done */
+    u_char                     split;    /* the byte that separates the keys of
+                                            a list; 0: the value is one key */
+    ngx_str_t                  header;   /* the response's header that is the
+                                            whole value; len 0: the value is
+                                            something else */
+    unsigned                   sent:1;   /* the header is $sent_http_...; 0: it
+                                            is $upstream_http_... */
+    unsigned                   lists:1;  /* the value has a response's header,
+                                            which may be a list */
+    unsigned                   warned:1; /* this worker has warned of a list
+                                            that is one key */
+    u_char                    *conf_file;
+    ngx_uint_t                 conf_line;
 } ngx_http_bloom_change_t;
 
 

@@ -10,10 +10,11 @@
 #include "ngx_http_bloom_debug.h"
 #include "ngx_http_bloom_key.h"
 #include "ngx_bloom_add.h"
+#include "ngx_bloom_parts.h"
 #include "ngx_bloom_remove.h"
 
 
-/* What a directive does with its key. */
+/* What a directive does with its keys. */
 typedef struct {
     const char    *directive;
     const char    *does;                 /* for the debug log */
@@ -27,6 +28,15 @@ static ngx_int_t ngx_http_bloom_change_list(ngx_http_request_t *r,
 static ngx_int_t ngx_http_bloom_change_one(ngx_http_request_t *r,
     ngx_http_bloom_change_t *change,
     const ngx_http_bloom_change_kind_t *kind);
+static ngx_int_t ngx_http_bloom_change_lines(ngx_http_request_t *r,
+    ngx_http_bloom_change_t *change,
+    const ngx_http_bloom_change_kind_t *kind);
+static void ngx_http_bloom_change_value(ngx_http_request_t *r,
+    ngx_http_bloom_change_t *change, const ngx_http_bloom_change_kind_t *kind,
+    ngx_str_t *value);
+static void ngx_http_bloom_change_warn(ngx_http_request_t *r,
+    ngx_http_bloom_change_t *change, const ngx_http_bloom_change_kind_t *kind,
+    ngx_str_t *value);
 
 
 static const ngx_http_bloom_change_kind_t  ngx_http_bloom_change_add = {
@@ -103,12 +113,8 @@ static ngx_int_t
 ngx_http_bloom_change_one(ngx_http_request_t *r,
     ngx_http_bloom_change_t *change, const ngx_http_bloom_change_kind_t *kind)
 {
-    ngx_int_t          rc;
-    ngx_str_t          text;
-    const char        *why;
-    ngx_bloom_zone_t  *zone;
-
-    zone = change->key.zone;
+    ngx_int_t  rc;
+    ngx_str_t  text;
 
     if (change->filter != NULL) {
 
@@ -121,6 +127,12 @@ ngx_http_bloom_change_one(ngx_http_request_t *r,
         }
     }
 
+    rc = ngx_http_bloom_change_lines(r, change, kind);
+
+    if (rc != NGX_DECLINED) {
+        return rc;
+    }
+
     rc = ngx_http_bloom_key_text(r, &change->key, &text);
 
     if (rc == NGX_HTTP_BLOOM_KEY_AMBIGUOUS) {
@@ -130,24 +142,161 @@ ngx_http_bloom_change_one(ngx_http_request_t *r,
                       "a key was not %s bloom zone \"%V\": the argument, "
                       "cookie or header that it comes from is ambiguous in "
                       "the request; let \"%s\" take the key from the "
-                      "backend's response",
-                      kind->undone, &zone->name, kind->directive);
+                      "backend's response", kind->undone,
+                      &change->key.zone->name, kind->directive);
         return NGX_OK;
     }
 
-    if (rc != NGX_OK) {
-        return rc == NGX_DECLINED ? NGX_OK : rc;
+    if (rc == NGX_OK) {
+        ngx_http_bloom_change_value(r, change, kind, &text);
     }
 
-    ngx_http_bloom_debug_change(r, kind->does, zone, &text);
+    return rc == NGX_DECLINED ? NGX_OK : rc;
+}
 
-    why = kind->change(zone, &text);
 
-    if (why != NULL) {
+/*
+ * Changes a zone by each line of a header that the response repeats.  nginx's
+ * variable would be the first line before version 1.23, and all lines as one
+ * value later.  Returns NGX_OK; NGX_DECLINED if the header is not repeated, or
+ * if the directive's value is not a header; NGX_ERROR if memory is short.
+ */
+static ngx_int_t
+ngx_http_bloom_change_lines(ngx_http_request_t *r,
+    ngx_http_bloom_change_t *change, const ngx_http_bloom_change_kind_t *kind)
+{
+    ngx_str_t         text;
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h, *next;
+
+    if (change->header.len == 0 || (!change->sent && r->upstream == NULL)) {
+        return NGX_DECLINED;
+    }
+
+    i = 0;
+    part = change->sent ? &r->headers_out.headers.part
+                        : &r->upstream->headers_in.headers.part;
+
+    h = ngx_http_bloom_value_next_header(&part, &i, &change->header);
+
+    if (h == NULL) {
+        return NGX_DECLINED;
+    }
+
+    next = ngx_http_bloom_value_next_header(&part, &i, &change->header);
+
+    if (next == NULL) {
+        return NGX_DECLINED;
+    }
+
+    for ( ;; ) {
+        text = h->value;
+
+        if (text.len != 0) {
+
+            if (change->key.decode != BLOOM_DECODE_OFF
+                && ngx_http_bloom_key_decode(r, &change->key, &text) != NGX_OK)
+            {
+                return NGX_ERROR;
+            }
+
+            ngx_http_bloom_change_value(r, change, kind, &text);
+        }
+
+        if (next == NULL) {
+            return NGX_OK;
+        }
+
+        h = next;
+        next = ngx_http_bloom_value_next_header(&part, &i, &change->header);
+    }
+}
+
+
+/* Changes a zone by a value that is not empty: a key, or with "split=" a list
+ * of keys. */
+static void
+ngx_http_bloom_change_value(ngx_http_request_t *r,
+    ngx_http_bloom_change_t *change, const ngx_http_bloom_change_kind_t *kind,
+    ngx_str_t *value)
+{
+    u_char            *pos, *end;
+    size_t             len;
+    ngx_str_t          key;
+    ngx_uint_t         n;
+    const char        *why, *because;
+    ngx_bloom_zone_t  *zone;
+
+    zone = change->key.zone;
+
+    pos = value->data;
+    end = pos + value->len;
+
+    if (change->split == '\0') {
+        ngx_http_bloom_change_warn(r, change, kind, value);
+        key = *value;
+        pos = end;
+
+    } else if (!ngx_bloom_parts_cut(&key, 1, &pos, end, change->split)) {
+        return;
+    }
+
+    n = 0;
+    len = 0;
+    because = NULL;
+
+    do {
+        ngx_http_bloom_debug_change(r, kind->does, zone, &key);
+
+        why = kind->change(zone, &key);
+
+        if (why != NULL && n++ == 0) {
+            len = key.len;
+            because = why;
+        }
+
+    } while (ngx_bloom_parts_cut(&key, 1, &pos, end, change->split));
+
+    if (n == 1) {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                       "a key of %uz bytes was not %s bloom zone \"%V\": it %s",
-                      text.len, kind->undone, &zone->name, why);
+                      len, kind->undone, &zone->name, because);
+
+    } else if (n > 1) {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "%ui keys of a list were not %s bloom zone \"%V\": the "
+                      "first has %uz bytes and %s", n, kind->undone,
+                      &zone->name, len, because);
+    }
+}
+
+
+/* Warns, once in each worker, of a response's header that seems to be a list
+ * and becomes one key. */
+static void
+ngx_http_bloom_change_warn(ngx_http_request_t *r,
+    ngx_http_bloom_change_t *change, const ngx_http_bloom_change_kind_t *kind,
+    ngx_str_t *value)
+{
+    u_char  *p, buf[NGX_HTTP_BLOOM_KEY_LOG_LEN];
+
+    if (!change->lists
+        || change->warned
+        || memchr(value->data, ',', value->len) == NULL)
+    {
+        return;
     }
 
-    return NGX_OK;
+    change->warned = 1;
+
+    p = ngx_http_bloom_key_log(buf, value);
+
+    ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
+                  "\"%*s\" is one key for \"%s\" in %s:%ui, of bloom zone "
+                  "\"%V\": if it is a list, add \"split=,\"; if its commas "
+                  "belong to the key, a \"split=\" with a byte that no key "
+                  "has silences this warning", (size_t) (p - buf), buf,
+                  kind->directive, change->conf_file, change->conf_line,
+                  &change->key.zone->name);
 }

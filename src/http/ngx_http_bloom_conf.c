@@ -117,7 +117,7 @@ static ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_param[] = {
       NGX_HTTP_BLOOM_CONF_ROUTE },
 
     { ngx_string("split="), offsetof(ngx_http_bloom_conf_params_t, split),
-      NGX_HTTP_BLOOM_CONF_RULE },
+      NGX_HTTP_BLOOM_CONF_CHANGE|NGX_HTTP_BLOOM_CONF_RULE },
 
     { ngx_string("match="), offsetof(ngx_http_bloom_conf_params_t, match),
       NGX_HTTP_BLOOM_CONF_RULE },
@@ -280,6 +280,27 @@ ngx_http_bloom_conf_key(ngx_conf_t *cf, ngx_str_t *text,
     key->zone = ngx_bloom_declare_get(cf, &bmcf->zones, &params->zone);
 
     return key->zone ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+
+char *
+ngx_http_bloom_conf_split(ngx_conf_t *cf, ngx_http_bloom_conf_params_t *params,
+    u_char *split)
+{
+    *split = '\0';
+
+    if (params->split.data == NULL) {
+        return NGX_CONF_OK;
+    }
+
+    if (params->split.len != 1) {
+        return ngx_http_bloom_conf_invalid(cf, "split", &params->split,
+                                           "one byte, such as split=,");
+    }
+
+    *split = params->split.data[0];
+
+    return NGX_CONF_OK;
 }
 
 

@@ -76,6 +76,11 @@ char *ngx_http_bloom_conf_params(ngx_conf_t *cf, ngx_uint_t first,
 char *ngx_http_bloom_conf_key(ngx_conf_t *cf, ngx_str_t *text,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_key_t *key);
 
+/* Reads "split=": *split becomes its byte, or 0 without the parameter.  Returns
+ * NGX_CONF_OK or NGX_CONF_ERROR. */
+char *ngx_http_bloom_conf_split(ngx_conf_t *cf,
+    ngx_http_bloom_conf_params_t *params, u_char *split);
+
 /*
  * Adds a variable of the module; `text` is "$name".  The variable is not
  * cached, since its value may change during a request, and since a subrequest

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file reads the directives with rules and keys: bloom_pass, bloom_reject,
- * bloom_route, bloom_unavailable, bloom_rules, bloom_lookup, bloom_add and
- * bloom_remove.
+ * This file reads the directives with rules and lookups: bloom_pass,
+ * bloom_reject, bloom_route, bloom_unavailable, bloom_rules and bloom_lookup.
  */
 
 #include "ngx_http_bloom_conf_rules.h"
@@ -216,18 +215,16 @@ ngx_http_bloom_conf_rules_how(ngx_conf_t *cf,
         rule->how = NGX_HTTP_BLOOM_AS;
     }
 
-    if (params->split.data == NULL) {
+    if (ngx_http_bloom_conf_split(cf, params, &rule->split) != NGX_CONF_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (rule->split == '\0') {
         return params->match.data ? "has \"match=\" without \"split=\""
                                   : NGX_CONF_OK;
     }
 
-    if (params->split.len != 1) {
-        return ngx_http_bloom_conf_invalid(cf, "split", &params->split,
-                                           "one byte, such as split=,");
-    }
-
     rule->how = NGX_HTTP_BLOOM_LIST;
-    rule->split = params->split.data[0];
 
     if (params->match.data == NULL) {
         return NGX_CONF_OK;
@@ -394,99 +391,6 @@ ngx_http_bloom_conf_rules_off(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     blcf->alone = 1;
 
     return NGX_CONF_OK;
-}
-
-
-char *
-ngx_http_bloom_conf_rules_change(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    char                          *rc;
-    ngx_str_t                     *value;
-    ngx_uint_t                     where;
-    ngx_array_t                  **changes;
-    ngx_http_bloom_change_t       *change;
-    ngx_http_bloom_conf_params_t   params;
-
-    changes = (ngx_array_t **) ((u_char *) conf + cmd->offset);
-    value = cf->args->elts;
-
-    if (cf->args->nelts == 2 && ngx_strcmp(value[1].data, "off") == 0) {
-
-        if (*changes == NULL) {
-            return "is duplicate";
-        }
-
-        if (*changes != NGX_CONF_UNSET_PTR) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "\"%V off\" cannot be used together with "
-                               "another \"%V\", because a level with keys of "
-                               "its own inherits none anyway: remove it",
-                               &cmd->name, &cmd->name);
-            return NGX_CONF_ERROR;
-        }
-
-        *changes = NULL;
-
-        return NGX_CONF_OK;
-    }
-
-    if (*changes == NULL) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\" cannot be used together with \"%V off\"",
-                           &cmd->name, &cmd->name);
-        return NGX_CONF_ERROR;
-    }
-
-    where = NGX_HTTP_BLOOM_CONF_KEY|NGX_HTTP_BLOOM_CONF_CHANGE;
-
-    rc = ngx_http_bloom_conf_params(cf, 2, where, &params);
-    if (rc != NGX_CONF_OK) {
-        return rc;
-    }
-
-    if (*changes == NGX_CONF_UNSET_PTR) {
-        *changes = ngx_array_create(cf->pool, 2,
-                                    sizeof(ngx_http_bloom_change_t));
-        if (*changes == NULL) {
-            return NGX_CONF_ERROR;
-        }
-    }
-
-    change = ngx_array_push(*changes);
-    if (change == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    ngx_memzero(change, sizeof(ngx_http_bloom_change_t));
-
-    rc = ngx_http_bloom_conf_key(cf, &value[1], &params, &change->key);
-    if (rc != NGX_CONF_OK) {
-        return rc;
-    }
-
-    change->key.zone->adds = 1;
-    change->key.zone->changed_by = "\"bloom_add\"";
-
-    if (cmd->offset == offsetof(ngx_http_bloom_loc_conf_t, removes)) {
-        change->key.zone->removes = 1;
-        change->key.zone->changed_by = "\"bloom_remove\"";
-    }
-
-    if (params.condition.data == NULL) {
-        return NGX_CONF_OK;
-    }
-
-    if (params.condition.len == 0) {
-        return ngx_http_bloom_conf_invalid(cf, "if", &params.condition,
-                                           "a condition, such as if=$variable");
-    }
-
-    change->filter = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
-    if (change->filter == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    return ngx_http_bloom_conf_value(cf, &params.condition, change->filter);
 }
 
 

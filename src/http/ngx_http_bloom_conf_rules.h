@@ -2,8 +2,7 @@
 
 /*
  * This header declares the functions that read the directives with rules and
- * keys: bloom_pass, bloom_reject, bloom_route, bloom_rules, bloom_lookup,
- * bloom_add and bloom_remove.
+ * lookups: bloom_pass, bloom_reject, bloom_route, bloom_rules and bloom_lookup.
  */
 
 #ifndef _NGX_HTTP_BLOOM_CONF_RULES_H_INCLUDED_
@@ -21,8 +20,6 @@ char *ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_bloom_conf_rules_unavailable(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_bloom_conf_rules_off(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_bloom_conf_rules_change(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
 /* Records that the rules of `conf` apply in the server or location that is

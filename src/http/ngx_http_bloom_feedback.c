@@ -321,7 +321,7 @@ ngx_http_bloom_feedback_path_differs(ngx_http_request_t *r)
 
 void
 ngx_http_bloom_feedback_response(ngx_http_request_t *r,
-    ngx_http_bloom_ctx_t *ctx, ngx_uint_t status, ngx_uint_t cached)
+    ngx_http_bloom_ctx_t *ctx, ngx_uint_t status)
 {
     ngx_uint_t  suspects;
 
@@ -335,7 +335,7 @@ ngx_http_bloom_feedback_response(ngx_http_request_t *r,
 
     ngx_bloom_count(ctx->suspect, NGX_BLOOM_COUNTER_FALSE_POSITIVE, 1);
 
-    if (ctx->suspect_key.data == NULL || cached) {
+    if (ctx->suspect_key.data == NULL) {
         return;
     }
 

@@ -76,11 +76,10 @@ ngx_uint_t ngx_http_bloom_feedback_path_differs(ngx_http_request_t *r);
 
 /*
  * Counts a false positive if the backend's status says that there was one, and
- * learns the key if it is to be learned and the response is not `cached`.
- * `status` is 0 if no backend answered.
+ * learns the key if it is to be learned.  `status` is 0 if no backend answered.
  */
 void ngx_http_bloom_feedback_response(ngx_http_request_t *r,
-    ngx_http_bloom_ctx_t *ctx, ngx_uint_t status, ngx_uint_t cached);
+    ngx_http_bloom_ctx_t *ctx, ngx_uint_t status);
 
 
 #pragma GCC visibility pop

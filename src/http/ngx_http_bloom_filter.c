@@ -3,7 +3,8 @@
 /*
  * This file is the header filter: before the client sees a response, it removes
  * the keys of bloom_remove, adds those of bloom_add, and counts the backend's
- * status for bloom_feedback and bloom_audit.
+ * status for bloom_feedback and bloom_audit.  It does nothing about a response
+ * from a cache, which says what was true when it was stored.
  *
  * The filter is a module of its own, because nginx initializes modules with
  * filters last.  Were it part of the main module, nginx would install its own
@@ -17,8 +18,8 @@
 
 
 static ngx_int_t ngx_http_bloom_filter_header(ngx_http_request_t *r);
-static ngx_uint_t ngx_http_bloom_filter_status(ngx_http_request_t *r,
-    ngx_uint_t *cached);
+static ngx_uint_t ngx_http_bloom_filter_is_cached(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_bloom_filter_status(ngx_http_request_t *r);
 static ngx_int_t ngx_http_bloom_filter_init(ngx_conf_t *cf);
 
 
@@ -59,36 +60,35 @@ static ngx_http_output_header_filter_pt  ngx_http_next_header_filter;
 static ngx_int_t
 ngx_http_bloom_filter_header(ngx_http_request_t *r)
 {
-    ngx_uint_t                   status, cached;
+    ngx_uint_t                   status, changes;
     ngx_http_bloom_ctx_t        *ctx;
     ngx_http_bloom_loc_conf_t   *blcf;
     ngx_http_bloom_main_conf_t  *bmcf;
 
-    if (r != r->main) {
+    bmcf = ngx_http_get_module_main_conf(r, ngx_http_bloom_module);
+    blcf = ngx_http_get_module_loc_conf(r, ngx_http_bloom_module);
+
+    changes = (blcf->adds != NULL || blcf->removes != NULL);
+
+    if (r != r->main
+        || (!bmcf->asks && !changes)
+        || ngx_http_bloom_filter_is_cached(r))
+    {
         return ngx_http_next_header_filter(r);
     }
-
-    bmcf = ngx_http_get_module_main_conf(r, ngx_http_bloom_module);
 
     if (bmcf->asks) {
         ctx = ngx_http_bloom_ctx_get(r);
 
         if (ctx != NULL && (ctx->suspects != 0 || ctx->audited != NULL)) {
-            status = ngx_http_bloom_filter_status(r, &cached);
+            status = ngx_http_bloom_filter_status(r);
 
-            ngx_http_bloom_feedback_response(r, ctx, status, cached);
-
-            if (!cached) {
-                ngx_http_bloom_audit_response(r, ctx, status);
-            }
+            ngx_http_bloom_feedback_response(r, ctx, status);
+            ngx_http_bloom_audit_response(r, ctx, status);
         }
     }
 
-    blcf = ngx_http_get_module_loc_conf(r, ngx_http_bloom_module);
-
-    if ((blcf->adds != NULL || blcf->removes != NULL)
-        && ngx_http_bloom_change_zones(r) != NGX_OK)
-    {
+    if (changes && ngx_http_bloom_change_zones(r) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -97,42 +97,54 @@ ngx_http_bloom_filter_header(ngx_http_request_t *r)
 
 
 /*
- * Returns the status that the backend itself sent, or 0 without one.  Sets
- * *cached if it is that of a cached response.  The status of the response is
- * not enough: it may be that of an nginx error page.  Returns 0 also
+ * Returns 1 if the last upstream of the request was answered from a cache of
+ * nginx.  r->cached does not tell: it stays set after an internal redirect to
+ * an upstream without a cache, and is not set for an error that was cached
+ * alone.
+ */
+static ngx_uint_t
+ngx_http_bloom_filter_is_cached(ngx_http_request_t *r)
+{
+#if (NGX_HTTP_CACHE)
+
+    if (r->upstream == NULL) {
+        return 0;
+    }
+
+    switch (r->upstream->cache_status) {
+
+    case NGX_HTTP_CACHE_HIT:
+    case NGX_HTTP_CACHE_STALE:
+    case NGX_HTTP_CACHE_UPDATING:
+    case NGX_HTTP_CACHE_REVALIDATED:
+        ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                       "bloom ignores a response from the cache");
+        return 1;
+    }
+
+#endif
+
+    return 0;
+}
+
+
+/*
+ * Returns the status that the backend itself sent, or 0 without one.  The
+ * status of the response is not enough: it may be that of an nginx error page.
+ * Returns 0 also
  *
  *     after an internal redirect to another backend, as by error_page: nobody
  *         knows which of them speaks about the key;
  *     with X-Accel-Redirect: the backend often has not looked for the file.
  */
 static ngx_uint_t
-ngx_http_bloom_filter_status(ngx_http_request_t *r, ngx_uint_t *cached)
+ngx_http_bloom_filter_status(ngx_http_request_t *r)
 {
     ngx_uint_t                  i;
     ngx_http_upstream_t        *u;
     ngx_http_upstream_state_t  *state;
 
-    *cached = 0;
-
-#if (NGX_HTTP_CACHE)
-    if (r->cached) {
-        *cached = 1;
-        return r->headers_out.status;
-    }
-#endif
-
     if (r->upstream_states == NULL || r->upstream_states->nelts == 0) {
-
-#if (NGX_HTTP_CACHE)
-        if (r->cache != NULL) {
-
-            /* if proxy_intercept_errors replaced a cached response, only its
-             * status is left */
-
-            *cached = 1;
-            return r->cache->error;
-        }
-#endif
         return 0;
     }
 

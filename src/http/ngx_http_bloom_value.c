@@ -50,8 +50,6 @@ static ngx_uint_t ngx_http_bloom_value_cookie_is_hidden(u_char *p,
     u_char *last, ngx_str_t *name);
 static ngx_int_t ngx_http_bloom_value_header(ngx_http_request_t *r,
     ngx_str_t *name, ngx_str_t *value);
-static ngx_table_elt_t *ngx_http_bloom_value_next_header(
-    ngx_list_part_t **part, ngx_uint_t *i, ngx_str_t *name);
 static void ngx_http_bloom_value_trim(u_char **p, u_char **last);
 static ngx_int_t ngx_http_bloom_value_take(u_char *p, u_char *last,
     ngx_str_t *value);
@@ -462,12 +460,7 @@ ngx_http_bloom_value_header(ngx_http_request_t *r, ngx_str_t *name,
 }
 
 
-/*
- * Finds the next header with the name; NULL after the last one.  "_" counts as
- * "-": a backend that reads headers from its environment, as CGI does, cannot
- * tell them apart.
- */
-static ngx_table_elt_t *
+ngx_table_elt_t *
 ngx_http_bloom_value_next_header(ngx_list_part_t **part, ngx_uint_t *i,
     ngx_str_t *name)
 {

@@ -43,6 +43,15 @@ char *ngx_http_bloom_value_conf(ngx_conf_t *cf, ngx_command_t *cmd,
 ngx_int_t ngx_http_bloom_value_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 
+/*
+ * Finds the next header with the name in a list of headers; *part is the
+ * list's first part at first, and *i is 0.  "_" counts as "-": a backend that
+ * reads headers from its environment, as CGI does, cannot tell them apart, and
+ * nginx's variables do not either.  Returns NULL after the last one.
+ */
+ngx_table_elt_t *ngx_http_bloom_value_next_header(ngx_list_part_t **part,
+    ngx_uint_t *i, ngx_str_t *name);
+
 /* Returns 1 if a variable's value is ambiguous. */
 static ngx_inline ngx_uint_t ngx_http_bloom_value_is_ambiguous(
     const ngx_http_variable_value_t *v);

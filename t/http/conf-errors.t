@@ -416,17 +416,20 @@ subtest 'nginx refuses wrong parameters of rules' => sub {
               'duplicate parameter "%s"', "$parameter=fire");
     }
     my %other = (bloom_add => 'bloom_remove', bloom_remove => 'bloom_add');
-    my @others = ('split=,', 'match=all', 'invalid=fire', 'empty=fire',
-                  'exact', 'dry_run');
+    my @others = ('match=all', 'invalid=fire', 'empty=fire', 'exact',
+                  'dry_run');
 
     table('http', 'bloom_lookup $uri $known zone=ids %s;',
-          invalid('bloom_lookup', qw(zone decode)), @others);
+          invalid('bloom_lookup', qw(zone decode)), 'split=,', @others);
 
     for my $directive ('bloom_add', 'bloom_remove') {
         my $level = "a level with keys of its own inherits none anyway";
 
         table('location', "$directive \$uri zone=ids %s;",
-              invalid($directive, qw(zone decode if)), @others);
+              invalid($directive, qw(zone decode if split)), @others);
+        table('location', "$directive \$uri zone=ids split=%s;",
+              'invalid split "%s": it must be one byte, such as split=,',
+              '', ',,', 'comma');
         table('location', "$directive \$uri zone=ids if=%s;",
               'invalid if "%s": it must be a condition, such as if=$variable',
               '');
@@ -532,7 +535,7 @@ sub warnings {
 
 subtest 'nginx warns of rules that drop inherited ones' => sub {
     my $list = 'bloom_reject absent $uri zone=ids;';
-    my $drops = qr/the rules from \S+:20 on are not inherited where the rules from \S+:22 on apply: .*write "bloom_rules off"/;
+    my $drops = qr/the rules from \S+:(\d+) on are not inherited where the rules from \S+:(??{ $1 + 2 }) on apply: .*write "bloom_rules off"/;
 
     like(warnings('server', "$list\n>location /a {\n$list }"), $drops,
          'nginx names the rule that drops and the rule that is dropped');

@@ -19,7 +19,9 @@ my $faults = BloomTest::Faults->new($t);
 $faults->needed;
 
 $t->build_image('ids.bloom', ['id1'], '-p', '1e-9', '-n', '50k');
-configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1, workers => 2);
+configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1, workers => 2,
+          server => 'location = /list { bloom_add $arg_k zone=ids split=,;
+                                        return 200; }');
 $t->run;
 
 # a segment exists, so that the next key does not become pending
@@ -52,6 +54,21 @@ subtest 'a worker waits once for a stalled process' => sub {
 };
 
 
+subtest 'the keys of a list wait once together' => sub {
+    my @keys = map { "list$_" } 1 .. 100;
+
+    $faults->kill_at('wait', 2);
+    is($t->get('/list?k=' . join ',', @keys)->status, 200,
+       'a request with a list is answered');
+    ok($faults->pending, 'at most one of its keys has waited');
+    $faults->withdraw;
+
+    is(ask($t, 'ids', @keys, 'no'), '1' x 100 . '0', 'its keys are present');
+    is(zone_state($t, 'ids')->{journal}{pending_keys}, 200,
+       'its keys are pending');
+};
+
+
 my @keys = map { "long$_-" . 'x' x 4000 } 1 .. 500;
 
 subtest 'the pending keys have room' => sub {
@@ -75,7 +92,7 @@ subtest 'the stalled process continues' => sub {
     $t->kill_all;
     $t->run;
     is(ask_until_known($t, 'ids', 'stalled', 'later', 'short1', 'short100',
-                       @keys, 'no'), '1' x 504 . '0',
+                       'list1', 'list100', @keys, 'no'), '1' x 506 . '0',
        'all keys are present after kill -9 of all processes');
 };
 

@@ -89,19 +89,42 @@ sub checkout {
 }
 
 
-# Writes the example as nginx.conf, with the test's ports, module and logs.
+# Writes the example as nginx.conf, with the test's ports, module and logs.  With
+# the option `retries`, nginx asks a dead server before each backend.
 
 sub configure {
-    my ($t, $text) = @_;
+    my ($t, $text, %option) = @_;
 
     my $header = qr/^load_module\s.*\npid\s.*\nerror_log\s.*\n/m;
 
     like($text, $header, 'the example has the lines that the test replaces');
     $text =~ s/$header/%%TEST_GLOBALS%%\n/;
     $text =~ s{\$prefix/\.\./lua}{$examples/../lua};
+    retry(\$text) if $option{retries};
     $text =~ s/\b127\.0\.0\.1:(80\d\d)\b/127.0.0.1:%%PORT_$1%%/g;
 
     $t->write_file_expand('nginx.conf', $text);
+}
+
+
+# Puts a dead server in front of each backend, for each request.
+
+sub retry {
+    my ($text) = @_;
+
+    my %backends;
+
+    $$text =~ s{(proxy_pass\s+http://)127\.0\.0\.1:(80\d\d)}
+               {$backends{$2} = 1; "$1backend_$2"}ge;
+
+    my $upstreams = join '', map { <<"CONF" } sort keys %backends;
+    upstream backend_$_ {
+        server 127.0.0.1:8099 max_fails=0;
+        server 127.0.0.1:$_ backup;
+    }
+CONF
+
+    $$text =~ s/^http \{\n/$&$upstreams/m;
 }
 
 
