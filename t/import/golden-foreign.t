@@ -230,6 +230,40 @@ for my $name (sort keys %rows) {
 tally('golden files');
 
 
+# Files that are no filters are named, whatever they are imported as.  A Redis
+# bitmap may have any bytes, so --from bitmap takes some of them.
+
+my %refused = (
+    'guava.ser' => ['a serialised Java object', 1],
+    'redis.rdb' => ['an RDB file of Redis', 1],
+    'redisbloom-dump' => ['the result of DUMP for a filter of RedisBloom', 1],
+    'bitmap-dump' => ['the result of DUMP for a string of Redis', 1],
+    'bits-and-blooms.gob' => ['a Go gob'],
+    'struct.gob' => ['a Go gob'],
+    'redisbloom.pickle' => ['a Python pickle'],
+    'redisbloom-1.1' => ['a dump of RedisBloom 1 or 2.0'],
+    'redis-cli' => ['what redis-cli prints of a chunk'],
+);
+
+my @refused = map { s{.*/}{}r } glob "$golden/refused/*";
+
+is("@refused", join(' ', sort keys %refused),
+   'this test knows each file of t/golden/foreign/refused');
+
+for my $file (sort keys %refused) {
+    my ($title, $never_bits) = @{ $refused{$file} };
+
+    for my $format ('guava', 'redisbloom', 'dcso', 'bits-and-blooms', 'spark',
+                    'libbloom', $never_bits ? 'go-zero' : ())
+    {
+        import_fails($t, "$file, imported as $format",
+                     qr/\Q$file\E: is \Q$title\E; \w+ /, '--from', $format,
+                     ($format eq 'go-zero' ? ('--bits', 20000) : ()),
+                     "$golden/refused/$file");
+    }
+}
+
+
 # The README says how each filter was made.
 
 my @found = map { s{^\Q$golden/}{}r =~ s{\.answers\z}{}r }

@@ -186,6 +186,8 @@ lie('2^60 bits', qr/has 1152921504606846976 bits/, 'bits-and-blooms', 0,
 lie('bytes that do not match its bits',
     qr/128 bits in 17 bytes/, 'libbloom', 27,
     pack 'Q<', 17);
+lie('a struct of 52 bytes', qr/struct has 52 bytes and version 2/, 'libbloom', 9,
+    "\x34");
 lie('struct version 1',
     qr/struct has 64 bytes and version 1/, 'libbloom', 52, "\1");
 
