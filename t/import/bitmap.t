@@ -170,6 +170,21 @@ for my $name ('filter of redisson', 'tagged {filter} of redisson') {
                  "an image of '$name' with the bits of its configuration");
 }
 
+# With too few hashes, all keys are found, and others at the fill ratio.
+
+{
+    my $keys = $t->write_file('in.txt', join '', map { "$_\n" } @$in);
+    my ($out) = import_image($t, "$dir/few", '--from', 'redisson', '--bits', 9585,
+                             '--hashes', 1, '--json', '--check', $keys,
+                             "$url/0/filter of redisson");
+    my $json = JSON::PP::decode_json($out);
+
+    is($json->{checked}, scalar @$in, 'an import with one hash finds all keys');
+    cmp_ok($json->{fill_ratio}, '>', 0.3, 'the filter has many set bits');
+    cmp_ok(abs($json->{measured_fpr} - $json->{fill_ratio}), '<', 0.01,
+           'an import with one hash finds other keys at the fill ratio');
+}
+
 my $info = ($t->run_tool('info', '--json', "$dir/image"))[1];
 like($info, qr/"capacity": 1000,/, 'info states the capacity of the source');
 like($info, qr/"fpr": 0.01,/, 'info states the rate of the source');

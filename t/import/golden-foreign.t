@@ -219,12 +219,20 @@ for my $name (sort keys %rows) {
 
     next if @files > 2 || $format eq 'libbloom';
 
-    my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/built", '--like',
-                                           "$dir/image",
-                                           "$golden/keys/$keys.in");
-    is($exit, 0, "an image like $name is built") or diag $err;
-    ok(export('bitmap', "$dir/built") eq export('bitmap', "$dir/image"),
-       "the tool adds the keys of $name as its source did");
+    my @in = keys_of("$keys.in");
+    my @parts = ([@in[0 .. 9]], [@in[10 .. $#in]]);
+
+    for (0, 1) {
+        $t->write_file("part-$_", join '', map { "$_\n" } @{ $parts[$_] });
+        $t->run_tool('build', '-o', "$dir/part-$_.bloom", '--like', "$dir/image",
+                     "$dir/part-$_");
+    }
+
+    my ($exit, undef, $err) = $t->run_tool('merge', '-o', "$dir/merged",
+                                           map { "$dir/part-$_.bloom" } 0, 1);
+    is($exit, 0, "two images of keys of $name are merged") or diag $err;
+    ok(export('bitmap', "$dir/merged") eq export('bitmap', "$dir/image"),
+       "the tool adds and merges the keys of $name as its source did");
 }
 
 tally('golden files');
