@@ -376,7 +376,8 @@ read_tail(import_source_t *source, import_t *import, uint8_t *origin)
 }
 
 
-/* Says what the source is, or why it is refused and which format it may have. */
+/* Says what the source is, or why it is refused and which format it may
+ * have. */
 static int
 refuse(const import_t *import, const import_source_t *source,
     const uint8_t *head, size_t len)

@@ -87,8 +87,8 @@ is_dumped_string(const uint8_t *head, size_t len, uint64_t size)
 
 /*
  * The first message of Go's encoding/gob: its length, the number of a type that
- * the program defines (-64 and below), and the type, whose first field is one of
- * seven, each with a name and a number.
+ * the program defines (-64 and below), and the type, whose first field is one
+ * of seven, each with a name and a number.
  */
 static int
 is_gob(const uint8_t *head, size_t len, uint64_t size)
