@@ -12,6 +12,7 @@
 
 #include "bloom_foreign_formats.h"
 #include "bloom_foreign_json.h"
+#include "bloom_foreign_unread.h"
 #include "bloom_scheme.h"
 #include "cli.h"
 #include "command.h"
@@ -375,12 +376,22 @@ read_tail(import_source_t *source, import_t *import, uint8_t *origin)
 }
 
 
-/* Says why the source is refused, and which format it may have. */
+/* Says what the source is, or why it is refused and which format it may
+ * have. */
 static int
 refuse(const import_t *import, const import_source_t *source,
     const uint8_t *head, size_t len)
 {
+    const bloom_foreign_unread_t  *unread;
     const bloom_foreign_format_t  *other;
+
+    unread = bloom_foreign_unread(head, len, source->size);
+
+    if (unread != NULL) {
+        cli_error("%s: is %s; %s", source->name, unread->title,
+                  unread->instead);
+        return CLI_ERROR;
+    }
 
     if (bloom_image_is(head, len)) {
         cli_error("%s: is already an image of ngx-bloom; use it as it is",
@@ -443,6 +454,8 @@ read_source(import_t *import, import_source_t *source, bits_t *bits,
     const uint8_t    *head;
     bloom_foreign_t  *f;
 
+    const bloom_foreign_unread_t  *unread;
+
     f = &import->f;
     len = import_source_peek(source, BLOOM_FOREIGN_HEAD, &head);
 
@@ -450,10 +463,20 @@ read_source(import_t *import, import_source_t *source, bits_t *bits,
         return CLI_ERROR;
     }
 
+    unread = bloom_foreign_unread(head, (size_t) len, source->size);
+
+    /* any bytes are a bitmap, so its parser does not refuse these */
+
+    if (unread != NULL && unread->never_bits
+        && import->format == &bloom_foreign_bitmap)
+    {
+        return refuse(import, source, head, (size_t) len);
+    }
+
     /* the binary form begins with a zero byte, as it has less than 2^56 bits */
 
-    if (import->format == &bloom_foreign_bits_and_blooms && len > 0
-        && head[0] != 0 && strchr("{ \t\r\n", head[0]) != NULL)
+    if (import->format == &bloom_foreign_bits_and_blooms && unread == NULL
+        && len > 0 && head[0] != 0 && strchr("{ \t\r\n", head[0]) != NULL)
     {
         rc = read_json(source);
 

@@ -119,8 +119,8 @@ walk_next(walk_t *w, uint32_t layout, uint64_t bits)
         break;
 
     case BLOOM_LAYOUT_SPARK2:
-        x = flip((int64_t) (x + w->step));
-        w->x = x;
+        w->x += w->step;
+        x = flip((int64_t) w->x);
         break;
 
     case BLOOM_LAYOUT_ZIGZAG:

@@ -14,9 +14,10 @@
  *   double63  ((h1 + i h2) mod 2^63) mod bits             Guava, 64 bits
  *
  *   double31  flip(i32(h1 + (i + 1) (h1 / 2^32))) mod bits
- *                                                  Guava, 32 bits; Spark
- *   spark2    c(i) mod bits, c(-1) = (2^31 - 1) i32(h1),
- *             c(i) = flip(c(i - 1) + i32(h1 / 2^32))         Spark, new
+ *                                       Guava, 32 bits; Spark, version 1
+ *
+ *   spark2    flip((2^31 - 1) i32(h1) + (i + 1) i32(h1 / 2^32)) mod bits
+ *                                                       Spark, version 2
  *
  *   zigzag    (s(i) mod 2^63) mod bits, s(0) = h1,
  *             s(i + 1) = s(i) + (i is even ? h2 : h1)         Redisson

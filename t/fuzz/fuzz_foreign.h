@@ -16,6 +16,7 @@
 #include "bloom_bytes.h"
 #include "bloom_census.h"
 #include "bloom_foreign_formats.h"
+#include "bloom_foreign_unread.h"
 #include "bloom_scheme.h"
 
 #define SIZE_MAX_HERE  (1024 * 1024)
@@ -159,6 +160,8 @@ fuzz_foreign(const bloom_foreign_format_t *format, const bloom_foreign_t *said,
     len = size < BLOOM_FOREIGN_HEAD ? size : BLOOM_FOREIGN_HEAD;
 
     (void) bloom_foreign_formats_guess(copy, len, size);
+    (void) bloom_foreign_unread(copy, len, size);
+    (void) bloom_foreign_unread(copy, len, BLOOM_FOREIGN_UNKNOWN);
 
     rc = format->parse(&f, copy, len, size);
 

@@ -471,6 +471,11 @@ for my $section (@sections) {
     }
 
     if ($title =~ /RedisBloom/) {
+        redis('ACL', 'SETUSER', 'reader', 'on', '>secret', '~ids', '+bf.scandump',
+              '+select');
+        succeeds('the permissions in the document are enough for an import',
+                 "$dir/bin/ngx-bloom", 'import', '-q', '--from', 'redisbloom', '-o',
+                 'reader.bloom', "redis://reader:secret\@127.0.0.1:$redis_port/0/ids");
         is(redis('BF.EXISTS', 'ids2', 4711), 1,
            "RedisBloom has an exported key");
         is(redis('BF.EXISTS', 'ids2', $stranger), 0,

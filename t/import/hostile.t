@@ -186,6 +186,8 @@ lie('2^60 bits', qr/has 1152921504606846976 bits/, 'bits-and-blooms', 0,
 lie('bytes that do not match its bits',
     qr/128 bits in 17 bytes/, 'libbloom', 27,
     pack 'Q<', 17);
+lie('a struct of 52 bytes', qr/struct has 52 bytes and version 2/, 'libbloom', 9,
+    "\x34");
 lie('struct version 1',
     qr/struct has 64 bytes and version 1/, 'libbloom', 52, "\1");
 
@@ -208,6 +210,23 @@ like($err, qr/: \S+ % of 1000000 random keys are present, but the source promise
      'the import warns of a filter that misses the promised rate');
 like($err, qr/about \d+ keys, but was made for 10,/,
      'the import warns of more keys than the filter was made for');
+
+# Spark's version 1 reaches only the first 2^31 bits.  This file of 384 MiB has all
+# keys in two thirds of its bits.
+
+if ($ENV{TEST_NGINX_LARGE}) {
+    my $file = "$dir/large";
+    open my $fh, '>:raw', $file or die "cannot write $file: $!";
+    print $fh pack 'l> l> l>', 1, 4, 3 << 24;
+    print $fh "\x55" x (1 << 20) for 1 .. 256;
+    print $fh "\0" x (1 << 20) for 1 .. 128;
+    close $fh or die "cannot write $file: $!";
+
+    (undef, $err) = import_image($t, "$dir/large.bloom", '--from', 'spark', $file);
+    like($err, qr/random keys are present, but the fill ratio predicts/,
+         'the import warns of a filter of Spark with more than 2^31 bits');
+    unlink $file, "$dir/large.bloom";
+}
 
 import_image($t, "$dir/image", '--from', 'guava',
              $t->write_file('empty', pack('C C l>', 1, 7, 100) . "\0" x 800));

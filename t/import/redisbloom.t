@@ -198,10 +198,10 @@ sub serve {
 
             } elsif ($words[1] eq 'short header') {
 
-                # the header of Dragonfly
+                # the header of Dragonfly: version 1, and a growth factor
 
                 print $client $words[2] == 0
-                    ? "*2\r\n:1\r\n\$12\r\n\1" . "\0" x 11 . "\r\n"
+                    ? "*2\r\n:1\r\n\$12\r\n" . pack('L< d<', 1, 2) . "\r\n"
                     : "*2\r\n:0\r\n\$0\r\n\r\n";
 
             } elsif ($words[1] eq 'loops') {
@@ -381,9 +381,9 @@ for my $name (sort keys %nonsense) {
                  "$url/$name");
 }
 
-import_fails($t, 'a header of 12 bytes',
-             qr/is not a RedisBloom dump: it has 12 bytes/, @from,
-             "$url/short header");
+import_fails($t, 'a filter of Dragonfly',
+             qr/is a dump of Dragonfly, which has filters of another kind; build/,
+             @from, "$url/short header");
 import_fails($t, 'a server that closes the connection',
              qr/closed the connection/, @from,
              "$url/stops");

@@ -2,12 +2,12 @@
 
 /*
  * This program writes and checks filters with Guava itself, for
- * t/import/guava.t:
+ * t/import/guava.t and t/golden/foreign:
  *
  *   Guava write STRATEGY FUNNEL N FPP FILE < keys    writes a filter
  *   Guava check FUNNEL FILE < keys                   prints 0 or 1 for each key
  *
- * Keys are lines of UTF-8.  STRATEGY is 32 or 64.
+ * Keys are lines; string and utf16 take them as UTF-8.  STRATEGY is 32 or 64.
  */
 
 import com.google.common.hash.BloomFilter;
@@ -28,7 +28,8 @@ public class Guava {
 
     static Funnel<Object> funnel(String name) {
         return (from, into) -> {
-            String key = (String) from;
+            byte[] bytes = (byte[]) from;
+            String key = new String(bytes, StandardCharsets.UTF_8);
 
             switch (name) {
             case "utf16":
@@ -41,8 +42,7 @@ public class Guava {
                 Funnels.integerFunnel().funnel(Integer.parseInt(key), into);
                 break;
             case "bytes":
-                Funnels.byteArrayFunnel().funnel(
-                    key.getBytes(StandardCharsets.UTF_8), into);
+                Funnels.byteArrayFunnel().funnel(bytes, into);
                 break;
             case "string":
                 Funnels.stringFunnel(StandardCharsets.UTF_8).funnel(key, into);
@@ -84,7 +84,7 @@ public class Guava {
 
     public static void main(String[] args) throws Exception {
         BufferedReader keys = new BufferedReader(new InputStreamReader(
-            System.in, StandardCharsets.UTF_8));
+            System.in, StandardCharsets.ISO_8859_1));
         String key;
 
         if (args[0].equals("write")) {
@@ -92,7 +92,7 @@ public class Guava {
                 Long.parseLong(args[3]), Double.parseDouble(args[4]));
 
             while ((key = keys.readLine()) != null) {
-                filter.put(key);
+                filter.put(key.getBytes(StandardCharsets.ISO_8859_1));
             }
 
             try (OutputStream out = new BufferedOutputStream(
@@ -112,7 +112,8 @@ public class Guava {
             StringBuilder out = new StringBuilder();
 
             while ((key = keys.readLine()) != null) {
-                out.append(filter.mightContain(key) ? '1' : '0');
+                out.append(filter.mightContain(
+                    key.getBytes(StandardCharsets.ISO_8859_1)) ? '1' : '0');
             }
 
             System.out.println(out);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
 // This program writes and checks filters with bits-and-blooms itself, for
-// t/import/bits-and-blooms.t:
+// t/import/bits-and-blooms.t and t/golden/foreign:
 //
 //	write FORM M K FILE < keys    writes a filter of M bits and K hashes
 //	check FORM FILE < keys        prints 0 or 1 for each key

@@ -28,7 +28,6 @@ sub rotl32 {
     return $_[1] == 0 ? $_[0]
                       : ($_[0] << $_[1] | $_[0] >> (32 - $_[1])) & 0xffffffff;
 }
-sub signed { return unpack 'q', pack 'Q', $_[0] }
 sub signed32 { return unpack 'l', pack 'L', $_[0] & 0xffffffff }
 
 
@@ -317,9 +316,8 @@ my %bits_of = (
         my ($key, $m, $k, $seed) = @_;
         my $a = spark_murmur3($key, $seed // 0);
         my $b = spark_murmur3($key, $a);
-        my $c = signed32($a) * 0x7fffffff;
-        return map { $c = signed(add($c & $all, signed32($b) & $all));
-                     $c = -$c - 1 if $c < 0; $c % $m } 1 .. $k;
+        return map { my $c = signed32($a) * 0x7fffffff + $_ * signed32($b);
+                     ($c < 0 ? -$c - 1 : $c) % $m } 1 .. $k;
     },
 );
 
