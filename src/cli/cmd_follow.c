@@ -161,16 +161,16 @@ check_server(char **operands, int n)
     }
 
     if (!redis_url_is(operands[0])) {
-        return cli_misuse("the server must be a redis:// or rediss:// URL, "
-                          "such as redis://127.0.0.1:6379");
+        return cli_misuse("the server must be a redis://, rediss:// or "
+                          "unix:// URL, such as redis://127.0.0.1:6379");
     }
 
     rc = redis_url_parse_server(&url, operands[0]);
 
     if (rc != 0) {
         cli_error("%s: is not the address of a Redis server; write "
-                  "redis://host:port/database, and in a password %%40 for an "
-                  "@ and %%2F for a /", url.shown);
+                  "redis://host:port/database or unix:///path?db=database, and "
+                  "in a password %%40 for an @ and %%2F for a /", url.shown);
     }
 
     redis_url_free(&url);
@@ -338,7 +338,9 @@ run(char **operands, int n, void *values)
     follow_settings_t    settings;
     pthread_condattr_t   attributes;
 
-    if (check_server(operands, n) != CLI_OK) {
+    if (check_server(operands, n) != CLI_OK
+        || tls_check(&follow->http.tls) != CLI_OK)
+    {
         return CLI_ERROR;
     }
 
@@ -413,7 +415,8 @@ const command_t  cmd_follow = {
     .does = "carry changes from a Redis stream to zones",
     .synopsis = "[OPTION...] --stream KEY --source NAME --zone URL REDIS",
     .about =
-        "REDIS is redis://[[USER:]PASSWORD@]HOST[:PORT][/DB].\n\n"
+        "REDIS is redis://[[USER:]PASSWORD@]HOST[:PORT][/DB], rediss:// for "
+        "TLS, or unix://[[USER:]PASSWORD@]/PATH[?db=DB] for a Unix socket.\n\n"
         "Reads a stream of Redis 5 or later, or of Valkey, and sends the keys "
         "to add and to remove to zones that take their changes from this "
         "source. It runs until SIGTERM or SIGINT ends it.\n\n"
@@ -426,8 +429,8 @@ const command_t  cmd_follow = {
         "terminal, otherwise a JSON object per line. The password of Redis may "
         "be in the environment variable REDISCLI_AUTH (for a user: "
         "redis://user:@host), and --netrc has those for HTTP. For TLS, write "
-        "rediss:// and https://; SSL_CERT_FILE names the authorities to "
-        "trust.",
+        "rediss:// and https://; --cacert, --cert and --cert-key are for "
+        "both.",
     .options = options,
     .values = &values,
     .status =

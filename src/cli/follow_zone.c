@@ -20,6 +20,7 @@
 
 #include "cli.h"
 #include "follow_zone.h"
+#include "stream_reader.h"
 
 #define HOUR          3600000            /* ms */
 #define WAIT          400                /* ms to wait for an entry */
@@ -30,8 +31,6 @@
 #define PAUSE_SLOW    10.0               /* if an operator has to act */
 #define AGAIN_MAX     3                  /* steps without progress */
 #define RECOVERY      64                 /* bodies grow by a part of this */
-#define COUNT_FIRST   500
-#define ANSWER_BYTES  (8 * 1024 * 1024)  /* that an answer should have */
 
 
 typedef enum {
@@ -50,7 +49,7 @@ struct follow_zone_s {
     follow_view_t        view;
 
     follow_node_t        node;
-    redis_connection_t   redis;
+    stream_reader_t      reader;
     follow_log_t         log;
     change_batch_t       batch;
 
@@ -64,7 +63,6 @@ struct follow_zone_s {
     stream_cursor_t      origin;         /* where a zone at 0 began */
     int                  has_origin;
 
-    unsigned             count;          /* of entries to read */
     int                  idle;           /* 1: nothing is left to read */
 
     bloom_position_t     asked;          /* the last ID, and when it was asked
@@ -168,13 +166,9 @@ answered(follow_zone_t *zone, follow_answer_t answer)
 }
 
 
-/* Goes on with the zone's state: another follower has moved it, or it has loaded
- * another image. */
 static step_t
-elsewhere(follow_zone_t *zone)
+again(follow_zone_t *zone)
 {
-    zone->known = 0;
-
     if (zone->again++ >= AGAIN_MAX) {
         pause_for(zone, PAUSE_FIRST);
     }
@@ -183,13 +177,23 @@ elsewhere(follow_zone_t *zone)
 }
 
 
+/* Goes on with the zone's state: another follower has moved it, or it has loaded
+ * another image. */
+static step_t
+elsewhere(follow_zone_t *zone)
+{
+    zone->known = 0;
+
+    return again(zone);
+}
+
+
 static step_t
 redis_failed(follow_zone_t *zone)
 {
     zone->failing = 1;
     follow_log(&zone->log, zone->shown, FOLLOW_ERROR, "redis_failed", "%s: %s",
-               zone->redis.url.shown, zone->redis.error);
-    redis_disconnect(&zone->redis);
+               zone->reader.redis.url.shown, zone->reader.redis.error);
 
     return STEP_FAILED;
 }
@@ -593,7 +597,7 @@ name_replica(follow_zone_t *zone, const stream_facts_t *facts)
         zone->waiting = 1;
         follow_log(&zone->log, zone->shown, FOLLOW_WARNING, "replica_behind",
                    "%s: the server is a replica %s; waiting for it, or follow "
-                   "the primary", zone->redis.url.shown,
+                   "the primary", zone->reader.redis.url.shown,
                    facts->current ? "that lacks what this zone has already"
                                   : "whose link to its primary is down or "
                                     "silent");
@@ -613,55 +617,26 @@ wait_for_replica(follow_zone_t *zone, const stream_facts_t *facts)
 }
 
 
-/* Reads a moment of the stream.  An answer that is too long is read again in
- * smaller parts. */
 static step_t
 read_moment(follow_zone_t *zone, redis_moment_t *moment)
 {
-    char      text[BLOOM_POSITION_TEXT_MAX];
-    uint64_t  count;
-
-    if (zone->redis.context == NULL) {
-
+    if (!stream_reader_connected(&zone->reader)) {
         zone->cursor.seen_known = 0;
-
-        if (redis_connect(&zone->redis) != 0) {
-            return redis_failed(zone);
-        }
     }
 
-    if (redis_stream_read(&zone->redis, zone->settings->stream,
-                          zone->cursor.position, zone->count,
-                          zone->idle ? WAIT : 0, moment)
-        != 0)
+    switch (stream_reader_read(&zone->reader, zone->settings->stream,
+                               zone->cursor.position, zone->idle ? WAIT : 0,
+                               moment))
     {
-        if (!zone->redis.too_long) {
-            return redis_failed(zone);
-        }
+    case STREAM_READ:
+        return STEP_OK;
 
-        if (zone->count > 1) {
-            zone->count = zone->count / 8 + 1 < zone->count
-                          ? zone->count / 8 + 1 : 1;
-            redis_disconnect(&zone->redis);
-            return STEP_AGAIN;
-        }
+    case STREAM_READ_AGAIN:
+        return again(zone);
 
-        bloom_position_write(zone->cursor.position, text);
-        snprintf(zone->redis.error, sizeof(zone->redis.error), "the entry "
-                 "after %s, or the first or last one of the stream, is larger "
-                 "than %d MiB; delete it with XDEL", text,
-                 REDIS_STREAM_BYTES_MAX / 1024 / 1024);
+    default:
         return redis_failed(zone);
     }
-
-    if (moment->n != 0) {
-        count = ANSWER_BYTES / (moment->bytes / moment->n + 1);
-        count = count < 4 * zone->count ? count : 4 * zone->count;
-        count = count < REDIS_STREAM_COUNT_MAX ? count : REDIS_STREAM_COUNT_MAX;
-        zone->count = count > 1 ? (unsigned) count : 1;
-    }
-
-    return STEP_OK;
 }
 
 
@@ -685,7 +660,7 @@ one_step(follow_zone_t *zone)
     }
 
     sent = follow_now();
-    count = zone->count;
+    count = zone->reader.count;
     step = read_moment(zone, &moment);
 
     if (step != STEP_OK) {
@@ -846,14 +821,10 @@ follow_zone_start(follow_settings_t *settings, const char *url)
 
     zone->settings = settings;
     zone->shown = http_url_shown(url);
-    zone->count = COUNT_FIRST;
     pthread_mutex_init(&zone->lock, NULL);
 
-    zone->redis.timeout = settings->answer_timeout;
-    zone->redis.option = "--answer-timeout";
-    redis_stream_limits(&zone->redis);
-    (void) redis_url_parse_server(&zone->redis.url, settings->redis);
-
+    stream_reader_open(&zone->reader, settings->redis,
+                       settings->answer_timeout, &settings->http.tls);
     follow_node_open(&zone->node, url, settings->source, &settings->http);
 
     cli_thread(&zone->thread, run, zone);
@@ -885,8 +856,7 @@ follow_zone_join(follow_zone_t *zone, const struct timespec *until)
         return -1;
     }
 
-    redis_disconnect(&zone->redis);
-    redis_url_free(&zone->redis.url);
+    stream_reader_close(&zone->reader);
     follow_node_close(&zone->node);
     pthread_mutex_destroy(&zone->lock);
     free(zone->batch.body);
