@@ -42,7 +42,7 @@ static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'M', 'J', 'N', 'L', 0x0a };
 #define AT_RECORD_KEYS   28              /* CRC of all after the header */
 
 #define RECORD_ALIGN     8
-#define KEY_HEADER_MAX   3               /* LEB128 of BLOOM_RECORD_KEY_MAX */
+#define KEY_HEADER_MAX   3               /* LEB128 of BLOOM_KEY_MAX */
 #define KEY_MIN          2               /* a key of one byte */
 #define KEYLESS_BODY     8               /* bytes in place of keys */
 
@@ -199,7 +199,7 @@ bloom_record_put(bloom_record_maker_t *maker, const bloom_key_t *key)
     size_t    rest;
     uint8_t   length[KEY_HEADER_MAX];
 
-    if (key->len == 0 || key->len > BLOOM_RECORD_KEY_MAX) {
+    if (key->len == 0 || key->len > BLOOM_KEY_MAX) {
         return -1;
     }
 
@@ -520,7 +520,7 @@ bloom_record_key(bloom_record_t *record, bloom_key_t *key)
 
     /* a last byte of zero is an empty key or a needlessly long length */
 
-    if (p[-1] == 0 || len > BLOOM_RECORD_KEY_MAX
+    if (p[-1] == 0 || len > BLOOM_KEY_MAX
         || len > (size_t) (record->end - p))
     {
         return 0;

@@ -63,7 +63,6 @@
 
 #define BLOOM_RECORD_HEADER      32
 #define BLOOM_RECORD_MAX         (128 * 1024)           /* header included */
-#define BLOOM_RECORD_KEY_MAX     65535
 
 #define BLOOM_RECORD_ERROR_LEN   256
 

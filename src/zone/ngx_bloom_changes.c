@@ -108,7 +108,7 @@ ngx_bloom_changes_put(ngx_bloom_changes_t *changes, ngx_str_t *key,
         why = removed ? ngx_bloom_zone_canonical(bits.form, &k)
                       : ngx_bloom_zone_accept(bits.form, &k);
 
-        if (why == NULL && k.len > BLOOM_RECORD_KEY_MAX) {
+        if (why == NULL && k.len > BLOOM_KEY_MAX) {
             why = "is longer than 65535 bytes";
         }
 

@@ -78,7 +78,7 @@ ngx_int_t ngx_bloom_changes_init(ngx_bloom_changes_t *changes,
     ngx_bloom_zone_t *zone, bloom_position_t before, bloom_position_t after);
 
 /*
- * Adds a change to the batch: a key of 1 to BLOOM_RECORD_KEY_MAX bytes is added
+ * Adds a change to the batch: a key of 1 to BLOOM_KEY_MAX bytes is added
  * or, with `removed`, removed.  Returns NGX_OK; NGX_DECLINED if the key is
  * invalid, with the reason in batch.error, a phrase that follows the key;
  * NGX_DONE if the batch has no room for it; NGX_ERROR if memory is short.

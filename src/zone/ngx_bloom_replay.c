@@ -658,7 +658,7 @@ ngx_bloom_replay_grow(ngx_bloom_replay_t *replay, uint64_t bytes)
     bloom_exception_t    exception;
     bloom_exceptions_t   set;
 
-    static u_char        buf[BLOOM_EXCEPTION_KEY_MAX];
+    static u_char        buf[BLOOM_KEY_MAX];
 
     room = ngx_max(2 * replay->room, NGX_BLOOM_REPLAY_COVERED);
     room += bytes / BLOOM_EXCEPTION_KEY_USUAL;
@@ -769,7 +769,7 @@ ngx_bloom_replay_settle(ngx_bloom_replay_t *replay)
     uint64_t           cursor;
     bloom_exception_t  exception;
 
-    static u_char      buf[BLOOM_EXCEPTION_KEY_MAX];
+    static u_char      buf[BLOOM_KEY_MAX];
 
     cursor = 0;
 

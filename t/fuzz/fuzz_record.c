@@ -106,7 +106,7 @@ is_canonical(const bloom_segment_t *segment, uint64_t position,
     }
 
     for (count = 0; bloom_record_key(&record, &key) == 1; count++) {
-        expect(key.len >= 1 && key.len <= BLOOM_RECORD_KEY_MAX);
+        expect(key.len >= 1 && key.len <= BLOOM_KEY_MAX);
         expect(bloom_record_put(&maker, &key) == 0);
     }
 
