@@ -98,6 +98,7 @@ is_canonical(const bloom_segment_t *segment, uint64_t position,
                                    &record.source, record.before,
                                    record.after, record.digest);
         maker.removals = record.removals;
+        maker.part = record.part;
 
     } else {
         bloom_record_begin(&maker, again, sizeof(again));
