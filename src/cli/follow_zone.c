@@ -19,6 +19,7 @@
 #include <time.h>
 
 #include "cli.h"
+#include "follow_send.h"
 #include "follow_zone.h"
 
 #define HOUR          3600000            /* ms */
@@ -29,7 +30,6 @@
 #define PAUSE_MAX     30.0
 #define PAUSE_SLOW    10.0               /* if an operator has to act */
 #define AGAIN_MAX     3                  /* steps without progress */
-#define RECOVERY      64                 /* bodies grow by a part of this */
 #define COUNT_FIRST   500
 #define ANSWER_BYTES  (8 * 1024 * 1024)  /* that an answer should have */
 
@@ -52,11 +52,10 @@ struct follow_zone_s {
     follow_node_t        node;
     redis_connection_t   redis;
     follow_log_t         log;
-    change_batch_t       batch;
+    follow_send_t        send;
 
     int                  known;          /* 1: the state was asked for */
     follow_state_t       state;
-    size_t               max_body;       /* less than the state's after 413 */
 
     stream_cursor_t      cursor;
     int                  starting;       /* 1: the cursor is still to be put at
@@ -79,7 +78,6 @@ struct follow_zone_s {
     unsigned             again;          /* steps without progress */
     int                  failing;        /* 1: a failure was logged */
     int                  connected;      /* 1: logged, no failure since */
-    int                  warned;         /* 1: of other fields */
     int                  waiting;        /* 1: logged that it is a replica */
 };
 
@@ -164,7 +162,8 @@ answered(follow_zone_t *zone, follow_answer_t answer)
     follow_log(&zone->log, zone->shown, FOLLOW_ERROR, zone->node.event, "%s",
                zone->node.error);
 
-    return answer == FOLLOW_NODE_REFUSED ? STEP_REFUSED : STEP_FAILED;
+    return answer == FOLLOW_NODE_FAILED || answer == FOLLOW_NODE_ELSEWHERE
+           ? STEP_FAILED : STEP_REFUSED;
 }
 
 
@@ -256,8 +255,10 @@ learn(follow_zone_t *zone)
     zone->asked_at = 0;
     zone->starting = 0;
 
-    if (zone->max_body == 0 || zone->max_body > zone->state.max_body) {
-        zone->max_body = zone->state.max_body;
+    if (zone->send.max_body == 0
+        || zone->send.max_body > zone->state.max_body)
+    {
+        zone->send.max_body = zone->state.max_body;
     }
 
     if (is_zero(zone->state.position) && !zone->state.gap) {
@@ -415,21 +416,31 @@ post_gap(follow_zone_t *zone, stream_verdict_t verdict,
 }
 
 
-/* Sends a body, or nothing, that moves the zone to a position. */
+/* Says why nginx does not take an entry. */
 static step_t
-move(follow_zone_t *zone, bloom_position_t position, int json,
-    const char *body, size_t len)
+entry_refused(follow_zone_t *zone, bloom_position_t id)
 {
-    step_t           step;
-    follow_answer_t  answer;
-    follow_result_t  result;
+    char  text[BLOOM_POSITION_TEXT_MAX];
 
-    answer = follow_node_changes(&zone->node, zone->state.position, position,
-                                 json, body, len, &result);
+    bloom_position_write(id, text);
+    zone->known = 0;
+    zone->failing = 1;
+    zone->connected = 0;
 
-    if (answer == FOLLOW_NODE_LARGE) {
-        return STEP_REFUSED;
-    }
+    follow_log(&zone->log, zone->shown, FOLLOW_ERROR, zone->node.event,
+               "the entry %s of the stream: %s", text, zone->node.error);
+
+    return STEP_REFUSED;
+}
+
+
+/* Takes the answer to a request that should have moved the zone to a
+ * position. */
+static step_t
+moved(follow_zone_t *zone, follow_answer_t answer,
+    const follow_result_t *result, bloom_position_t position)
+{
+    step_t  step;
 
     step = answered(zone, answer);
 
@@ -437,108 +448,84 @@ move(follow_zone_t *zone, bloom_position_t position, int json,
         return step;
     }
 
-    if (bloom_position_cmp(result.position, position) != 0) {
+    if (bloom_position_cmp(result->position, position) != 0) {
         return elsewhere(zone);
     }
 
     zone->state.position = position;
     zone->again = 0;
 
-    if (result.invalid != 0) {
-        follow_log(&zone->log, zone->shown, FOLLOW_WARNING, "invalid_keys",
-                   "%llu key%s of the last request %s invalid in the zone's "
-                   "key form; correct what adds to the stream",
-                   (unsigned long long) result.invalid, CLI_S(result.invalid),
-                   result.invalid == 1 ? "is" : "are");
-    }
-
     return STEP_OK;
 }
 
 
-/* Says that the zone cannot go on at an entry. */
+/* Moves the zone to a position without changes, or gives it a sign of life. */
 static step_t
-blocked(follow_zone_t *zone, bloom_position_t id, const char *why)
+move(follow_zone_t *zone, bloom_position_t position)
 {
-    char  text[BLOOM_POSITION_TEXT_MAX];
+    change_batch_t   none;
+    follow_answer_t  answer;
+    follow_result_t  result;
 
-    bloom_position_write(id, text);
-    zone->failing = 1;
-    zone->known = 0;
+    memset(&none, 0, sizeof(none));
+    none.position = position;
 
-    follow_log(&zone->log, zone->shown, FOLLOW_ERROR, "blocked", "the entry %s "
-               "of the stream %s, so this zone cannot go on; delete it with "
-               "XDEL, then load an image built with --source %s=%s or later",
-               text, why, zone->settings->source, text);
+    answer = follow_node_changes(&zone->node, zone->state.position, &none,
+                                 &result);
 
-    return STEP_REFUSED;
+    return moved(zone, answer, &result, position);
 }
 
 
-/* Sends entries, as many as fit into a request at a time. */
+/* Sends entries, and an entry that is larger than a request in parts. */
 static step_t
 send_entries(follow_zone_t *zone, redisReply **entries, size_t n)
 {
-    step_t           step;
-    size_t           i;
-    const char      *why;
-    change_batch_t  *batch;
+    step_t            step;
+    size_t            i;
+    uint64_t          offset;
+    change_batch_t   *batch;
+    follow_answer_t   answer;
+    follow_result_t   result;
 
-    batch = &zone->batch;
+    batch = &zone->send.batch;
+    offset = 0;
 
-    for (i = 0; i < n; i += batch->entries) {
+    for (i = 0; i < n; /* void */ ) {
 
-        /* an entry that is larger than bodies are at present goes alone */
+        answer = follow_send(&zone->send, &zone->node, zone->state.position,
+                             entries + i, n - i, offset, &result);
 
-        if (change_batch_fill(batch, entries + i, n - i, zone->max_body, &why)
-            != 0
-            && change_batch_fill(batch, entries + i, 1, zone->state.max_body,
-                                 &why)
-               != 0)
-        {
-            return blocked(zone, redis_stream_id(entries[i]), why);
+        if (answer == FOLLOW_NODE_LARGE || answer == FOLLOW_NODE_UNFIT) {
+            return entry_refused(zone, batch->position);
         }
 
-        step = move(zone, batch->position, batch->json, batch->body,
-                    batch->len);
-
-        if (step == STEP_REFUSED && zone->known) {
-
-            /* 413: the keys' canonical forms may be longer than the keys */
-
-            if (batch->entries == 1) {
-                return blocked(zone, batch->position,
-                               "is larger than a request may be");
-            }
-
-            zone->max_body = batch->len / 2;
-            batch->entries = 0;
-            continue;
-        }
+        step = moved(zone, answer, &result, batch->more ? zone->state.position
+                                                        : batch->position);
 
         if (step != STEP_OK) {
             return step;
         }
 
-        zone->max_body += zone->max_body / RECOVERY + 1;
-
-        if (zone->max_body > zone->state.max_body) {
-            zone->max_body = zone->state.max_body;
-        }
-
-        zone->cursor.position = batch->position;
-        zone->cursor.seen += batch->entries;
+        follow_send_taken(&zone->send, zone->shown, zone->state.max_body,
+                          entries + i, &result);
 
         pthread_mutex_lock(&zone->lock);
-        zone->view.position = batch->position;
+        zone->view.position = zone->state.position;
         zone->view.changes += batch->changes;
         pthread_mutex_unlock(&zone->lock);
 
-        if (batch->ignored != 0 && !zone->warned) {
-            zone->warned = 1;
-            follow_log(NULL, zone->shown, FOLLOW_WARNING, "other_fields",
-                       "entries have fields other than add and remove, which "
-                       "are ignored; this is said once");
+        if (batch->more) {
+
+            /* another follower may have sent further parts */
+
+            offset = result.offset;
+
+        } else {
+            zone->cursor.position = batch->position;
+            zone->cursor.seen += batch->entries;
+            i += batch->entries;
+            offset = 0;
         }
 
         if (stopped(zone)) {
@@ -555,6 +542,8 @@ give_sign(follow_zone_t *zone, const stream_facts_t *facts, double sent)
 {
     step_t  step;
     double  now;
+
+    invalid_keys_say(&zone->send.invalid, zone->shown, 0);
 
     if (!facts->current) {
         zone->asked_at = 0;
@@ -575,7 +564,7 @@ give_sign(follow_zone_t *zone, const stream_facts_t *facts, double sent)
     }
 
     zone->asked_at = 0;
-    step = move(zone, zone->state.position, 0, NULL, 0);
+    step = move(zone, zone->state.position);
 
     if (step == STEP_OK) {
         zone->signed_at = now;
@@ -744,7 +733,7 @@ one_step(follow_zone_t *zone)
     if (n == 0
         && bloom_position_cmp(zone->state.position, moment.facts.last) < 0)
     {
-        step = move(zone, moment.facts.last, 0, NULL, 0);
+        step = move(zone, moment.facts.last);
 
         if (step != STEP_OK) {
             return step;
@@ -885,11 +874,13 @@ follow_zone_join(follow_zone_t *zone, const struct timespec *until)
         return -1;
     }
 
+    invalid_keys_say(&zone->send.invalid, zone->shown, 1);
+
     redis_disconnect(&zone->redis);
     redis_url_free(&zone->redis.url);
     follow_node_close(&zone->node);
     pthread_mutex_destroy(&zone->lock);
-    free(zone->batch.body);
+    free(zone->send.batch.body);
     free(zone->shown);
     free(zone);
 
