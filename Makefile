@@ -25,18 +25,8 @@ compile = -std=c11 $(CFLAGS) -Wall -Wextra $(WERROR) -D_GNU_SOURCE \
           -Wno-missing-field-initializers -MMD -MP -MT $@ -MF $@.d
 sanitize = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
            -fno-omit-frame-pointer
-libs = $(LDFLAGS) -lcurl -lhiredis -lz -lm -lidn2 -lpthread
-
-# The tool has TLS for rediss:// sources if hiredis has it (from 1.0 on) and
-# OpenSSL's headers are installed.
-
-header = $(wildcard $(addsuffix /$(1),/usr/include /usr/local/include))
-hiredis_tls := $(and $(call header,hiredis/hiredis_ssl.h), \
-                     $(call header,openssl/ssl.h))
-ifneq ($(hiredis_tls),)
-compile += -DNGX_BLOOM_REDIS_TLS
-libs += -lhiredis_ssl -lssl -lcrypto
-endif
+libraries = -lcurl -lhiredis -lssl -lcrypto -lz -lm -lidn2 -lpthread
+libs = $(LDFLAGS) $(libraries)
 
 core := $(wildcard src/core/*.c)
 interop := $(wildcard src/interop/*.c)
@@ -200,7 +190,7 @@ cross = aarch64-linux-gnu
 cross_libs = -Lbuild/cross/usr/lib/$(cross) \
              -Wl,-rpath-link,build/cross/usr/lib/$(cross) \
              -Wl,-rpath-link,build/cross/lib/$(cross)
-cross_compile = $(filter-out -DNGX_BLOOM_REDIS_TLS,$(compile)) \
+cross_compile = $(compile) \
                 -Ibuild/cross/usr/include -Ibuild/cross/usr/include/$(cross)
 
 build/cross/unpacked:
@@ -212,7 +202,7 @@ build/cross/obj/%.o: src/%.c build/cross/unpacked
 
 build/cross/ngx-bloom: $(call core_objects,build/cross) \
                        $(call cli_objects,build/cross)
-	$(cross)-gcc $^ $(cross_libs) -lcurl -lhiredis -lz -lm -lidn2 -lpthread -o $@
+	$(cross)-gcc $^ $(cross_libs) $(libraries) -o $@
 
 build/cross/unit/%: t/unit/%.c $(call core_objects,build/cross)
 	@mkdir -p $(@D)

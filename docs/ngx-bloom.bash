@@ -68,6 +68,9 @@ _ngx_bloom_value() {
     follow:--answer-timeout) kind=word words='' ;;
     follow:--netrc) kind=file ;;
     follow:--proxy) kind=word words='' ;;
+    follow:--cacert) kind=file ;;
+    follow:--cert) kind=file ;;
+    follow:--cert-key) kind=file ;;
     import:--output | import:-o) kind=file ;;
     import:--from) kind=word words='guava redisbloom bitmap go-zero redisson dcso bits-and-blooms spark libbloom' ;;
     import:--funnel) kind=word words='bytes utf16 long int' ;;
@@ -81,6 +84,9 @@ _ngx_bloom_value() {
     import:--check) kind=file ;;
     import:--as-of) kind=word words='start' ;;
     import:--timeout) kind=word words='' ;;
+    import:--cacert) kind=file ;;
+    import:--cert) kind=file ;;
+    import:--cert-key) kind=file ;;
     import:--min-keys) kind=word words='' ;;
     import:--max-change) kind=word words='off' ;;
     import:--replaces) kind=file ;;
@@ -99,6 +105,9 @@ _ngx_bloom_value() {
     status:--timeout) kind=word words='' ;;
     status:--netrc) kind=file ;;
     status:--proxy) kind=word words='' ;;
+    status:--cacert) kind=file ;;
+    status:--cert) kind=file ;;
+    status:--cert-key) kind=file ;;
     *) kind=none ;;
     esac
 }
@@ -116,11 +125,11 @@ _ngx_bloom_options() {
     add) words=' --as-of --source --from --exceptions --without --max-errors --max-skipped --null --threads --memory --temp --quiet --json --help' ;;
     merge) words=' --output --min-keys --max-change --replaces --quiet --json --help' ;;
     journal) words=' --keys --removed --null --quiet --json --help' ;;
-    follow) words=' --stream --source --zone --from --empty --once --timeout --answer-timeout --netrc --proxy --quiet --help' ;;
-    import) words=' --output --from --funnel --bits --hashes --scheme --shard --capacity --fpr --key --check --as-of --timeout --min-keys --max-change --replaces --quiet --json --help' ;;
+    follow) words=' --stream --source --zone --from --empty --once --timeout --answer-timeout --netrc --proxy --cacert --cert --cert-key --quiet --help' ;;
+    import) words=' --output --from --funnel --bits --hashes --scheme --shard --capacity --fpr --key --check --as-of --timeout --cacert --cert --cert-key --min-keys --max-change --replaces --quiet --json --help' ;;
     export) words=' --output --to --key --quiet --json --help' ;;
     analyze) words=' --capacity --fpr --layout --hash --seed --runs --steps --asked --threads --quiet --csv --json --help' ;;
-    status) words=' --timeout --netrc --proxy --json --help' ;;
+    status) words=' --timeout --netrc --proxy --cacert --cert --cert-key --json --help' ;;
     *) words='--help --version' ;;
     esac
 }

@@ -77,7 +77,7 @@ done
 
 for file in usr/include/cmocka.h usr/include/idn2.h \
             usr/include/hiredis/hiredis.h usr/include/zlib.h \
-            usr/include/aarch64-linux-gnu/curl/curl.h
+            usr/include/aarch64-linux-gnu/curl/curl.h usr/include/openssl/ssl.h
 do
     if [ ! -e "$dir/$file" ]; then
         cat "$dir/apt/log" >&2

@@ -34,6 +34,7 @@ header_of zlib.h zlib1g-dev
 header_of idn2.h libidn2-dev
 header_of hiredis/hiredis.h libhiredis-dev
 header_of curl/curl.h libcurl4-openssl-dev
+header_of openssl/ssl.h libssl-dev
 command_of nginx nginx
 file_of /usr/share/nginx/src/conf_flags nginx-dev
 command_of curl curl
@@ -42,7 +43,6 @@ if [ "$1" = test ]; then
     command_of prove perl
     perl -MNet::LibIDN2 -e 1 2> /dev/null || missing="$missing libnet-libidn2-perl"
     header_of cmocka.h libcmocka-dev
-    header_of openssl/evp.h libssl-dev
     header_of pcre2.h libpcre2-dev
     header_of murmurhash.h libmurmurhash-dev
     command_of dpkg-source dpkg-dev
@@ -111,7 +111,6 @@ if [ "$1" = deb ]; then
     file_of /usr/share/build-essential/essential-packages-list build-essential
     command_of dh debhelper
     header_of cmocka.h libcmocka-dev
-    header_of openssl/evp.h libssl-dev
     header_of murmurhash.h libmurmurhash-dev
 
     # what checks and tries the packages

@@ -4,10 +4,10 @@
  * This file packs entries of a stream into the bodies of requests.
  */
 
-#include <stdio.h>
 #include <string.h>
 
-#include "bloom_utf8.h"
+#include "bloom_escape.h"
+#include "bloom_key.h"
 #include "change_batch.h"
 #include "cli.h"
 
@@ -21,182 +21,141 @@ sign_of(const redisReply *name)
 }
 
 
-/* Makes room for `more` bytes.  Returns where they begin. */
-static char *
-room(change_batch_t *batch, size_t more)
+/* Adds the line of a change.  Of a key that is too long, nginx needs no more
+ * bytes than tell so. */
+static void
+put_change(change_batch_t *batch, char sign, const redisReply *key)
 {
-    if (batch->len + more > batch->size) {
-        batch->size = 2 * (batch->len + more);
+    size_t    i, len, room;
+    uint8_t  *p;
+
+    len = key->len <= BLOOM_KEY_MAX ? key->len : BLOOM_KEY_MAX + 1;
+    room = batch->len + 3 * len + 2;
+
+    if (room > batch->size) {
+        batch->size = 2 * room;
         batch->body = cli_realloc(batch->body, batch->size);
     }
 
-    return batch->body + batch->len;
-}
+    p = (uint8_t *) batch->body + batch->len;
+    *p++ = (uint8_t) sign;
 
+    for (i = 0; i < len; i++) {
 
-static void
-put_line(change_batch_t *batch, char sign, const redisReply *key)
-{
-    char  *p;
+        if (key->str[i] == '%' || key->str[i] == '\n' || key->str[i] == '\r') {
+            p = bloom_put_escape(p, (uint8_t) key->str[i]);
 
-    p = room(batch, key->len + 2);
-
-    *p++ = sign;
-    memcpy(p, key->str, key->len);
-    p[key->len] = '\n';
-
-    batch->len += key->len + 2;
-}
-
-
-static void
-put_json(change_batch_t *batch, char sign, const redisReply *key)
-{
-    char    *p;
-    size_t   i;
-
-    /* a character has at most 6 bytes */
-
-    p = room(batch, 6 * key->len + 4);
-
-    *p++ = batch->len == 0 ? '[' : ',';
-    *p++ = '"';
-    *p++ = sign;
-
-    for (i = 0; i < key->len; i++) {
-
-        if ((unsigned char) key->str[i] < 0x20) {
-            p += sprintf(p, "\\u%04x", key->str[i]);
-            continue;
+        } else {
+            *p++ = (uint8_t) key->str[i];
         }
-
-        if (key->str[i] == '"' || key->str[i] == '\\') {
-            *p++ = '\\';
-        }
-
-        *p++ = key->str[i];
     }
 
-    *p++ = '"';
-    batch->len = (size_t) (p - batch->body);
+    *p++ = '\n';
+
+    batch->len = (size_t) ((char *) p - batch->body);
+    batch->changes++;
 }
 
 
-/* Returns 1 if a key can be in a line, else 0. */
+/* Adds the changes of an entry after the first `skip` of them.  Returns 1; or 0
+ * if the batch has no room for all of them. */
 static int
-fits_line(const redisReply *key)
-{
-    return memchr(key->str, '\n', key->len) == NULL
-           && (key->len == 0 || key->str[key->len - 1] != '\r');
-}
-
-
-/* Adds an entry's changes in lines or in JSON.  Returns 0; or -1 if a key
- * cannot be so. */
-static int
-put_entry(change_batch_t *batch, const redisReply *entry, size_t max)
+put_entry(change_batch_t *batch, const redisReply *entry, uint64_t skip,
+    size_t max)
 {
     char               sign;
-    size_t             i;
-    const redisReply  *fields, *key;
+    size_t             i, len;
+    const redisReply  *fields;
 
     fields = entry->element[1];
 
-    for (i = 0; i < fields->elements && batch->len <= max; i += 2) {
+    for (i = 0; i < fields->elements; i += 2) {
 
         sign = sign_of(fields->element[i]);
-        key = fields->element[i + 1];
 
         if (sign == 0) {
             batch->ignored++;
             continue;
         }
 
-        batch->changes++;
+        if (skip != 0) {
+            skip--;
+            continue;
+        }
 
-        if (key->len > max) {
-            batch->len = max + 1;
+        len = batch->len;
+        put_change(batch, sign, fields->element[i + 1]);
+
+        if (batch->len > max && batch->changes > 1) {
+            batch->len = len;
+            batch->changes--;
             return 0;
         }
-
-        if (batch->json) {
-
-            if (!bloom_utf8_valid((uint8_t *) key->str, key->len)) {
-                return -1;
-            }
-
-            put_json(batch, sign, key);
-
-        } else if (fits_line(key)) {
-            put_line(batch, sign, key);
-
-        } else {
-            return -1;
-        }
     }
 
-    if (batch->json) {
-        *room(batch, 1) = ']';
-        batch->len++;
-    }
-
-    return 0;
+    return 1;
 }
 
 
-int
+void
 change_batch_fill(change_batch_t *batch, redisReply **entries, size_t n,
-    size_t max, const char **why)
+    uint64_t offset, size_t max)
 {
-    int     rc;
     size_t  i, len, changes, ignored;
 
     batch->len = 0;
-    batch->json = 0;
-    batch->entries = 0;
     batch->changes = 0;
     batch->ignored = 0;
+    batch->offset = offset;
+    batch->more = !put_entry(batch, entries[0], offset, max);
 
-    for (i = 0; i < n; i++) {
+    /* the parts of an entry have their own positions */
+
+    if (batch->more || offset != 0) {
+        n = 1;
+    }
+
+    for (i = 1; i < n; i++) {
 
         len = batch->len;
         changes = batch->changes;
         ignored = batch->ignored;
 
-        rc = put_entry(batch, entries[i], max);
-
-        if (rc == -1 && i == 0) {
-            batch->len = 0;
-            batch->changes = 0;
-            batch->ignored = 0;
-            batch->json = 1;
-
-            rc = put_entry(batch, entries[i], max);
-        }
-
-        if (rc == -1 || batch->len > max) {
-
-            if (i == 0) {
-                *why = rc == -1
-                       ? "has a key with a line feed, or with a carriage "
-                         "return at its end, and a key that is not UTF-8"
-                       : "is larger than a request may be";
-                return -1;
-            }
-
+        if (!put_entry(batch, entries[i], 0, max) || batch->len > max) {
             batch->len = len;
             batch->changes = changes;
             batch->ignored = ignored;
             break;
         }
+    }
 
-        batch->entries = i + 1;
-        batch->position = redis_stream_id(entries[i]);
+    batch->entries = i;
+    batch->position = redis_stream_id(entries[i - 1]);
+}
 
-        if (batch->json) {
-            break;
+
+bloom_position_t
+change_batch_find(const change_batch_t *batch, redisReply **entries,
+    uint64_t *number)
+{
+    size_t             i, j;
+    uint64_t           left;
+    const redisReply  *fields;
+
+    left = *number + batch->offset;
+
+    for (i = 0; i < batch->entries; i++) {
+
+        fields = entries[i]->element[1];
+        *number = left;
+
+        for (j = 0; j < fields->elements; j += 2) {
+
+            if (sign_of(fields->element[j]) != 0 && --left == 0) {
+                return redis_stream_id(entries[i]);
+            }
         }
     }
 
-    return 0;
+    return batch->position;
 }

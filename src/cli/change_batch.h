@@ -2,11 +2,10 @@
 
 /*
  * A batch is the body of a request that carries changes to a zone: whole
- * entries of a stream, in order.
+ * entries of a stream, in order; or a part of an entry that is too large.
  *
- * A body has a line for each change, +key or -key.  A key that has a line feed,
- * or a carriage return at its end, cannot be in a line.  Its entry is sent
- * alone, as a JSON array of texts, if its keys are UTF-8.
+ * A body has a line for each change, +key or -key, in which "%" and line ends
+ * are percent-encoded.  So it can have any key.
  */
 
 #ifndef CHANGE_BATCH_H
@@ -19,20 +18,28 @@ typedef struct {
     char              *body;
     size_t             len;
     size_t             size;             /* of the memory */
-    int                json;
-    size_t             entries;
+    size_t             entries;          /* 1 if it is a part of one */
     size_t             changes;
     size_t             ignored;          /* fields with other names */
+    uint64_t           offset;           /* changes of the first entry that come
+                                            before those in the body */
+    int                more;             /* 1: and others come after them */
     bloom_position_t   position;         /* of the last entry */
 } change_batch_t;
 
 
 /*
- * Fills a batch with up to `n` entries, whose body may have `max` bytes.
- * Returns 0; or -1, with *why, if the first entry cannot be sent.
+ * Fills a batch with up to `n` entries, without the first `offset` changes of
+ * the first one.  The body has at most `max` bytes, but at least one change if
+ * any is left.
  */
-int change_batch_fill(change_batch_t *batch, redisReply **entries, size_t n,
-    size_t max, const char **why);
+void change_batch_fill(change_batch_t *batch, redisReply **entries, size_t n,
+    uint64_t offset, size_t max);
+
+/* Finds a change of the batch, by its number from 1.  Returns the position of
+ * its entry, and stores in *number which change of the entry it is. */
+bloom_position_t change_batch_find(const change_batch_t *batch,
+    redisReply **entries, uint64_t *number);
 
 
 #endif /* CHANGE_BATCH_H */

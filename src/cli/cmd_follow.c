@@ -31,8 +31,7 @@ typedef struct {
     const char          *source;
     const char         **zones;
     int                  n;
-    follow_from_t        from;
-    bloom_position_t     from_id;
+    follow_origin_t      origin;
     int                  empty;
     int                  once;
     unsigned             timeout;
@@ -85,14 +84,15 @@ take_from(const option_t *option, const char *text, void *to)
     follow_t  *follow = to;
 
     if (strcmp(text, "beginning") == 0) {
-        follow->from = FOLLOW_FROM_BEGINNING;
+        follow->origin.from = FOLLOW_FROM_BEGINNING;
 
     } else if (strcmp(text, "now") == 0) {
-        follow->from = FOLLOW_FROM_NOW;
+        follow->origin.from = FOLLOW_FROM_NOW;
 
-    } else if (bloom_position_parse(&follow->from_id, text, strlen(text)) == 0)
+    } else if (bloom_position_parse(&follow->origin.id, text, strlen(text))
+               == 0)
     {
-        follow->from = FOLLOW_FROM_ID;
+        follow->origin.from = FOLLOW_FROM_ID;
 
     } else {
         return options_wrong(option, text, "must be beginning, now or the ID "
@@ -166,16 +166,16 @@ check_server(char **operands, int n)
     }
 
     if (!redis_url_is(operands[0])) {
-        return cli_misuse("the server must be a redis:// or rediss:// URL, "
-                          "such as redis://127.0.0.1:6379");
+        return cli_misuse("the server must be a redis://, rediss:// or "
+                          "unix:// URL, such as redis://127.0.0.1:6379");
     }
 
     rc = redis_url_parse_server(&url, operands[0]);
 
     if (rc != 0) {
         cli_error("%s: is not the address of a Redis server; write "
-                  "redis://host:port/database, and in a password %%40 for an "
-                  "@ and %%2F for a /", url.shown);
+                  "redis://host:port/database or unix:///path?db=database, and "
+                  "in a password %%40 for an @ and %%2F for a /", url.shown);
     }
 
     redis_url_free(&url);
@@ -343,7 +343,9 @@ run(char **operands, int n, void *values)
     follow_settings_t    settings;
     pthread_condattr_t   attributes;
 
-    if (check_server(operands, n) != CLI_OK) {
+    if (check_server(operands, n) != CLI_OK
+        || tls_check(&follow->http.tls) != CLI_OK)
+    {
         return CLI_ERROR;
     }
 
@@ -352,7 +354,7 @@ run(char **operands, int n, void *values)
                           "the wait for an answer");
     }
 
-    if (follow->empty && follow->from == FOLLOW_FROM_NOW) {
+    if (follow->empty && follow->origin.from == FOLLOW_FROM_NOW) {
         return cli_misuse("--empty says that the stream has no entries yet, so "
                           "use it with --from beginning, not with --from now");
     }
@@ -363,8 +365,7 @@ run(char **operands, int n, void *values)
     settings.redis = operands[0];
     settings.stream = follow->stream;
     settings.source = follow->source;
-    settings.from = follow->from;
-    settings.from_id = follow->from_id;
+    settings.origin = follow->origin;
     settings.empty = follow->empty;
     settings.once = follow->once;
     settings.answer_timeout = follow->answer_timeout ? follow->answer_timeout
@@ -424,7 +425,8 @@ const command_t  cmd_follow = {
     .does = "carry changes from a Redis stream to zones",
     .synopsis = "[OPTION...] --stream KEY --source NAME --zone URL REDIS",
     .about =
-        "REDIS is redis://[[USER:]PASSWORD@]HOST[:PORT][/DB].\n\n"
+        "REDIS is redis://[[USER:]PASSWORD@]HOST[:PORT][/DB], rediss:// for "
+        "TLS, or unix://[[USER:]PASSWORD@]/PATH[?db=DB] for a Unix socket.\n\n"
         "Reads a stream of Redis 5 or later, or of Valkey, and sends the keys "
         "to add and to remove to zones that take their changes from this "
         "source. It runs until SIGTERM or SIGINT ends it.\n\n"
@@ -437,8 +439,8 @@ const command_t  cmd_follow = {
         "terminal, otherwise a JSON object per line. The password of Redis may "
         "be in the environment variable REDISCLI_AUTH (for a user: "
         "redis://user:@host), and --netrc has those for HTTP. For TLS, write "
-        "rediss:// and https://; SSL_CERT_FILE names the authorities to "
-        "trust.",
+        "rediss:// and https://; --cacert, --cert and --cert-key are for "
+        "both.",
     .options = options,
     .values = &values,
     .status =

@@ -41,7 +41,7 @@ typedef struct {
     uint64_t                       as_of;
     uint32_t                       key_form;
     given_keys_t                   check;    /* keys that the source has */
-    unsigned                       timeout;
+    redis_settings_t               redis;
     guards_t                       guards;
     int                            quiet;
     int                            json;
@@ -200,12 +200,13 @@ static const option_t  options[] = {
       "state that the filter has every key that existed at that time, "
       OPTIONS_TIME ", which is right for a filter on a server that gets every "
       "new key at once (default: not stated)"),
-    { 0, "timeout", "SECONDS", offsetof(import_t, timeout),
+    { 0, "timeout", "SECONDS", offsetof(import_t, redis.timeout),
       options_take_number,
       "how long a Redis server may take for each of these: to accept the "
       "connection, for the TLS handshake, and for one answer of up to 64 MiB "
       "(default: 60)",
       .is = "a number of seconds", 1, TIMEOUT_MAX },
+    OPTIONS_GROUP(tls_options, offsetof(import_t, redis.tls)),
     OPTIONS_GROUP(guards_options, offsetof(import_t, guards)),
     OPTIONS_QUIET(import_t),
     OPTIONS_JSON(import_t),
@@ -583,8 +584,7 @@ read_shards(import_t *import, char **paths, int n, bits_t *bits)
 
     for (i = 0; i < n && rc == CLI_OK; i++) {
 
-        if (import_source_open(&source, paths + i, 1, 0, import->timeout)
-            != 0)
+        if (import_source_open(&source, paths + i, 1, 0, &import->redis) != 0)
         {
             return CLI_ERROR;
         }
@@ -624,7 +624,7 @@ read_all(import_t *import, char **paths, int n, bits_t *bits,
     } else {
         if (import_source_open(&source, paths, n,
                                import->format == &bloom_foreign_redisbloom,
-                               import->timeout)
+                               &import->redis)
             != 0)
         {
             return CLI_ERROR;
@@ -669,6 +669,7 @@ run(char **operands, int n, void *values)
     image = &import->f.image;
 
     if (check_options(import, n) != CLI_OK
+        || tls_check(&import->redis.tls) != CLI_OK
         || output_open(&out, import->output) != 0)
     {
         return CLI_ERROR;
@@ -727,7 +728,7 @@ run(char **operands, int n, void *values)
 }
 
 
-static import_t  values = { .timeout = TIMEOUT };
+static import_t  values = { .redis.timeout = TIMEOUT };
 
 static const command_member_t  members[] = {
     { NULL, "all members that info has for an image, and:" },
@@ -754,8 +755,10 @@ const command_t  cmd_import = {
         "keeps that system's hash and layout, so it gives exactly the same "
         "answers, and keys can be added to it. A source is the name of a "
         "file, plain or gzip; \"-\", which means standard input; or the "
-        "address of a key on a Redis server (rediss:// for TLS):\n\n"
-        "  redis://[[USER:]PASSWORD@]HOST[:PORT]/DATABASE/KEY\n\n"
+        "address of a key on a Redis server (rediss:// for TLS, unix:// for "
+        "a Unix socket):\n\n"
+        "  redis://[[USER:]PASSWORD@]HOST[:PORT]/DATABASE/KEY\n"
+        "  unix://[[USER:]PASSWORD@]/PATH?db=DATABASE&key=KEY\n\n"
         "In a password or a key, write an @ as %40; in a password, write a / "
         "as %2F. Everybody on the machine can see a password in the list of "
         "processes: put it into the environment variable REDISCLI_AUTH "

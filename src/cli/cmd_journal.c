@@ -202,7 +202,7 @@ take_record(journal_t *journal, piece_t *piece, uint64_t position,
     }
 
     piece->changes++;
-    piece->reached = record->after;
+    piece->reached = bloom_record_reached(record);
 
     for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         bloom_record_part(record, parts[i], &part);

@@ -208,7 +208,7 @@ static int
 lift_keys(merge_t *merge, image_read_t *image)
 {
     int                rc;
-    uint8_t            key[BLOOM_EXCEPTION_KEY_MAX];
+    uint8_t            key[BLOOM_KEY_MAX];
     uint64_t           cursor;
     bloom_hash_t       hash;
     bloom_exception_t  removed;

@@ -92,7 +92,9 @@ run(char **urls, int n, void *data)
     status_t         *status = data;
     node_findings_t   found;
 
-    if (check_urls(urls, n) != CLI_OK) {
+    if (check_urls(urls, n) != CLI_OK
+        || tls_check(&status->http.tls) != CLI_OK)
+    {
         return CLI_ERROR;
     }
 

@@ -352,7 +352,7 @@ hash_lines(hasher_t *hasher, block_t *block)
                 key.len--;
             }
 
-            if (plain && key.len != 0) {
+            if (plain && key.len != 0 && key.len <= BLOOM_KEY_MAX) {
                 received++;
                 add_key(hasher, &key);
 

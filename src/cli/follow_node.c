@@ -102,8 +102,10 @@ refused(follow_node_t *node, const http_response_t *response,
     }
 
     if (status == 413) {
-        return says(node, FOLLOW_NODE_LARGE, "too_large", "a request is too "
-                    "large");
+        return says(node, FOLLOW_NODE_LARGE, "too_large", "a request with this "
+                    "change alone is too large%s%s; set client_max_body_size 0 "
+                    "in the location of the endpoint, and raise the limits of "
+                    "proxies in between", message[0] ? ": " : "", message);
     }
 
     if (status == 409 && strcmp(code, "wrong_position") == 0) {
@@ -118,7 +120,7 @@ refused(follow_node_t *node, const http_response_t *response,
     }
 
     if (status == 507) {
-        return says(node, FOLLOW_NODE_REFUSED, "no_room", "the zone has no "
+        return says(node, FOLLOW_NODE_UNFIT, "no_room", "the zone has no "
                     "room for more removed keys; load an image that was built "
                     "with a newer --source %s=POSITION, or raise the zone's "
                     "removals=", node->source);
@@ -136,8 +138,9 @@ refused(follow_node_t *node, const http_response_t *response,
                     "endpoint itself", status);
     }
 
-    return says(node, FOLLOW_NODE_REFUSED, "refused", "nginx answered %d %s%s%s"
-                "; %s", status, code, message[0] ? ": " : "", message,
+    return says(node, status == 400 ? FOLLOW_NODE_UNFIT : FOLLOW_NODE_REFUSED,
+                "refused", "nginx answered %d %s%s%s; %s", status, code,
+                message[0] ? ": " : "", message,
                 status == 401 ? "use --netrc, or user:password@ in the URL"
                 : status == 403 ? "the zone needs write=on, and this address "
                                   "must be allowed"
@@ -251,13 +254,56 @@ follow_node_state(follow_node_t *node, follow_state_t *state)
 }
 
 
+/* Reads the answer to a batch of changes.  Returns 0, or -1 if nginx does not
+ * answer so. */
+static int
+read_result(const json_doc_t *doc, bloom_position_t after,
+    const change_batch_t *batch, follow_result_t *result)
+{
+    int               order, applied;
+    bloom_position_t  expected;
+
+    memset(result, 0, sizeof(*result));
+    expected = batch->more ? after : batch->position;
+
+    if (json_read_bool(doc, json_read_member(doc, doc->tokens, "applied"),
+                       &applied)
+        != 0
+        || read_position(doc, "position", &result->position) != 0)
+    {
+        return -1;
+    }
+
+    (void) json_read_count(doc, json_read_member(doc, doc->tokens, "offset"),
+                           &result->offset);
+    (void) json_read_count(doc, json_read_member(doc, doc->tokens, "invalid"),
+                           &result->invalid);
+    (void) json_read_count(doc, json_read_member(doc, doc->tokens,
+                                                 "first_invalid.number"),
+                           &result->number);
+    (void) json_read_text(doc, json_read_member(doc, doc->tokens,
+                                                "first_invalid.reason"),
+                          result->reason, sizeof(result->reason));
+
+    order = bloom_position_cmp(result->position, expected);
+
+    if (order < 0 || (applied && order != 0)) {
+        return -1;
+    }
+
+    /* a zone that has a part has all of it */
+
+    return batch->more && order == 0
+           && result->offset < batch->offset + batch->changes ? -1 : 0;
+}
+
+
 follow_answer_t
 follow_node_changes(follow_node_t *node, bloom_position_t after,
-    bloom_position_t position, int json, const char *body, size_t len,
-    follow_result_t *result)
+    const change_batch_t *batch, follow_result_t *result)
 {
-    int               applied;
-    char             *url, query[BLOOM_SOURCE_NAME_MAX + 128];
+    int               n;
+    char             *url, query[BLOOM_SOURCE_NAME_MAX + 192];
     char              from[BLOOM_POSITION_TEXT_MAX];
     char              to[BLOOM_POSITION_TEXT_MAX];
     json_doc_t        doc;
@@ -265,35 +311,27 @@ follow_node_changes(follow_node_t *node, bloom_position_t after,
     http_response_t   response;
 
     (void) bloom_position_write(after, from);
-    (void) bloom_position_write(position, to);
-    snprintf(query, sizeof(query), "/changes?source=%s&after=%s&position=%s",
-             node->source, from, to);
+    (void) bloom_position_write(batch->position, to);
+
+    n = snprintf(query, sizeof(query), "/changes?source=%s&after=%s&position=%s"
+                 "&decode=uri", node->source, from, to);
+
+    if (batch->offset != 0 || batch->more) {
+        snprintf(query + n, sizeof(query) - (size_t) n,
+                 "&offset=%llu&more=%s", (unsigned long long) batch->offset,
+                 batch->more ? "true" : "false");
+    }
 
     url = http_url_join(node->url, query);
-    answer = take(node, http_post(node->http, url,
-                                  json ? "application/json" : "text/plain",
-                                  body, len, &response),
+    answer = take(node, http_post(node->http, url, "text/plain", batch->body,
+                                  batch->len, &response),
                   &response, &doc);
     free(url);
 
-    result->invalid = 0;
-
-    if (answer == FOLLOW_NODE_OK) {
-
-        if (json_read_bool(&doc, json_read_member(&doc, doc.tokens, "applied"),
-                           &applied)
-            != 0
-            || read_position(&doc, "position", &result->position) != 0
-            || bloom_position_cmp(result->position, position) < 0
-            || (applied && bloom_position_cmp(result->position, position) != 0))
-        {
-            answer = not_nginx(node);
-
-        } else {
-            (void) json_read_count(&doc, json_read_member(&doc, doc.tokens,
-                                                          "invalid"),
-                                   &result->invalid);
-        }
+    if (answer == FOLLOW_NODE_OK
+        && read_result(&doc, after, batch, result) != 0)
+    {
+        answer = not_nginx(node);
     }
 
     json_read_free(&doc);

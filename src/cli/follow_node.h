@@ -18,6 +18,7 @@ typedef enum {
     FOLLOW_NODE_ELSEWHERE,               /* the zone is at another position: ask
                                             for its state */
     FOLLOW_NODE_LARGE,                   /* the body is too large */
+    FOLLOW_NODE_UNFIT,                   /* the changes cannot be applied */
     FOLLOW_NODE_FAILED,                  /* try again */
     FOLLOW_NODE_REFUSED                  /* an operator has to do something */
 } follow_answer_t;
@@ -31,7 +32,12 @@ typedef struct {
 
 typedef struct {
     bloom_position_t  position;
+    uint64_t          offset;            /* changes after it that the zone
+                                            has */
     uint64_t          invalid;           /* keys */
+    uint64_t          number;            /* of the first of these changes in the
+                                            batch, from 1 */
+    char              reason[128];       /* why its key is invalid */
 } follow_result_t;
 
 typedef struct {
@@ -50,11 +56,11 @@ void follow_node_close(follow_node_t *node);
 /* Asks for the state of the zone. */
 follow_answer_t follow_node_state(follow_node_t *node, follow_state_t *state);
 
-/* Sends the changes between two positions.  A body of 0 bytes moves the zone
- * or, if both positions are the same, is a sign of life. */
+/* Sends a batch of changes to a zone at the position `after`.  An empty batch
+ * moves the zone or, if it has the same position, is a sign of life. */
 follow_answer_t follow_node_changes(follow_node_t *node,
-    bloom_position_t after, bloom_position_t position, int json,
-    const char *body, size_t len, follow_result_t *result);
+    bloom_position_t after, const change_batch_t *batch,
+    follow_result_t *result);
 
 /* Says that changes are missing up to a position. */
 follow_answer_t follow_node_gap(follow_node_t *node,

@@ -22,11 +22,10 @@
 #include <time.h>
 
 #include "cli.h"
+#include "follow_send.h"
 #include "follow_zone.h"
+#include "stream_reader.h"
 
-#define HOUR          3600000            /* ms */
-#define BEHIND        (HOUR / 2)         /* ms that a clock may be behind */
-#define STREAMS_SINCE 1539734400000      /* ms: Redis has streams */
 #define WAIT          400                /* ms to wait for an entry */
 #define SIGN          0.4                /* seconds between signs of life */
 #define FRESH         1.0                /* seconds that a last ID is good */
@@ -34,9 +33,6 @@
 #define PAUSE_MAX     30.0
 #define PAUSE_SLOW    10.0               /* if an operator has to act */
 #define AGAIN_MAX     3                  /* steps without progress */
-#define RECOVERY      64                 /* bodies grow by a part of this */
-#define COUNT_FIRST   500
-#define ANSWER_BYTES  (8 * 1024 * 1024)  /* that an answer should have */
 
 
 typedef enum {
@@ -55,22 +51,19 @@ struct follow_zone_s {
     follow_view_t        view;
 
     follow_node_t        node;
-    redis_connection_t   redis;
+    stream_reader_t      reader;
     follow_log_t         log;
-    change_batch_t       batch;
+    follow_send_t        send;
 
     int                  known;          /* 1: the state was asked for */
     follow_state_t       state;
-    size_t               max_body;       /* less than the state's after 413 */
 
-    redis_moment_t       moment;
     stream_cursor_t      cursor;
     int                  starting;       /* 1: the cursor is still to be put at
                                             the stream's beginning or end */
     stream_cursor_t      origin;         /* where a zone at 0 began */
     int                  has_origin;
 
-    unsigned             count;          /* of entries to read */
     int                  idle;           /* 1: nothing is left to read */
 
     bloom_position_t     asked;          /* the last entry, and when it was
@@ -85,7 +78,6 @@ struct follow_zone_s {
     unsigned             again;          /* steps without progress */
     int                  failing;        /* 1: a failure was logged */
     int                  connected;      /* 1: logged, no failure since */
-    int                  warned;         /* 1: of other fields */
     int                  waiting;        /* 1: logged that it is a replica */
 };
 
@@ -163,7 +155,19 @@ answered(follow_zone_t *zone, follow_answer_t answer)
     follow_log(&zone->log, zone->shown, FOLLOW_ERROR, zone->node.event, "%s",
                zone->node.error);
 
-    return answer == FOLLOW_NODE_REFUSED ? STEP_REFUSED : STEP_FAILED;
+    return answer == FOLLOW_NODE_FAILED || answer == FOLLOW_NODE_ELSEWHERE
+           ? STEP_FAILED : STEP_REFUSED;
+}
+
+
+static step_t
+again(follow_zone_t *zone)
+{
+    if (zone->again++ >= AGAIN_MAX) {
+        pause_for(zone, PAUSE_FIRST);
+    }
+
+    return STEP_AGAIN;
 }
 
 
@@ -174,11 +178,7 @@ elsewhere(follow_zone_t *zone)
 {
     zone->known = 0;
 
-    if (zone->again++ >= AGAIN_MAX) {
-        pause_for(zone, PAUSE_FIRST);
-    }
-
-    return STEP_AGAIN;
+    return again(zone);
 }
 
 
@@ -187,71 +187,9 @@ redis_failed(follow_zone_t *zone)
 {
     zone->failing = 1;
     follow_log(&zone->log, zone->shown, FOLLOW_ERROR, "redis_failed", "%s: %s",
-               zone->redis.url.shown, zone->redis.error);
-    redis_disconnect(&zone->redis);
+               zone->reader.redis.url.shown, zone->reader.redis.error);
 
     return STEP_FAILED;
-}
-
-
-static step_t no_origin(follow_zone_t *zone, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-
-/* Says why nobody knows where a zone begins. */
-static step_t
-no_origin(follow_zone_t *zone, const char *fmt, ...)
-{
-    char     why[512];
-    va_list  args;
-
-    va_start(args, fmt);
-    vsnprintf(why, sizeof(why), fmt, args);
-    va_end(args);
-
-    zone->failing = 1;
-    zone->known = 0;
-    follow_log(&zone->log, zone->shown, FOLLOW_ERROR, "no_origin", "the zone "
-               "has no changes yet, and %s; build the image with --source "
-               "%s=POSITION, or use --from", why, zone->settings->source);
-
-    return STEP_REFUSED;
-}
-
-
-/* Chooses where a zone begins that has no changes yet. */
-static step_t
-choose_origin(follow_zone_t *zone)
-{
-    stream_cursor_t    *cursor;
-    follow_settings_t  *settings;
-
-    settings = zone->settings;
-    cursor = &zone->cursor;
-    memset(cursor, 0, sizeof(*cursor));
-
-    if (settings->from == FOLLOW_FROM_IMAGE) {
-
-        if (zone->state.as_of == 0) {
-            return no_origin(zone, "its image does not state when its keys "
-                             "were complete");
-        }
-
-        cursor->complete.high = zone->state.as_of;
-        cursor->position.high = zone->state.as_of > HOUR
-                                ? zone->state.as_of - HOUR : 0;
-        zone->starting = 1;
-
-    } else if (zone->has_origin) {
-        *cursor = zone->origin;
-
-    } else {
-        cursor->position = settings->from_id;
-        zone->starting = 1;
-    }
-
-    cursor->anchor = cursor->position;
-
-    return STEP_OK;
 }
 
 
@@ -271,115 +209,98 @@ learn(follow_zone_t *zone)
     zone->known = 1;
     zone->idle = 0;
     zone->asked_at = 0;
-    zone->starting = 0;
+    zone->starting = bloom_position_is_zero(zone->state.position)
+                     && !zone->state.gap;
 
-    if (zone->max_body == 0 || zone->max_body > zone->state.max_body) {
-        zone->max_body = zone->state.max_body;
+    if (zone->send.max_body == 0
+        || zone->send.max_body > zone->state.max_body)
+    {
+        zone->send.max_body = zone->state.max_body;
     }
 
-    if (bloom_position_is_zero(zone->state.position) && !zone->state.gap) {
-        step = choose_origin(zone);
-
-    } else if (bloom_position_cmp(zone->state.position, zone->cursor.position)
-               != 0)
-    {
+    if (bloom_position_cmp(zone->state.position, zone->cursor.position) != 0) {
         memset(&zone->cursor, 0, sizeof(zone->cursor));
         zone->cursor.position = zone->state.position;
     }
 
-    if (step == STEP_OK && !zone->connected) {
+    if (!zone->connected) {
         zone->connected = 1;
         bloom_position_write(zone->state.position, text);
         follow_log(NULL, zone->shown, FOLLOW_INFO, "connected",
                    "the zone is at %s", text);
     }
 
-    return step;
-}
-
-
-/* Checks that the IDs of a stream can be compared with the as_of of an image:
- * that they are times, of a clock that is not far behind. */
-static step_t
-check_times(follow_zone_t *zone, const stream_facts_t *facts)
-{
-    char             last[BLOOM_POSITION_TEXT_MAX];
-    uint64_t         clock, now;
-    struct timespec  ts;
-
-    if (redis_stream_clock(&zone->redis, &clock) != 0) {
-        return redis_failed(zone);
-    }
-
-    clock_gettime(CLOCK_REALTIME, &ts);
-    now = (uint64_t) ts.tv_sec * 1000;
-    now = now > zone->state.as_of ? now : zone->state.as_of;
-
-    if (clock + BEHIND < now) {
-        return no_origin(zone, "the clock of %s is %llu minutes behind, so IDs "
-                         "of the stream cannot be compared with the as_of of "
-                         "the image; correct the clock", zone->redis.url.shown,
-                         (unsigned long long) (now - clock) / 60000);
-    }
-
-    if (facts->last.high < STREAMS_SINCE || facts->last.high > now + HOUR) {
-        bloom_position_write(facts->last, last);
-        return no_origin(zone, "the last ID of the stream, %s, is not a recent "
-                         "time in milliseconds, so IDs cannot be compared with "
-                         "the as_of of the image", last);
-    }
-
     return STEP_OK;
 }
 
 
-/* Puts the cursor of a zone without changes where its changes begin. */
+/* Says that nobody knows where a zone begins. */
+static step_t
+no_origin(follow_zone_t *zone, const char *why)
+{
+    zone->failing = 1;
+    zone->known = 0;
+    follow_log(&zone->log, zone->shown, FOLLOW_ERROR, "no_origin", "the zone "
+               "has no changes yet, and %s; build the image with --source "
+               "%s=POSITION, or use --from", why, zone->settings->source);
+
+    return STEP_REFUSED;
+}
+
+
+/* Says that a stream may have been trimmed although it has its first entry. */
+static void
+name_beginning(follow_zone_t *zone, const stream_facts_t *facts)
+{
+    char  first[BLOOM_POSITION_TEXT_MAX];
+
+    bloom_position_write(facts->first, first);
+    follow_log(NULL, zone->shown, FOLLOW_WARNING, "beginning_unknown",
+               "the server does not count the entries that were added, which "
+               "takes Redis 7 or Valkey, so the first entry that remains, %s, "
+               "is taken for the beginning: if the stream was trimmed before, "
+               "load an image built with --source %s=P",
+               facts->length != 0 ? first : "none yet",
+               zone->settings->source);
+}
+
+
+/* Puts the cursor of a zone without changes where its changes begin: an image
+ * may be another one now, but the other origins stay what they were. */
 static step_t
 start(follow_zone_t *zone, const stream_facts_t *facts)
 {
-    char                first[BLOOM_POSITION_TEXT_MAX];
-    step_t              step;
-    stream_cursor_t    *cursor;
-    follow_settings_t  *settings;
+    char              why[512];
+    follow_origin_t  *origin;
 
-    settings = zone->settings;
-    cursor = &zone->cursor;
+    origin = &zone->settings->origin;
 
-    if (settings->from == FOLLOW_FROM_IMAGE
-        && !bloom_position_is_zero(facts->last))
-    {
-        step = check_times(zone, facts);
+    if (origin->from == FOLLOW_FROM_IMAGE || !zone->has_origin) {
 
-        if (step != STEP_OK) {
-            return step;
+        switch (follow_origin_find(origin, zone->state.as_of, &zone->reader,
+                                   &zone->origin, why, sizeof(why)))
+        {
+        case FOLLOW_ORIGIN_OK:
+            break;
+
+        case FOLLOW_ORIGIN_UNKNOWN:
+            return no_origin(zone, why);
+
+        default:
+            return redis_failed(zone);
+        }
+
+        zone->has_origin = 1;
+
+        if (origin->from == FOLLOW_FROM_BEGINNING && facts->exists
+            && !facts->counts)
+        {
+            name_beginning(zone, facts);
         }
     }
 
+    zone->cursor = zone->origin;
     zone->starting = 0;
-
-    /* the last entry is where a position is found again */
-
-    if (settings->from == FOLLOW_FROM_NOW
-        || bloom_position_cmp(cursor->position, facts->end) > 0)
-    {
-        cursor->position = facts->length != 0 ? facts->end : facts->last;
-    }
-
-    if (settings->from == FOLLOW_FROM_BEGINNING && facts->exists
-        && !facts->counts)
-    {
-        bloom_position_write(facts->first, first);
-        follow_log(NULL, zone->shown, FOLLOW_WARNING, "beginning_unknown",
-                   "the server does not count the entries that were added, "
-                   "which takes Redis 7 or Valkey, so the first entry that "
-                   "remains, %s, is taken for the beginning: if the stream was "
-                   "trimmed before, load an image built with --source %s=P",
-                   facts->length != 0 ? first : "none yet", settings->source);
-    }
-
-    cursor->anchor = cursor->position;
-    zone->origin = *cursor;
-    zone->has_origin = 1;
     zone->idle = 0;
 
     return STEP_OK;
@@ -391,12 +312,15 @@ start(follow_zone_t *zone, const stream_facts_t *facts)
 static step_t
 no_stream(follow_zone_t *zone)
 {
+    const redis_url_t  *url;
+
+    url = &zone->reader.redis.url;
+
     zone->failing = 1;
     zone->asked_at = 0;
     follow_log(&zone->log, zone->shown, FOLLOW_WARNING, "no_stream", "%s: "
                "database %u has no key \"%s\"; check --stream and the database "
-               "in the URL%s", zone->redis.url.shown, zone->redis.url.db,
-               zone->settings->stream,
+               "in the URL%s", url->shown, url->db, zone->settings->stream,
                bloom_position_is_zero(zone->state.position)
                ? "; if nothing was added to the stream yet, use --empty" : "");
 
@@ -520,21 +444,31 @@ post_gap(follow_zone_t *zone, const stream_judgment_t *judgment)
 }
 
 
-/* Sends a body, or nothing, that moves the zone to a position. */
+/* Says why nginx does not take an entry. */
 static step_t
-move(follow_zone_t *zone, bloom_position_t position, int json,
-    const char *body, size_t len)
+entry_refused(follow_zone_t *zone, bloom_position_t id)
 {
-    step_t           step;
-    follow_answer_t  answer;
-    follow_result_t  result;
+    char  text[BLOOM_POSITION_TEXT_MAX];
 
-    answer = follow_node_changes(&zone->node, zone->state.position, position,
-                                 json, body, len, &result);
+    bloom_position_write(id, text);
+    zone->known = 0;
+    zone->failing = 1;
+    zone->connected = 0;
 
-    if (answer == FOLLOW_NODE_LARGE) {
-        return STEP_REFUSED;
-    }
+    follow_log(&zone->log, zone->shown, FOLLOW_ERROR, zone->node.event,
+               "the entry %s of the stream: %s", text, zone->node.error);
+
+    return STEP_REFUSED;
+}
+
+
+/* Takes the answer to a request that should have moved the zone to a
+ * position. */
+static step_t
+moved(follow_zone_t *zone, follow_answer_t answer,
+    const follow_result_t *result, bloom_position_t position)
+{
+    step_t  step;
 
     step = answered(zone, answer);
 
@@ -542,108 +476,84 @@ move(follow_zone_t *zone, bloom_position_t position, int json,
         return step;
     }
 
-    if (bloom_position_cmp(result.position, position) != 0) {
+    if (bloom_position_cmp(result->position, position) != 0) {
         return elsewhere(zone);
     }
 
     zone->state.position = position;
     zone->again = 0;
 
-    if (result.invalid != 0) {
-        follow_log(&zone->log, zone->shown, FOLLOW_WARNING, "invalid_keys",
-                   "%llu key%s of the last request %s invalid in the zone's "
-                   "key form; correct what adds to the stream",
-                   (unsigned long long) result.invalid, CLI_S(result.invalid),
-                   result.invalid == 1 ? "is" : "are");
-    }
-
     return STEP_OK;
 }
 
 
-/* Says that the zone cannot go on at an entry. */
+/* Moves the zone to a position without changes, or gives it a sign of life. */
 static step_t
-blocked(follow_zone_t *zone, bloom_position_t id, const char *why)
+move(follow_zone_t *zone, bloom_position_t position)
 {
-    char  text[BLOOM_POSITION_TEXT_MAX];
+    change_batch_t   none;
+    follow_answer_t  answer;
+    follow_result_t  result;
 
-    bloom_position_write(id, text);
-    zone->failing = 1;
-    zone->known = 0;
+    memset(&none, 0, sizeof(none));
+    none.position = position;
 
-    follow_log(&zone->log, zone->shown, FOLLOW_ERROR, "blocked", "the entry %s "
-               "of the stream %s, so this zone cannot go on; delete it with "
-               "XDEL, then load an image built with --source %s=%s or later",
-               text, why, zone->settings->source, text);
+    answer = follow_node_changes(&zone->node, zone->state.position, &none,
+                                 &result);
 
-    return STEP_REFUSED;
+    return moved(zone, answer, &result, position);
 }
 
 
-/* Sends entries, as many as fit into a request at a time. */
+/* Sends entries, and an entry that is larger than a request in parts. */
 static step_t
 send_entries(follow_zone_t *zone, redisReply **entries, size_t n)
 {
-    step_t           step;
-    size_t           i;
-    const char      *why;
-    change_batch_t  *batch;
+    step_t            step;
+    size_t            i;
+    uint64_t          offset;
+    change_batch_t   *batch;
+    follow_answer_t   answer;
+    follow_result_t   result;
 
-    batch = &zone->batch;
+    batch = &zone->send.batch;
+    offset = 0;
 
-    for (i = 0; i < n; i += batch->entries) {
+    for (i = 0; i < n; /* void */ ) {
 
-        /* an entry that is larger than bodies are at present goes alone */
+        answer = follow_send(&zone->send, &zone->node, zone->state.position,
+                             entries + i, n - i, offset, &result);
 
-        if (change_batch_fill(batch, entries + i, n - i, zone->max_body, &why)
-            != 0
-            && change_batch_fill(batch, entries + i, 1, zone->state.max_body,
-                                 &why)
-               != 0)
-        {
-            return blocked(zone, redis_stream_id(entries[i]), why);
+        if (answer == FOLLOW_NODE_LARGE || answer == FOLLOW_NODE_UNFIT) {
+            return entry_refused(zone, batch->position);
         }
 
-        step = move(zone, batch->position, batch->json, batch->body,
-                    batch->len);
-
-        if (step == STEP_REFUSED && zone->known) {
-
-            /* 413: the keys' canonical forms may be longer than the keys */
-
-            if (batch->entries == 1) {
-                return blocked(zone, batch->position,
-                               "is larger than a request may be");
-            }
-
-            zone->max_body = batch->len / 2;
-            batch->entries = 0;
-            continue;
-        }
+        step = moved(zone, answer, &result, batch->more ? zone->state.position
+                                                        : batch->position);
 
         if (step != STEP_OK) {
             return step;
         }
 
-        zone->max_body += zone->max_body / RECOVERY + 1;
-
-        if (zone->max_body > zone->state.max_body) {
-            zone->max_body = zone->state.max_body;
-        }
-
-        stream_advance(&zone->cursor, &zone->moment.facts, batch->position,
-                       batch->entries);
+        follow_send_taken(&zone->send, zone->shown, zone->state.max_body,
+                          entries + i, &result);
 
         pthread_mutex_lock(&zone->lock);
-        zone->view.position = batch->position;
+        zone->view.position = zone->state.position;
         zone->view.changes += batch->changes;
         pthread_mutex_unlock(&zone->lock);
 
-        if (batch->ignored != 0 && !zone->warned) {
-            zone->warned = 1;
-            follow_log(NULL, zone->shown, FOLLOW_WARNING, "other_fields",
-                       "entries have fields other than add and remove, which "
-                       "are ignored; this is said once");
+        if (batch->more) {
+
+            /* another follower may have sent further parts */
+
+            offset = result.offset;
+
+        } else {
+            stream_advance(&zone->cursor, &zone->reader.moment.facts,
+                           batch->position, batch->entries);
+            i += batch->entries;
+            offset = 0;
         }
 
         if (stopped(zone)) {
@@ -660,6 +570,8 @@ give_sign(follow_zone_t *zone, const stream_facts_t *facts, double sent)
 {
     step_t  step;
     double  now;
+
+    invalid_keys_say(&zone->send.invalid, zone->shown, 0);
 
     if (!facts->current) {
         zone->asked_at = 0;
@@ -680,7 +592,7 @@ give_sign(follow_zone_t *zone, const stream_facts_t *facts, double sent)
     }
 
     zone->asked_at = 0;
-    step = move(zone, zone->state.position, 0, NULL, 0);
+    step = move(zone, zone->state.position);
 
     if (step == STEP_OK) {
         zone->signed_at = now;
@@ -698,7 +610,7 @@ name_replica(follow_zone_t *zone, const stream_facts_t *facts)
         zone->waiting = 1;
         follow_log(&zone->log, zone->shown, FOLLOW_WARNING, "replica_behind",
                    "%s: the server is a replica %s; waiting for it, or follow "
-                   "the primary", zone->redis.url.shown,
+                   "the primary", zone->reader.redis.url.shown,
                    facts->current ? "that lacks what this zone has already"
                                   : "whose link to its primary is down or "
                                     "silent");
@@ -718,53 +630,21 @@ wait_for_replica(follow_zone_t *zone, const stream_facts_t *facts)
 }
 
 
-/* Reads the stream.  An answer that is too long is read again in smaller
- * parts. */
 static step_t
 read_moment(follow_zone_t *zone)
 {
-    char             text[BLOOM_POSITION_TEXT_MAX];
-    uint64_t         count;
-    redis_moment_t  *moment;
-
-    moment = &zone->moment;
-
-    if (zone->redis.context == NULL && redis_connect(&zone->redis) != 0) {
-        return redis_failed(zone);
-    }
-
-    if (redis_stream_read(&zone->redis, zone->settings->stream,
-                          zone->cursor.position, zone->count,
-                          zone->idle ? WAIT : 0, moment)
-        != 0)
+    switch (stream_reader_read(&zone->reader, zone->settings->stream,
+                               zone->cursor.position, zone->idle ? WAIT : 0))
     {
-        if (!zone->redis.too_long) {
-            return redis_failed(zone);
-        }
+    case STREAM_READ:
+        return STEP_OK;
 
-        if (zone->count > 1) {
-            zone->count = zone->count / 8 + 1 < zone->count
-                          ? zone->count / 8 + 1 : 1;
-            redis_disconnect(&zone->redis);
-            return STEP_AGAIN;
-        }
+    case STREAM_READ_AGAIN:
+        return again(zone);
 
-        bloom_position_write(zone->cursor.position, text);
-        snprintf(zone->redis.error, sizeof(zone->redis.error), "the entry "
-                 "at %s or after it, or the first or last one of the stream, "
-                 "is larger than %d MiB; delete it with XDEL", text,
-                 REDIS_STREAM_BYTES_MAX / 1024 / 1024);
+    default:
         return redis_failed(zone);
     }
-
-    if (moment->n != 0) {
-        count = ANSWER_BYTES / (moment->bytes / moment->n + 1);
-        count = count < 4 * zone->count ? count : 4 * zone->count;
-        count = count < REDIS_STREAM_COUNT_MAX ? count : REDIS_STREAM_COUNT_MAX;
-        zone->count = count > 1 ? (unsigned) count : 1;
-    }
-
-    return STEP_OK;
 }
 
 
@@ -775,7 +655,7 @@ carry(follow_zone_t *zone, stream_judgment_t *judgment)
     size_t           n;
     redis_moment_t  *moment;
 
-    moment = &zone->moment;
+    moment = &zone->reader.moment;
 
     if (moment->facts.current) {
         zone->waiting = 0;
@@ -806,7 +686,7 @@ carry(follow_zone_t *zone, stream_judgment_t *judgment)
     /* a zone that begins keeps where it began */
 
     return bloom_position_cmp(zone->state.position, zone->cursor.position) < 0
-           ? move(zone, zone->cursor.position, 0, NULL, 0) : STEP_OK;
+           ? move(zone, zone->cursor.position) : STEP_OK;
 }
 
 
@@ -828,8 +708,8 @@ one_step(follow_zone_t *zone)
     }
 
     sent = follow_now();
-    count = zone->count;
-    facts = &zone->moment.facts;
+    facts = &zone->reader.moment.facts;
+    count = zone->reader.count;
     step = read_moment(zone);
 
     if (step != STEP_OK) {
@@ -863,7 +743,7 @@ one_step(follow_zone_t *zone)
         return post_gap(zone, &judgment);
     }
 
-    zone->idle = zone->moment.n < count;
+    zone->idle = zone->reader.moment.n < count;
     step = carry(zone, &judgment);
 
     if (step != STEP_OK) {
@@ -963,14 +843,10 @@ follow_zone_start(follow_settings_t *settings, const char *url)
 
     zone->settings = settings;
     zone->shown = http_url_shown(url);
-    zone->count = COUNT_FIRST;
     pthread_mutex_init(&zone->lock, NULL);
 
-    zone->redis.timeout = settings->answer_timeout;
-    zone->redis.option = "--answer-timeout";
-    redis_stream_limits(&zone->redis);
-    (void) redis_url_parse_server(&zone->redis.url, settings->redis);
-
+    stream_reader_open(&zone->reader, settings->redis,
+                       settings->answer_timeout, &settings->http.tls);
     follow_node_open(&zone->node, url, settings->source, &settings->http);
 
     cli_thread(&zone->thread, run, zone);
@@ -1002,12 +878,12 @@ follow_zone_join(follow_zone_t *zone, const struct timespec *until)
         return -1;
     }
 
-    redis_stream_free(&zone->moment);
-    redis_disconnect(&zone->redis);
-    redis_url_free(&zone->redis.url);
+    invalid_keys_say(&zone->send.invalid, zone->shown, 1);
+
+    stream_reader_close(&zone->reader);
     follow_node_close(&zone->node);
     pthread_mutex_destroy(&zone->lock);
-    free(zone->batch.body);
+    free(zone->send.batch.body);
     free(zone->shown);
     free(zone);
 

@@ -12,23 +12,15 @@
 
 #include "follow_log.h"
 #include "follow_node.h"
+#include "follow_origin.h"
 
-
-/* Where a zone begins that has no changes yet. */
-typedef enum {
-    FOLLOW_FROM_IMAGE,                   /* an hour before the image's as_of */
-    FOLLOW_FROM_BEGINNING,
-    FOLLOW_FROM_NOW,
-    FOLLOW_FROM_ID
-} follow_from_t;
 
 /* What all followers of a command have in common. */
 typedef struct {
     const char       *redis;             /* a valid URL */
     const char       *stream;
     const char       *source;
-    follow_from_t     from;
-    bloom_position_t  from_id;
+    follow_origin_t   origin;
     int               empty;             /* 1: the stream may not exist yet */
     int               once;
     unsigned          answer_timeout;    /* seconds */

@@ -211,8 +211,8 @@ test_key(void *data, keyform_t *keyform, const bloom_key_t *key, unsigned file,
 
     for (i = 0; i < form.n; i++) {
 
-        if (form.expression[i].len > BLOOM_EXCEPTION_KEY_MAX) {
-            return "is longer than 65535 bytes";
+        if (form.expression[i].len > BLOOM_KEY_MAX) {
+            return BLOOM_KEY_TOO_LONG;
         }
     }
 

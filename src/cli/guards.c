@@ -257,8 +257,8 @@ check_key(samples_t *samples, const bloom_key_t *key)
     image_lookup(&lookup, samples->image, samples->words, samples->removed,
                  &samples->keyform, key);
 
-    if (key->len > BLOOM_GUARD_LINE_MAX) {
-        lookup.why = "is longer than 65535 bytes";
+    if (key->len > BLOOM_KEY_MAX) {
+        lookup.why = BLOOM_KEY_TOO_LONG;
     }
 
     keyform_show(shown, key);

@@ -43,6 +43,7 @@ const option_t  http_options[] = {
     { 0, "proxy", "URL", offsetof(http_settings_t, proxy), options_take_text,
       "the proxy for HTTP requests; variables such as http_proxy have no "
       "effect (default: none)" },
+    OPTIONS_GROUP(tls_options, offsetof(http_settings_t, tls)),
     { 0 }
 };
 
@@ -256,7 +257,8 @@ http_client_create(const http_settings_t *settings)
     }
 
     curl = client->curl;
-    file = getenv("SSL_CERT_FILE");
+    file = settings->tls.cacert;
+    file = file != NULL ? file : getenv("SSL_CERT_FILE");
     directory = getenv("SSL_CERT_DIR");
 
 #if LIBCURL_VERSION_NUM >= 0x075500
@@ -302,6 +304,16 @@ http_client_create(const http_settings_t *settings)
 
     if (directory != NULL) {
         (void) curl_easy_setopt(curl, CURLOPT_CAPATH, directory);
+    }
+
+    /* an empty password keeps the TLS library from asking for one */
+
+    if (settings->tls.cert != NULL) {
+        (void) curl_easy_setopt(curl, CURLOPT_SSLCERT, settings->tls.cert);
+        (void) curl_easy_setopt(curl, CURLOPT_SSLKEY,
+                                settings->tls.key ? settings->tls.key
+                                                  : settings->tls.cert);
+        (void) curl_easy_setopt(curl, CURLOPT_KEYPASSWD, "");
     }
 
     return client;
@@ -420,8 +432,14 @@ explain(http_client_t *client, CURLcode rc, http_response_t *response)
 
     case CURLE_PEER_FAILED_VERIFICATION:
         say(response, "the server's certificate is not trusted: %s; if it "
-            "should be, set SSL_CERT_FILE to the certificate of its "
-            "authority", why);
+            "should be, name the certificate of its authority by --cacert",
+            why);
+        return;
+
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CACERT_BADFILE:
+        say(response, "a certificate cannot be used: %s; correct the files of "
+            "--cert, --cert-key and --cacert, or SSL_CERT_FILE", why);
         return;
 
     default:

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "options.h"
+#include "tls.h"
 
 
 #define HTTP_ERROR_LEN  512              /* of a message and a null byte */
@@ -30,10 +31,11 @@ typedef struct http_client_s  http_client_t;
 
 /* What all requests of a client have in common. */
 typedef struct {
-    const char  *netrc;                  /* a file with passwords; NULL: none */
-    const char  *proxy;                  /* its URL; NULL: none */
-    unsigned     timeout;                /* ms for a request and its response */
-    size_t       body_max;               /* bytes of a response's body */
+    const char      *netrc;              /* a file with passwords; NULL: none */
+    const char      *proxy;              /* its URL; NULL: none */
+    tls_settings_t   tls;
+    unsigned         timeout;            /* ms for a request and its response */
+    size_t           body_max;           /* bytes of a response's body */
 } http_settings_t;
 
 
@@ -50,7 +52,8 @@ typedef struct {
 } http_response_t;
 
 
-/* The options --netrc and --proxy, whose values are a http_settings_t. */
+/* The options --netrc and --proxy, and those of TLS, whose values are a
+ * http_settings_t. */
 extern const option_t  http_options[];
 
 

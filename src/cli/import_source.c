@@ -51,7 +51,7 @@ next_file(import_source_t *source)
         && access(*source->paths, F_OK) != 0)
     {
         cli_error("%s: is neither a file nor an address of a Redis key, which "
-                  "begins with redis:// or rediss://; check the name",
+                  "begins with redis://, rediss:// or unix://; check the name",
                   import_source_shown(*source->paths));
         return -1;
     }
@@ -73,7 +73,7 @@ next_file(import_source_t *source)
 
 int
 import_source_open(import_source_t *source, char **paths, int n, int dump,
-    unsigned timeout)
+    const redis_settings_t *settings)
 {
     int  i;
 
@@ -91,7 +91,7 @@ import_source_open(import_source_t *source, char **paths, int n, int dump,
 
     if (redis_url_is(paths[0])) {
 
-        source->redis = redis_open(paths[0], dump, timeout);
+        source->redis = redis_open(paths[0], dump, settings);
 
         if (source->redis == NULL) {
             return -1;

@@ -35,10 +35,9 @@ typedef struct {
 const char *import_source_shown(const char *path);
 
 /* Opens a source.  A Redis key is read as a bitmap or, if `dump`, by
- * BF.SCANDUMP, with `timeout` seconds for each answer.  Returns 0, or -1 after
- * a message. */
+ * BF.SCANDUMP.  Returns 0, or -1 after a message. */
 int import_source_open(import_source_t *source, char **paths, int n, int dump,
-    unsigned timeout);
+    const redis_settings_t *settings);
 void import_source_close(import_source_t *source);
 
 /* Reads `size` bytes.  Returns how many were read, which is fewer only at the

@@ -73,7 +73,7 @@ list_json_next(list_line_t *at)
 
     list_skip(line, sizeof(begin) - 1);
 
-    bloom_json_begin(&json, at->buf);
+    bloom_json_begin(&json, at->buf, line->len);
 
     pos = array;
     (void) bloom_json_next(&json, key, &pos, array + 1);

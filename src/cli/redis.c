@@ -91,7 +91,7 @@ bitmap_begin(redis_t *redis)
 
 
 redis_t *
-redis_open(const char *url, int dump, unsigned timeout)
+redis_open(const char *url, int dump, const redis_settings_t *settings)
 {
     redis_t           *redis;
     struct sigaction   ignore;
@@ -100,7 +100,8 @@ redis_open(const char *url, int dump, unsigned timeout)
     memset(redis, 0, sizeof(*redis));
     redis->dump = dump;
 
-    redis->conn.timeout = timeout;
+    redis->conn.timeout = settings->timeout;
+    redis->conn.tls_settings = settings->tls;
     redis->conn.option = "--timeout";
     redis->conn.limits.members = MEMBERS_MAX;
     redis->conn.limits.depth = 1;
@@ -114,8 +115,9 @@ redis_open(const char *url, int dump, unsigned timeout)
 
     if (redis_url_parse(&redis->conn.url, url) != 0) {
         cli_error("%s: is not the address of a Redis key; write "
-                  "redis://host:port/database/key, and in a password or a key "
-                  "%%40 for an @, in a password %%2F for a /",
+                  "redis://host:port/database/key or "
+                  "unix:///path?db=database&key=key, and in a password or a "
+                  "key %%40 for an @, in a password %%2F for a /",
                   redis->conn.url.shown);
         redis_close(redis);
         return NULL;

@@ -14,14 +14,23 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "tls.h"
+
 
 typedef struct redis_s  redis_t;
 
+typedef struct {
+    unsigned        timeout;             /* seconds for each of these: the
+                                            connection, the TLS handshake, an
+                                            answer */
+    tls_settings_t  tls;
+} redis_settings_t;
+
 
 /* Connects to the server of a URL (redis_url.h), to read its key as a bitmap
- * or, if `dump`, by BF.SCANDUMP.  The connection, the TLS handshake and each
- * answer may take `timeout` seconds.  Returns NULL after a message. */
-redis_t *redis_open(const char *url, int dump, unsigned timeout);
+ * or, if `dump`, by BF.SCANDUMP.  Returns NULL after a message. */
+redis_t *redis_open(const char *url, int dump,
+    const redis_settings_t *settings);
 void redis_close(redis_t *redis);
 
 /* Returns the URL without the password. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file connects to a Redis server, by TLS if wanted, and receives its
- * answers.
+ * This file sends commands to a Redis server and receives its answers.  hiredis
+ * formats the commands and parses the answers, and leaves the connection alone.
  */
 
 #include <errno.h>
@@ -10,22 +10,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#ifdef NGX_BLOOM_REDIS_TLS
-#include <hiredis/hiredis.h>             /* hiredis_ssl.h needs it */
-#include <hiredis/hiredis_ssl.h>
-#include <openssl/ssl.h>
-#include <openssl/x509v3.h>
-#endif
+#include <unistd.h>
 
 #include "cli.h"
 #include "deadline.h"
+#include "dial.h"
 #include "redis_connection.h"
 
 #define SHOWN_MAX   256                  /* bytes of what the server says */
 #define PREFIX      8                    /* bytes of a password that an answer
                                             is searched for */
 #define OBJECT      64                   /* bytes of memory for a value */
+#define PIECE       (64 * 1024)          /* bytes to receive at once */
 
 
 /* hiredis would allocate whatever number of members a server announces, arrays
@@ -149,21 +145,28 @@ bounded_bool(const redisReadTask *task, int value)
 static int
 failed(redis_connection_t *conn, const char *doing)
 {
-    const redisContext  *c;
+    const char  *refusal;
 
-    c = conn->context;
+    if (conn->reader->err != 0) {
+        say(conn, "the answer to %s is not valid (%s); check that it is the "
+            "address of a Redis server", doing, conn->reader->errstr);
+        return -1;
+    }
 
-    if (c->err == REDIS_ERR_EOF || (c->err == REDIS_ERR_IO && errno == 0)) {
-        say(conn, "the server closed the connection during %s; look at its log",
-            doing);
+    refusal = conn->tls != NULL ? tls_refusal(conn->tls) : NULL;
 
-    } else if (c->err == REDIS_ERR_IO) {
-        say(conn, "the connection failed during %s: %s; try again", doing,
-            strerror(errno));
+    if (refusal != NULL) {
+        say(conn, "%s", refusal);
+
+    } else if (errno == 0 || errno == ECONNRESET || errno == EPIPE) {
+        conn->closed = 1;
+        say(conn, "the server closed the connection during %s; look at its "
+            "log, and if that speaks of output buffer limits, raise "
+            "client-output-buffer-limit for normal clients", doing);
 
     } else {
-        say(conn, "the answer to %s is not valid (%s); check that it is the "
-            "address of a Redis server", doing, c->errstr);
+        say(conn, "the connection failed during %s: %s; try again", doing,
+            strerror(errno));
     }
 
     return -1;
@@ -179,31 +182,82 @@ timed_out(redis_connection_t *conn, const char *doing)
 }
 
 
+/* Sends what was appended.  Returns 0, or -1 with errno.  A connection that the
+ * server has closed is no failure yet: its last words may still be there. */
+static int
+send_out(redis_connection_t *conn)
+{
+    size_t   sent;
+    ssize_t  n;
+
+    for (sent = 0; sent < conn->out_len; sent += (size_t) n) {
+
+        n = conn->tls != NULL
+            ? tls_write(conn->tls, conn->out + sent, conn->out_len - sent)
+            : write(conn->fd, conn->out + sent, conn->out_len - sent);
+
+        if (n == -1 && (errno == EPIPE || errno == ECONNRESET)) {
+            break;
+        }
+
+        if (n == -1 && errno != EINTR) {
+            return -1;
+        }
+
+        n = n == -1 ? 0 : n;
+    }
+
+    conn->out_len = 0;
+
+    return 0;
+}
+
+
+/* Receives a part of an answer.  Returns 0, or -1 with errno, which is 0 if the
+ * server has closed the connection. */
+static int
+receive(redis_connection_t *conn)
+{
+    char     piece[PIECE];
+    ssize_t  n;
+
+    do {
+        n = conn->tls != NULL ? tls_read(conn->tls, piece, PIECE)
+                              : read(conn->fd, piece, PIECE);
+    } while (n == -1 && errno == EINTR);
+
+    if (n == 0) {
+        errno = 0;
+    }
+
+    if (n <= 0) {
+        return -1;
+    }
+
+    if (redisReaderFeed(conn->reader, piece, (size_t) n) != REDIS_OK) {
+        cli_no_memory((uint64_t) n);
+    }
+
+    return 0;
+}
+
+
 /* Sends what was appended and receives an answer.  Returns 0; -1 if the
  * connection cannot be used any more; -2 if the answer is too long. */
 static int
 exchange(redis_connection_t *conn)
 {
-    int            done;
-    void          *reply;
-    redisContext  *c;
+    void  *reply;
 
-    c = conn->context;
     reply = NULL;
 
-    for (done = 0; !done; /* void */ ) {
-        errno = 0;
-
-        if (redisBufferWrite(c, &done) != REDIS_OK) {
-            return -1;
-        }
+    if (send_out(conn) != 0) {
+        return -1;
     }
 
     for ( ;; ) {
 
-        errno = 0;
-
-        if (redisGetReplyFromReader(c, &reply) != REDIS_OK) {
+        if (redisReaderGetReply(conn->reader, &reply) != REDIS_OK) {
             return -1;
         }
 
@@ -212,16 +266,45 @@ exchange(redis_connection_t *conn)
             return 0;
         }
 
-        if (c->reader->len > conn->limits.bytes) {
+        if (conn->reader->len > conn->limits.bytes) {
             return -2;
         }
 
-        errno = 0;
-
-        if (redisBufferRead(c) != REDIS_OK) {
+        if (receive(conn) != 0) {
             return -1;
         }
     }
+}
+
+
+/* Returns what to do about an error, or an empty text. */
+static const char *
+advice(const char *text)
+{
+    size_t  i;
+
+    static const struct {
+        const char  *begin;
+        const char  *advice;
+    } known[] = {
+        { "MOVED ", "; the key is on the node of a Redis Cluster that is named "
+                    "here: use its address, and change it when the key moves, "
+                    "as ngx-bloom does not search a Cluster for a key" },
+        { "ASK ", "; a Redis Cluster is moving the key to the node that is "
+                  "named here: use its address when the move is complete" },
+        { "CLUSTERDOWN ", "; the server is a node of a Redis Cluster: repair "
+                          "the Cluster" },
+        { "ERR SELECT is not allowed in cluster mode",
+          "; a Redis Cluster has database 0 only" }
+    };
+
+    for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strncmp(text, known[i].begin, strlen(known[i].begin)) == 0) {
+            return known[i].advice;
+        }
+    }
+
+    return "";
 }
 
 
@@ -245,8 +328,9 @@ redis_says(redis_connection_t *conn, const redisReply *reply,
         return -1;
     }
 
-    say(conn, "the server answered %s with an error: %.*s", doing,
-        (int) (reply->len < SHOWN_MAX ? reply->len : SHOWN_MAX), reply->str);
+    say(conn, "the server answered %s with an error: %.*s%s", doing,
+        (int) (reply->len < SHOWN_MAX ? reply->len : SHOWN_MAX), reply->str,
+        advice(reply->str));
 
     return -1;
 }
@@ -264,8 +348,9 @@ redis_answer(redis_connection_t *conn, const char *doing, unsigned more)
 
     conn->bytes = 0;
     conn->too_long = 0;
+    conn->closed = 0;
 
-    deadline_begin(conn->context->fd, conn->timeout + more);
+    deadline_begin(conn->fd, conn->timeout + more);
     rc = exchange(conn);
 
     if (deadline_end()) {
@@ -292,9 +377,26 @@ redis_answer(redis_connection_t *conn, const char *doing, unsigned more)
 static void
 append(redis_connection_t *conn, const char *fmt, va_list args)
 {
-    if (redisvAppendCommand(conn->context, fmt, args) != REDIS_OK) {
+    int     n;
+    char   *command;
+    size_t  len;
+
+    n = redisvFormatCommand(&command, fmt, args);
+
+    if (n < 0) {
         cli_no_memory(0);
     }
+
+    len = (size_t) n;
+
+    if (len > conn->out_size - conn->out_len) {
+        conn->out_size = conn->out_len + len;
+        conn->out = cli_realloc(conn->out, conn->out_size);
+    }
+
+    memcpy(conn->out + conn->out_len, command, len);
+    conn->out_len += len;
+    redisFreeCommand(command);
 }
 
 
@@ -355,153 +457,51 @@ choose_db(redis_connection_t *conn)
 }
 
 
-#ifdef NGX_BLOOM_REDIS_TLS
-
-/*
- * Requires a certificate that is for this host and that a trusted authority
- * issued.  The contexts of hiredis check the authority only, so anyone with a
- * certificate could pose as the server.  Returns NULL after a message.
- */
-static SSL *
-require_host(redis_connection_t *conn)
-{
-    SSL         *ssl;
-    SSL_CTX     *ctx;
-    const char  *file, *directory;
-
-    file = getenv("SSL_CERT_FILE");
-    directory = getenv("SSL_CERT_DIR");
-    directory = directory ? directory : "/etc/ssl/certs";
-
-    ctx = SSL_CTX_new(TLS_client_method());
-
-    if (ctx == NULL) {
-        cli_no_memory(0);
-    }
-
-    if (SSL_CTX_load_verify_locations(ctx, file, directory) != 1) {
-        say(conn, "no certificate can be read from %s; correct the "
-            "environment variable %s", file ? file : directory,
-            file ? "SSL_CERT_FILE" : "SSL_CERT_DIR");
-        SSL_CTX_free(ctx);
-        return NULL;
-    }
-
-    SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
-    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
-
-    ssl = SSL_new(ctx);
-    SSL_CTX_free(ctx);
-
-    if (ssl == NULL) {
-        cli_no_memory(0);
-    }
-
-    /* a certificate has addresses and names apart; SNI is for names only */
-
-    if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), conn->url.host)
-        == 1)
-    {
-        return ssl;
-    }
-
-    SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-
-    if (SSL_set1_host(ssl, conn->url.host) != 1
-        || SSL_set_tlsext_host_name(ssl, conn->url.host) != 1)
-    {
-        say(conn, "\"%s\" is not a valid host name for TLS; use another name "
-            "of the server", conn->url.host);
-        SSL_free(ssl);
-        return NULL;
-    }
-
-    return ssl;
-}
-
-
-static void
-refused(redis_connection_t *conn, const SSL *ssl)
-{
-    long         why;
-    const char  *text;
-
-    why = SSL_get_verify_result(ssl);
-    text = X509_verify_cert_error_string(why);
-
-    if (why == X509_V_ERR_HOSTNAME_MISMATCH
-        || why == X509_V_ERR_IP_ADDRESS_MISMATCH)
-    {
-        say(conn, "the server's certificate is not for %s: %s; use a name or "
-            "an address that it is for", conn->url.host, text);
-
-    } else if (why != X509_V_OK) {
-        say(conn, "the server's certificate is not trusted: %s; if it should "
-            "be, set SSL_CERT_FILE to the certificate of its authority", text);
-
-    } else {
-        say(conn, "the TLS handshake failed: %s; check that the port is for "
-            "TLS", conn->context->errstr);
-    }
-}
-
-#endif
-
-
 static int
 start_tls(redis_connection_t *conn)
 {
-#ifdef NGX_BLOOM_REDIS_TLS
-
-    int   rc;
-    SSL  *ssl;
-
-    ssl = require_host(conn);
-
-    if (ssl == NULL) {
-        return -1;
-    }
-
-    errno = 0;
-
-    deadline_begin(conn->context->fd, conn->timeout);
-    rc = redisInitiateSSL(conn->context, ssl);
+    deadline_begin(conn->fd, conn->timeout);
+    conn->tls = tls_open(&conn->tls_settings, conn->fd, conn->url.host,
+                         conn->error, sizeof(conn->error));
 
     if (deadline_end()) {
-
-        if (rc != REDIS_OK) {
-            SSL_free(ssl);
-        }
-
         return timed_out(conn, "the TLS handshake");
     }
 
-    if (rc != REDIS_OK) {
-        refused(conn, ssl);
-        SSL_free(ssl);
-        return -1;
+    return conn->tls != NULL ? 0 : -1;
+}
+
+
+/* Creates the parser of the answers. */
+static void
+create_reader(redis_connection_t *conn)
+{
+    conn->reader = redisReaderCreate();
+
+    if (conn->reader == NULL) {
+        cli_no_memory(sizeof(redisReader));
     }
 
-    /* the context owns it now */
-
-    return 0;
-
-#else
-
-    say(conn, "this ngx-bloom has no TLS for Redis, as it was built with a "
-        "hiredis without TLS; use a tunnel, or redis:// on a network that you "
-        "trust");
-    return -1;
-
+    conn->defaults = conn->reader->fn;
+    conn->functions = *conn->defaults;
+    conn->functions.createString = bounded_string;
+    conn->functions.createArray = bounded_array;
+    conn->functions.createInteger = bounded_integer;
+    conn->functions.createNil = bounded_nil;
+#if HIREDIS_MAJOR >= 1
+    conn->functions.createDouble = bounded_double;
+    conn->functions.createBool = bounded_bool;
 #endif
+    conn->reader->fn = &conn->functions;
+    conn->reader->privdata = conn;
 }
 
 
 int
 redis_connect(redis_connection_t *conn)
 {
-    const char      *password;
-    struct timeval   tv = { conn->timeout, 0 };
+    const char         *password;
+    const redis_url_t  *url;
 
     redis_disconnect(conn);
 
@@ -514,33 +514,20 @@ redis_connect(redis_connection_t *conn)
         conn->url.password = strdup(password);
     }
 
-    conn->context = redisConnectWithTimeout(conn->url.host,
-                                            (int) conn->url.port, tv);
+    url = &conn->url;
+    conn->fd = url->path != NULL
+               ? dial_unix(url->path, conn->timeout, conn->error,
+                           sizeof(conn->error))
+               : dial_host(url->host, url->port, conn->timeout, conn->error,
+                           sizeof(conn->error));
 
-    if (conn->context == NULL) {
-        cli_no_memory(sizeof(redisContext));
-    }
-
-    if (conn->context->err != 0) {
-        say(conn, "cannot connect: %s; check the address, and that the server "
-            "is running", conn->context->errstr);
+    if (conn->fd == -1) {
         return -1;
     }
 
-    conn->defaults = conn->context->reader->fn;
-    conn->functions = *conn->defaults;
-    conn->functions.createString = bounded_string;
-    conn->functions.createArray = bounded_array;
-    conn->functions.createInteger = bounded_integer;
-    conn->functions.createNil = bounded_nil;
-#if HIREDIS_MAJOR >= 1
-    conn->functions.createDouble = bounded_double;
-    conn->functions.createBool = bounded_bool;
-#endif
-    conn->context->reader->fn = &conn->functions;
-    conn->context->reader->privdata = conn;
+    create_reader(conn);
 
-    return (conn->url.tls && start_tls(conn) != 0)
+    return (url->tls && start_tls(conn) != 0)
            || log_in(conn) != 0
            || choose_db(conn) != 0 ? -1 : 0;
 }
@@ -554,8 +541,16 @@ redis_disconnect(redis_connection_t *conn)
         conn->reply = NULL;
     }
 
-    if (conn->context != NULL) {
-        redisFree(conn->context);
-        conn->context = NULL;
+    if (conn->reader != NULL) {
+        tls_close(conn->tls);
+        conn->tls = NULL;
+        close(conn->fd);
+        redisReaderFree(conn->reader);
+        conn->reader = NULL;
     }
+
+    free(conn->out);
+    conn->out = NULL;
+    conn->out_len = 0;
+    conn->out_size = 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A connection to a Redis server sends commands and receives answers, by TLS if
- * wanted, in bounded time and memory.
+ * A connection to a Redis server sends commands and receives answers, by TCP,
+ * TLS or a Unix socket, in bounded time and memory.
  *
  * A password that the URL lacks, as in redis://user:@host, may be in the
  * environment variable REDISCLI_AUTH, which the list of processes does not
@@ -16,6 +16,7 @@
 #include <hiredis/hiredis.h>
 
 #include "redis_url.h"
+#include "tls.h"
 
 
 #define REDIS_ERROR_LEN  1024
@@ -31,13 +32,21 @@ typedef struct {
     redis_url_t      url;
     unsigned         timeout;            /* seconds for an answer */
     const char      *option;             /* that sets it, for messages */
+    tls_settings_t   tls_settings;
     redis_limits_t   limits;
 
     redisReply      *reply;              /* the last answer */
     int              too_long;           /* 1: it exceeds a limit */
+    int              closed;             /* 1: the server closed the connection
+                                            before the answer */
     char             error[REDIS_ERROR_LEN];   /* without the URL */
 
-    redisContext    *context;            /* NULL: not connected */
+    redisReader     *reader;             /* NULL: not connected */
+    int              fd;
+    tls_t           *tls;                /* NULL: no TLS */
+    char            *out;                /* commands to send */
+    size_t           out_len;
+    size_t           out_size;
     size_t           bytes;              /* of the answer so far */
     redisReplyObjectFunctions  *defaults;
     redisReplyObjectFunctions   functions;
@@ -45,7 +54,8 @@ typedef struct {
 
 
 /* Opens a connection to the server of conn->url, and logs in; the caller has
- * set the members above `reply`.  Returns 0, or -1 with conn->error. */
+ * set the members above `reply`, and the others are zero at first.  Returns 0,
+ * or -1 with conn->error. */
 int redis_connect(redis_connection_t *conn);
 
 /* Closes the connection; redis_connect() may open it again. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file reads a Redis stream: first the server's role, then the entry at the
- * position together with those after it, and then the facts about the stream.
+ * This file reads a Redis stream: first the server's role, then the entry at
+ * the position together with those after it, and then facts about the stream.
  *
  * One command reads the position and the entries, so they are of one moment.
  * The facts are later: if they show that nothing after the position is missing,

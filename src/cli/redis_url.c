@@ -12,6 +12,7 @@
 #include "redis_url.h"
 
 #define DB_MAX  1000000
+#define PORT    6379
 
 
 static int
@@ -80,27 +81,15 @@ parse_small(const char *p, const char *end, unsigned max, unsigned *value)
 }
 
 
-/* Parses a URL up to the port.  Returns where it ends, or NULL. */
+/* Parses the user and the password.  Returns where the host or the path begins,
+ * or NULL. */
 static const char *
-parse_host(redis_url_t *url, const char *text)
+parse_user(redis_url_t *url, const char *text)
 {
-    const char  *at, *host, *end, *colon;
+    const char  *at, *end, *colon;
 
-    memset(url, 0, sizeof(*url));
-
-    url->shown = redis_url_shown(text);
-    url->tls = strncasecmp(text, "rediss:", 7) == 0;
-
-    host = text + strlen(url->tls ? "rediss:" : "redis:");
-
-    if (strncmp(host, "//", 2) != 0) {
-        return NULL;
-    }
-
-    host += 2;
-
-    end = host + strcspn(host, "/");
-    at = memrchr(host, '@', (size_t) (end - host));
+    end = text + strcspn(text, "/");
+    at = memrchr(text, '@', (size_t) (end - text));
 
     /* if the password had a /, the host would be a part of the password, and a
      * lookup of its address would show it to name servers */
@@ -109,17 +98,30 @@ parse_host(redis_url_t *url, const char *text)
         return NULL;
     }
 
-    if (at != NULL) {
-        colon = memchr(host, ':', (size_t) (at - host));
-
-        if (colon != NULL && colon != host) {
-            url->user = unescape(host, (size_t) (colon - host), NULL);
-        }
-
-        host = colon != NULL ? colon + 1 : host;
-        url->password = unescape(host, (size_t) (at - host), NULL);
-        host = at + 1;
+    if (at == NULL) {
+        return text;
     }
+
+    colon = memchr(text, ':', (size_t) (at - text));
+
+    if (colon != NULL && colon != text) {
+        url->user = unescape(text, (size_t) (colon - text), NULL);
+    }
+
+    text = colon != NULL ? colon + 1 : text;
+    url->password = unescape(text, (size_t) (at - text), NULL);
+
+    return at + 1;
+}
+
+
+/* Parses the host and the port.  Returns where they end, or NULL. */
+static const char *
+parse_host(redis_url_t *url, const char *host)
+{
+    const char  *end, *colon;
+
+    end = host + strcspn(host, "/");
 
     if (*host == '[') {
         colon = memchr(host, ']', (size_t) (end - host));
@@ -137,7 +139,7 @@ parse_host(redis_url_t *url, const char *text)
         url->host = strndup(host, (size_t) (colon - host));
     }
 
-    url->port = 6379;
+    url->port = PORT;
 
     if (url->host == NULL || url->host[0] == '\0'
         || (colon != end
@@ -151,18 +153,96 @@ parse_host(redis_url_t *url, const char *text)
 }
 
 
+/* Parses the path of a socket, and the database and the key after it.  Returns
+ * 0 or -1. */
+static int
+parse_path(redis_url_t *url, const char *text)
+{
+    int          has_db;
+    size_t       len;
+    const char  *end;
+
+    if (*text != '/') {
+        return -1;
+    }
+
+    end = text + strcspn(text, "?");
+    url->path = unescape(text, (size_t) (end - text), &len);
+
+    if (strlen(url->path) != len) {
+        return -1;
+    }
+
+    for (has_db = 0; *end != '\0'; /* void */ ) {
+
+        text = end + 1;
+        end = text + strcspn(text, "&");
+
+        if (strncmp(text, "db=", 3) == 0 && !has_db) {
+            has_db = 1;
+
+            if (parse_small(text + 3, end, DB_MAX, &url->db) != 0) {
+                return -1;
+            }
+
+        } else if (strncmp(text, "key=", 4) == 0 && text + 4 != end
+                   && url->key == NULL)
+        {
+            url->key = unescape(text + 4, (size_t) (end - text - 4),
+                                &url->key_len);
+
+        } else {
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* Parses a URL up to the port, or a whole URL of a Unix socket.  Returns where
+ * it ends, or NULL. */
+static const char *
+parse_server(redis_url_t *url, const char *text)
+{
+    const char  *rest;
+
+    memset(url, 0, sizeof(*url));
+
+    url->shown = redis_url_shown(text);
+    url->tls = strncasecmp(text, "rediss:", 7) == 0;
+
+    rest = text + strcspn(text, ":") + 1;
+    rest = strncmp(rest, "//", 2) == 0 ? parse_user(url, rest + 2) : NULL;
+
+    if (rest == NULL) {
+        return NULL;
+    }
+
+    if (strncasecmp(text, "unix:", 5) != 0) {
+        return parse_host(url, rest);
+    }
+
+    return parse_path(url, rest) == 0 ? rest + strlen(rest) : NULL;
+}
+
+
 int
 redis_url_parse(redis_url_t *url, const char *text)
 {
     const char  *end, *slash;
 
-    end = parse_host(url, text);
+    end = parse_server(url, text);
 
-    if (end == NULL || *end != '/') {
+    if (end == NULL) {
         return -1;
     }
 
-    slash = strchr(end + 1, '/');
+    if (url->path != NULL) {
+        return url->key != NULL ? 0 : -1;
+    }
+
+    slash = *end == '/' ? strchr(end + 1, '/') : NULL;
 
     if (slash == NULL
         || parse_small(end + 1, slash, DB_MAX, &url->db) != 0
@@ -182,9 +262,9 @@ redis_url_parse_server(redis_url_t *url, const char *text)
 {
     const char  *end;
 
-    end = parse_host(url, text);
+    end = parse_server(url, text);
 
-    if (end == NULL) {
+    if (end == NULL || url->key != NULL) {
         return -1;
     }
 
@@ -197,6 +277,7 @@ void
 redis_url_free(redis_url_t *url)
 {
     free(url->shown);
+    free(url->path);
     free(url->host);
     free(url->user);
     free(url->password);
@@ -208,7 +289,8 @@ int
 redis_url_is(const char *text)
 {
     return strncasecmp(text, "redis:", 6) == 0
-           || strncasecmp(text, "rediss:", 7) == 0;
+           || strncasecmp(text, "rediss:", 7) == 0
+           || strncasecmp(text, "unix:", 5) == 0;
 }
 
 

@@ -4,9 +4,11 @@
  * A Redis URL names a key of a server:
  *
  *     redis://[[user:]password@]host[:port]/db/key        rediss:// with TLS
+ *     unix://[[user:]password@]/path?db=N&key=key         a Unix socket
  *
- * The case of the scheme does not matter.  An @ in the password or the key is
- * written as %40, and a / in the password as %2F.
+ * The case of the scheme does not matter.  An @ in the password, the path or
+ * the key is written as %40, a / in the password as %2F, a ? in the path as %3F
+ * and a & in the key of a unix:// URL as %26.
  */
 
 #ifndef REDIS_URL_H
@@ -17,6 +19,7 @@
 
 typedef struct {
     char      *shown;                    /* the URL without the password */
+    char      *path;                     /* of a Unix socket; NULL: a host */
     char      *host;
     char      *user;                     /* NULL: the URL has no user */
     char      *password;                 /* NULL: the URL has no password */

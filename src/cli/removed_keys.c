@@ -86,7 +86,7 @@ removed_keys_count_kinds(exception_kinds_t *counts, unsigned kinds)
 exception_kinds_t
 removed_keys_kinds(const removed_keys_t *removed)
 {
-    uint8_t            key[BLOOM_EXCEPTION_KEY_MAX];
+    uint8_t            key[BLOOM_KEY_MAX];
     uint64_t           cursor;
     exception_kinds_t  counts;
     bloom_exception_t  exception;
@@ -106,7 +106,7 @@ removed_keys_kinds(const removed_keys_t *removed)
 void
 removed_keys_merge(removed_keys_t *removed, const removed_keys_t *other)
 {
-    uint8_t            key[BLOOM_EXCEPTION_KEY_MAX];
+    uint8_t            key[BLOOM_KEY_MAX];
     uint64_t           cursor;
     bloom_exception_t  exception;
 
@@ -121,7 +121,7 @@ removed_keys_merge(removed_keys_t *removed, const removed_keys_t *other)
 uint8_t *
 removed_keys_data(const removed_keys_t *removed, bloom_image_t *image)
 {
-    uint8_t            *data, *p, key[BLOOM_EXCEPTION_KEY_MAX];
+    uint8_t            *data, *p, key[BLOOM_KEY_MAX];
     uint64_t            cursor;
     bloom_exception_t   exception;
 

@@ -95,6 +95,8 @@ visible_without_passwords(char *text)
               : strncasecmp(text, "rediss:", 7) == 0 ? 7
               : strncasecmp(text, "redis/", 6) == 0 ? 6
               : strncasecmp(text, "rediss/", 7) == 0 ? 7
+              : strncasecmp(text, "unix:", 5) == 0 ? 5
+              : strncasecmp(text, "unix//", 6) == 0 ? 6
               : *text == ':' && (text == begin || strchr(blanks, text[-1]))
               ? 1 : 0;
 

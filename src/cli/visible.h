@@ -45,7 +45,7 @@ void visible_name(const char *name);
  * byte. */
 void visible_data(const void *data, size_t len);
 
-/* Removes the passwords of redis:// URLs from a text. */
+/* Removes the passwords of redis:// and unix:// URLs from a text. */
 void visible_without_passwords(char *text);
 
 

@@ -482,7 +482,7 @@ cells_read(const bloom_exceptions_t *set, uint32_t chain,
 
     rest = load_relaxed(&cell->as.word[WORD_LEN]);
 
-    if (rest == 0 || rest > BLOOM_EXCEPTION_KEY_MAX) {
+    if (rest == 0 || rest > BLOOM_KEY_MAX) {
         return 0;
     }
 
@@ -646,7 +646,7 @@ bloom_exceptions_put(bloom_exceptions_t *set,
     kinds = exception->kinds & BLOOM_EXCEPTION_KINDS;
 
     if (set->head == NULL || exception->key.len == 0
-        || exception->key.len > BLOOM_EXCEPTION_KEY_MAX)
+        || exception->key.len > BLOOM_KEY_MAX)
     {
         return -1;
     }

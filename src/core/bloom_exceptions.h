@@ -50,8 +50,6 @@
 #define BLOOM_EXCEPTION_LEARNED   0x4    /* a backend reported it */
 #define BLOOM_EXCEPTION_KINDS     0x7
 
-#define BLOOM_EXCEPTION_KEY_MAX   65535
-
 /* The usual bytes for a key when the size of a set is computed: two cells.  A
  * set of such a size takes 255 bytes a key, a line and nearly three cells, so
  * that keys of other lengths with the same sum of bytes fit too. */
@@ -169,13 +167,10 @@ int bloom_exceptions_contains(const bloom_exceptions_t *set, const void *data,
     size_t len);
 
 /*
- * Puts a key of 1 to BLOOM_EXCEPTION_KEY_MAX bytes into the set.  A key that is
- * in the set already gets the kinds in addition, and the time and the position
- * unless its own position is greater.  Returns 1 if the key is new; 0 if it was
- * there; -1 if there is no room.
- *
- * A key may be put without kinds.  Such a key only takes its place: lookups and
- * lists do not find it until bloom_exceptions_confirm() gives it kinds.
+ * Puts a key of 1 to BLOOM_KEY_MAX bytes into the set.  A key that is in the
+ * set already gets the kinds in addition, and the time and the position unless
+ * its own position is greater.  Returns 1 if the key is new; 0 if it was there;
+ * -1 if there is no room.
  */
 int bloom_exceptions_put(bloom_exceptions_t *set,
     const bloom_exception_t *exception);
@@ -201,7 +196,7 @@ int bloom_exceptions_drop(bloom_exceptions_t *set, const void *data, size_t len,
 
 /*
  * Lists the keys.  *cursor is 0 at first.  Copies the next key into `buf`,
- * which has BLOOM_EXCEPTION_KEY_MAX bytes, and fills in *exception.  Returns 1;
+ * which has BLOOM_KEY_MAX bytes, and fills in *exception.  Returns 1;
  * 0 after the last key; -1 if there is no key in the next `lines` lines, at
  * least 1: the next call goes on behind them.  A key that is put or dropped
  * meanwhile may be listed or not; all others are listed once.  A key is never

@@ -90,7 +90,7 @@ bloom_exception_read(const uint8_t **p, const uint8_t *end,
 
     /* a last byte of zero is an empty key or a needlessly long length */
 
-    if (q[-1] == 0 || len > BLOOM_EXCEPTION_KEY_MAX
+    if (q[-1] == 0 || len > BLOOM_KEY_MAX
         || len > (size_t) (end - q))
     {
         return -1;

@@ -12,8 +12,7 @@
 #include "bloom_form.h"
 
 _Static_assert(BLOOM_FORM_EXPRESSIONS >= BLOOM_HOST_EXPRESSIONS
-               && BLOOM_FORM_EXPRESSIONS <= 64
-               && BLOOM_FORM_KEY_MAX == BLOOM_URL_MAX,
+               && BLOOM_FORM_EXPRESSIONS <= 64,
                "bounds of the forms");
 
 
@@ -21,7 +20,7 @@ static const char *const  names[] = { "raw", "lower", "host", "url" };
 
 #define FORMS  (sizeof(names) / sizeof(names[0]))
 
-static const char  too_long[] = "is longer than 65535 bytes";
+static const char  too_long[] = BLOOM_KEY_TOO_LONG;
 static const char  bad_byte[] = "has a byte that a host cannot have";
 static const char  gap[] = "has a tab or a line end within it";
 
@@ -57,11 +56,10 @@ bloom_form_room(uint32_t form, size_t len)
         return len;
 
     case BLOOM_FORM_HOST:
-        return BLOOM_HOST_ROOM + (len < BLOOM_FORM_KEY_MAX
-                                  ? len : BLOOM_FORM_KEY_MAX);
+        return BLOOM_HOST_ROOM + (len < BLOOM_KEY_MAX ? len : BLOOM_KEY_MAX);
 
     case BLOOM_FORM_URL:
-        return BLOOM_URL_ROOM(len < BLOOM_URL_MAX ? len : BLOOM_URL_MAX);
+        return BLOOM_URL_ROOM(len < BLOOM_KEY_MAX ? len : BLOOM_KEY_MAX);
 
     default:
         return 0;
@@ -102,7 +100,7 @@ lower(bloom_key_t *canonical, const bloom_key_t *key, uint8_t *buf)
 static const char *
 parse_host(bloom_host_t *host, const bloom_key_t *key, uint8_t *buf)
 {
-    if (key->len > BLOOM_FORM_KEY_MAX) {
+    if (key->len > BLOOM_KEY_MAX) {
         return too_long;
     }
 
@@ -369,15 +367,16 @@ bloom_form_accept(uint32_t form, bloom_key_t *canonical, const bloom_key_t *key,
 
         /* a lookup accepts it, as its expressions may be shorter */
 
-        if (url.reading[0].key.len > BLOOM_FORM_KEY_MAX) {
-            return "is longer than 65535 bytes in canonical form";
+        if (url.reading[0].key.len > BLOOM_KEY_MAX) {
+            return BLOOM_KEY_TOO_LONG " in canonical form";
         }
 
         *canonical = url.reading[0].key;
         break;
 
     default:
-        return bloom_form_canonical(form, canonical, key, buf);
+        return key->len > BLOOM_KEY_MAX
+               ? too_long : bloom_form_canonical(form, canonical, key, buf);
     }
 
     return has_gap(key) ? gap : NULL;

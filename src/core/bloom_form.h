@@ -49,9 +49,6 @@
 #define BLOOM_FORM_HOST         2
 #define BLOOM_FORM_URL          3
 
-/* Bytes of the longest key of the forms host and url. */
-#define BLOOM_FORM_KEY_MAX      65535
-
 /* At most 64: the expressions of a key are bits of a number. */
 #define BLOOM_FORM_EXPRESSIONS  BLOOM_URL_EXPRESSIONS
 
@@ -108,7 +105,9 @@ const char *bloom_form_canonical(uint32_t form, bloom_key_t *canonical,
  *            "://" after what is no scheme
  *     host   a host with bytes that DNS does not allow, or with userinfo
  *     both   a tab or a line end within the key, and a canonical key of more
- *            than BLOOM_FORM_KEY_MAX bytes
+ *            than BLOOM_KEY_MAX bytes
+ *     raw    and lower: a key of more than BLOOM_KEY_MAX bytes, which the other
+ *            forms refuse everywhere
  */
 const char *bloom_form_accept(uint32_t form, bloom_key_t *canonical,
     const bloom_key_t *key, uint8_t *buf);

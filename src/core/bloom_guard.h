@@ -26,9 +26,6 @@
 /* Bytes of the largest file of keys. */
 #define BLOOM_GUARD_FILE_MAX    (16 * 1024 * 1024)
 
-/* Bytes of the longest line. */
-#define BLOOM_GUARD_LINE_MAX    65535
-
 
 /*
  * Reads the next line of a piece of a file, *pos .. end, and adds 1 to *line.

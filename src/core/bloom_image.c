@@ -81,7 +81,7 @@ static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'O', 'O', 'M', 0x0d, 0x0a };
 /* The fewest and the most bytes of an exception: its kinds, its time, its
  * length and its key. */
 #define EXCEPTION_MIN    (1 + 8 + 1 + 1)
-#define EXCEPTION_MAX    (1 + 8 + 3 + 65535)
+#define EXCEPTION_MAX    (1 + 8 + 3 + BLOOM_KEY_MAX)
 
 
 static uint64_t

@@ -28,7 +28,7 @@ enum {
 
 
 static int fail(bloom_json_t *json, const char *error);
-static int append(bloom_json_t *json, uint8_t c);
+static void append(bloom_json_t *json, uint8_t c);
 static int unit(bloom_json_t *json);
 static int begin_utf8(bloom_json_t *json, uint8_t c);
 static int escape(bloom_json_t *json, uint8_t c);
@@ -36,11 +36,12 @@ static int between(bloom_json_t *json, uint8_t c);
 
 
 void
-bloom_json_begin(bloom_json_t *json, uint8_t *buf)
+bloom_json_begin(bloom_json_t *json, uint8_t *buf, size_t size)
 {
     memset(json, 0, sizeof(bloom_json_t));
 
     json->buf = buf;
+    json->size = size;
 }
 
 
@@ -57,7 +58,7 @@ bloom_json_next(bloom_json_t *json, bloom_key_t *key, const uint8_t **pos,
     const uint8_t *end)
 {
     int             rc;
-    size_t          run;
+    size_t          run, fit;
     const uint8_t  *p, *start;
 
     if (json->error != NULL) {
@@ -77,19 +78,15 @@ bloom_json_next(bloom_json_t *json, bloom_key_t *key, const uint8_t **pos,
 
         for (run = 0; p + run < end && is_plain(p[run]); run++) { /* void */ }
 
-        if (run > BLOOM_JSON_KEY_MAX - json->len) {
-            p += BLOOM_JSON_KEY_MAX - json->len;
-            json->too_long = 1;
-            rc = fail(json, "the string is longer than 65535 bytes");
-            break;
-        }
+        fit = json->size - json->len;
+        fit = run < fit ? run : fit;
 
         if (p + run < end && p[run] == '"') {
             key->data = p;
-            key->len = run;
+            key->len = fit;
 
             if (json->len != 0) {
-                memcpy(json->buf + json->len, p, run);
+                memcpy(json->buf + json->len, p, fit);
                 key->data = json->buf;
                 key->len += json->len;
             }
@@ -100,8 +97,8 @@ bloom_json_next(bloom_json_t *json, bloom_key_t *key, const uint8_t **pos,
             break;
         }
 
-        memcpy(json->buf + json->len, p, run);
-        json->len += run;
+        memcpy(json->buf + json->len, p, fit);
+        json->len += fit;
         p += run;
 
         if (p == end) {
@@ -144,8 +141,9 @@ between(bloom_json_t *json, uint8_t c)
         json->from = 0x80;
         json->to = 0xbf;
         json->state = --json->more == 0 ? STRING : UTF8;
+        append(json, c);
 
-        return append(json, c);
+        return 0;
 
     case ESCAPE:
         return escape(json, c);
@@ -234,17 +232,12 @@ fail(bloom_json_t *json, const char *error)
 }
 
 
-static int
+static void
 append(bloom_json_t *json, uint8_t c)
 {
-    if (json->len == BLOOM_JSON_KEY_MAX) {
-        json->too_long = 1;
-        return fail(json, "the string is longer than 65535 bytes");
+    if (json->len < json->size) {
+        json->buf[json->len++] = c;
     }
-
-    json->buf[json->len++] = c;
-
-    return 0;
 }
 
 
@@ -262,8 +255,9 @@ begin_utf8(bloom_json_t *json, uint8_t c)
 
     json->more = (int) len - 1;
     json->state = UTF8;
+    append(json, c);
 
-    return append(json, c);
+    return 0;
 }
 
 
@@ -290,8 +284,9 @@ escape(bloom_json_t *json, uint8_t c)
     }
 
     json->state = STRING;
+    append(json, (uint8_t) values[name - names]);
 
-    return append(json, (uint8_t) values[name - names]);
+    return 0;
 }
 
 
@@ -324,24 +319,28 @@ unit(bloom_json_t *json)
     json->state = STRING;
 
     if (c < 0x80) {
-        return append(json, (uint8_t) c);
+        append(json, (uint8_t) c);
+        return 0;
     }
 
     if (c < 0x800) {
-        return append(json, (uint8_t) (0xc0 | c >> 6)) != 0
-               || append(json, (uint8_t) (0x80 | (c & 0x3f))) != 0 ? -1 : 0;
+        append(json, (uint8_t) (0xc0 | c >> 6));
+
+    } else {
+        if (c < 0x10000) {
+            append(json, (uint8_t) (0xe0 | c >> 12));
+
+        } else {
+            append(json, (uint8_t) (0xf0 | c >> 18));
+            append(json, (uint8_t) (0x80 | (c >> 12 & 0x3f)));
+        }
+
+        append(json, (uint8_t) (0x80 | (c >> 6 & 0x3f)));
     }
 
-    if (c < 0x10000) {
-        return append(json, (uint8_t) (0xe0 | c >> 12)) != 0
-               || append(json, (uint8_t) (0x80 | (c >> 6 & 0x3f))) != 0
-               || append(json, (uint8_t) (0x80 | (c & 0x3f))) != 0 ? -1 : 0;
-    }
+    append(json, (uint8_t) (0x80 | (c & 0x3f)));
 
-    return append(json, (uint8_t) (0xf0 | c >> 18)) != 0
-           || append(json, (uint8_t) (0x80 | (c >> 12 & 0x3f))) != 0
-           || append(json, (uint8_t) (0x80 | (c >> 6 & 0x3f))) != 0
-           || append(json, (uint8_t) (0x80 | (c & 0x3f))) != 0 ? -1 : 0;
+    return 0;
 }
 
 

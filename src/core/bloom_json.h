@@ -13,25 +13,25 @@
 #pragma GCC visibility push(hidden)
 
 
-#define BLOOM_JSON_KEY_MAX      65535    /* bytes of a decoded string */
 #define BLOOM_JSON_ESCAPED_MAX  6        /* output bytes per input byte */
 
 
 /*
  * A reader of one array of strings.  It is as strict as RFC 8259: valid UTF-8,
  * no byte order mark, no comma after the last string.  Escaped surrogates must
- * come in pairs.  The input may be cut anywhere.
+ * come in pairs.  The input may be cut anywhere.  Of a string that is longer
+ * than the caller's buffer, the reader gives only the bytes at its beginning.
  */
 typedef struct {
     uint64_t     offset;                 /* of the next byte; after an error,
                                             of the wrong byte */
     uint64_t     strings;                /* strings begun so far */
     const char  *error;                  /* what is wrong, or NULL */
-    int          too_long;               /* the error is a string's length */
 
     /* private */
 
     uint8_t     *buf;
+    size_t       size;                   /* of buf */
     size_t       len;
     int          state;
     int          more;                   /* bytes or hex digits still to come
@@ -42,9 +42,9 @@ typedef struct {
 } bloom_json_t;
 
 
-/* Begins an array.  `buf` has BLOOM_JSON_KEY_MAX bytes, and the caller keeps it
- * until the array is read. */
-void bloom_json_begin(bloom_json_t *json, uint8_t *buf);
+/* Begins an array.  `buf` has `size` bytes, the most that a string has, and the
+ * caller keeps it until the array is read. */
+void bloom_json_begin(bloom_json_t *json, uint8_t *buf, size_t size);
 
 /*
  * Reads the next string from a piece of the input, *pos .. end.  Returns 1 with

@@ -14,6 +14,11 @@
 #pragma GCC visibility push(hidden)
 
 
+/* The most bytes of a key that a filter gets, an exception has, or a journal
+ * stores; such a key has at least one byte.  A longer key is invalid. */
+#define BLOOM_KEY_MAX       65535
+#define BLOOM_KEY_TOO_LONG  "is longer than 65535 bytes"
+
 typedef struct {
     const uint8_t  *data;
     size_t          len;

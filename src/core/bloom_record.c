@@ -42,7 +42,7 @@ static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'M', 'J', 'N', 'L', 0x0a };
 #define AT_RECORD_KEYS   28              /* CRC of all after the header */
 
 #define RECORD_ALIGN     8
-#define KEY_HEADER_MAX   3               /* LEB128 of BLOOM_RECORD_KEY_MAX */
+#define KEY_HEADER_MAX   3               /* LEB128 of BLOOM_KEY_MAX */
 #define KEY_MIN          2               /* a key of one byte */
 #define KEYLESS_BODY     8               /* bytes in place of keys */
 
@@ -51,7 +51,8 @@ static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'M', 'J', 'N', 'L', 0x0a };
 #define AT_AFTER         (BLOOM_RECORD_HEADER + 16)
 #define AT_DIGEST        (BLOOM_RECORD_HEADER + 32)
 #define AT_SINCE         (BLOOM_RECORD_HEADER + 40)
-#define AT_REMOVALS      (BLOOM_RECORD_HEADER + 56)
+#define AT_REMOVALS      (BLOOM_RECORD_HEADER + 56)      /* 3 bytes */
+#define AT_PART          (BLOOM_RECORD_HEADER + 59)
 #define AT_NAME_LEN      (BLOOM_RECORD_HEADER + 60)
 #define AT_NAME          (BLOOM_RECORD_HEADER + BLOOM_RECORD_CHANGES_HEADER)
 
@@ -167,6 +168,7 @@ bloom_record_begin(bloom_record_maker_t *maker, uint8_t *buf, size_t room)
     maker->count = 0;
     maker->kinds = 0;
     maker->removals = 0;
+    maker->part = 0;
 }
 
 
@@ -199,7 +201,7 @@ bloom_record_put(bloom_record_maker_t *maker, const bloom_key_t *key)
     size_t    rest;
     uint8_t   length[KEY_HEADER_MAX];
 
-    if (key->len == 0 || key->len > BLOOM_RECORD_KEY_MAX) {
+    if (key->len == 0 || key->len > BLOOM_KEY_MAX) {
         return -1;
     }
 
@@ -279,6 +281,7 @@ bloom_record_seal(bloom_record_maker_t *maker, const bloom_segment_t *segment,
 
     } else if (maker->type == BLOOM_RECORD_CHANGES) {
         bloom_put32(h + AT_REMOVALS, maker->removals);
+        h[AT_PART] = (uint8_t) maker->part;
     }
 
     bloom_put32(h + AT_RECORD_SIZE, (uint32_t) size);
@@ -386,7 +389,8 @@ read_changes(bloom_record_t *record, const uint8_t *buf)
     record->digest.value = bloom_get64(buf + AT_DIGEST);
     record->digest.since.high = bloom_get64(buf + AT_SINCE);
     record->digest.since.low = bloom_get64(buf + AT_SINCE + 8);
-    record->removals = bloom_get32(buf + AT_REMOVALS);
+    record->removals = bloom_get32(buf + AT_REMOVALS) & 0xffffff;
+    record->part = buf[AT_PART];
     record->source.data = buf + AT_NAME;
     record->source.len = buf[AT_NAME_LEN];
 
@@ -394,7 +398,8 @@ read_changes(bloom_record_t *record, const uint8_t *buf)
 
     if (record->source.len > record->size - AT_NAME
         || !bloom_source_name_valid(record->source.data, record->source.len)
-        || order > 0 || (order == 0 && record->count != 0)
+        || order > 0 || (order == 0 && (record->count != 0 || record->part))
+        || record->part > 1
         || bloom_position_cmp(record->digest.since, record->before) > 0
         || record->removals > record->count)
     {
@@ -520,7 +525,7 @@ bloom_record_key(bloom_record_t *record, bloom_key_t *key)
 
     /* a last byte of zero is an empty key or a needlessly long length */
 
-    if (p[-1] == 0 || len > BLOOM_RECORD_KEY_MAX
+    if (p[-1] == 0 || len > BLOOM_KEY_MAX
         || len > (size_t) (record->end - p))
     {
         return 0;

@@ -63,7 +63,6 @@
 
 #define BLOOM_RECORD_HEADER      32
 #define BLOOM_RECORD_MAX         (128 * 1024)           /* header included */
-#define BLOOM_RECORD_KEY_MAX     65535
 
 #define BLOOM_RECORD_ERROR_LEN   256
 
@@ -141,18 +140,30 @@ typedef struct {
     /*
      * Of BLOOM_RECORD_CHANGES: the positions of the source before and after
      * the changes, after >= before.  If they are equal, there are no keys, and
-     * the source's changes up to this position may be missing: a gap.
+     * the source's changes up to this position may be missing: a gap.  A part
+     * has only some of the changes between the positions, so the source stays
+     * at `before` until a later record has the others.
      */
     bloom_position_t  before;
     bloom_position_t  after;
-    bloom_digest_t    digest;            /* after them; digest.since is not
-                                            after `before` */
+    uint32_t          part;              /* 1: it is a part; else 0 */
+    bloom_digest_t    digest;            /* where the source is then;
+                                            digest.since is not after
+                                            `before` */
     bloom_key_t       source;            /* its name */
     uint32_t          removals;          /* the first keys, which were removed;
                                             the others were added.  No key
                                             occurs twice */
     const uint8_t    *added;             /* the first key that was added */
 } bloom_record_t;
+
+
+/* Returns where the source is after a record of BLOOM_RECORD_CHANGES. */
+static inline bloom_position_t
+bloom_record_reached(const bloom_record_t *record)
+{
+    return record->part ? record->before : record->after;
+}
 
 
 /* ---- segments ---- */
@@ -196,6 +207,8 @@ typedef struct {
                                             bloom_record_t; set by the caller */
     uint32_t   removals;                 /* of BLOOM_RECORD_CHANGES; set by the
                                             caller */
+    uint32_t   part;                     /* of BLOOM_RECORD_CHANGES; set by the
+                                            caller */
 } bloom_record_maker_t;
 
 /* Begins a record of additions in `buf`; `room` is at least
@@ -206,9 +219,10 @@ void bloom_record_begin(bloom_record_maker_t *maker, uint8_t *buf,
 /*
  * Begins a record of changes of a source, whose name is valid.  `after` is
  * after `before`; or both are equal, and the record gets no keys.  `digest` is
- * that after the changes.  The caller
- * adds the keys that were removed, sets maker->removals to maker->count, and
- * adds the keys that were added.  `room` is at least BLOOM_RECORD_CHANGES_MIN.
+ * that where the source is then.  The caller sets maker->part to 1 if further
+ * records have the other changes between the positions; adds the keys that were
+ * removed; sets maker->removals to maker->count; and adds the keys that were
+ * added.  `room` is at least BLOOM_RECORD_CHANGES_MIN.
  */
 #define BLOOM_RECORD_CHANGES_HEADER  61
 #define BLOOM_RECORD_CHANGES_MIN                                             \

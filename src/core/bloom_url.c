@@ -692,8 +692,8 @@ bloom_url_parse(bloom_url_t *url, const uint8_t *data, size_t len,
     const char    *why;
     bloom_host_t   h;
 
-    if (len > BLOOM_URL_MAX) {
-        return "is longer than 65535 bytes";
+    if (len > BLOOM_KEY_MAX) {
+        return BLOOM_KEY_TOO_LONG;
     }
 
     if (parse_clean(url, data, len, buf)) {

@@ -45,7 +45,6 @@
 #pragma GCC visibility push(hidden)
 
 
-#define BLOOM_URL_MAX          65535     /* bytes of the input */
 #define BLOOM_URL_HOSTS        5
 #define BLOOM_URL_DIRECTORIES  4
 #define BLOOM_URL_PATHS        (2 + BLOOM_URL_DIRECTORIES)

@@ -117,9 +117,9 @@ ngx_http_bloom_ffi_test(ngx_http_bloom_ffi_zone_t *handle, const char *key,
 
     zone = (ngx_bloom_zone_t *) handle;
 
-    if (len > BLOOM_FORM_KEY_MAX) {
+    if (len > BLOOM_KEY_MAX) {
         ngx_bloom_count(zone, NGX_BLOOM_COUNTER_INVALID, 1);
-        return ngx_http_bloom_ffi_not_valid("is longer than 65535 bytes");
+        return ngx_http_bloom_ffi_not_valid(BLOOM_KEY_TOO_LONG);
     }
 
     pool = ngx_http_bloom_ffi_pool();
@@ -194,7 +194,7 @@ ngx_http_bloom_ffi_test_many(ngx_http_bloom_ffi_zone_t *handle,
 
         for (i = 0; i < m; i++) {
             key[i].data = (u_char *) keys[done + i].data;
-            key[i].len = keys[done + i].len <= BLOOM_FORM_KEY_MAX
+            key[i].len = keys[done + i].len <= BLOOM_KEY_MAX
                          ? keys[done + i].len : 0;
         }
 

@@ -122,6 +122,17 @@ typedef struct {
                                             again or gets a sign of life */
 } ngx_bloom_place_t;
 
+/* Changes after the place that the zone has already: see
+ * ngx_bloom_source.h. */
+typedef struct {
+    uint64_t             source;         /* identifies its name */
+    bloom_position_t     before;         /* where the zone is, */
+    bloom_position_t     after;          /* and will be when it has all
+                                            changes */
+    uint64_t             count;          /* changes that it has; 0: none */
+    uint64_t             digest;         /* after them */
+} ngx_bloom_part_t;
+
 /* A sign of life.  Each number is atomic; no lock guards them. */
 typedef struct {
     uint64_t             source;         /* which source gave it */
@@ -218,6 +229,7 @@ typedef struct {
 
             ngx_bloom_places_t       source;     /* its places change under
                                                     `append` */
+            ngx_bloom_part_t         part;       /* changes under `append` */
         };
 
         u_char                   head[4096];

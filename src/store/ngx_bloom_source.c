@@ -128,10 +128,44 @@ ngx_bloom_source_lag(ngx_bloom_control_t *control,
 
 
 void
+ngx_bloom_source_read_part(ngx_bloom_control_t *control, uint64_t source,
+    bloom_position_t before, bloom_position_t after, ngx_bloom_part_t *part)
+{
+    *part = control->part;
+
+    if (part->count == 0 || part->source != source
+        || bloom_position_cmp(part->before, before) != 0
+        || bloom_position_cmp(part->after, after) != 0)
+    {
+        ngx_memzero(part, sizeof(ngx_bloom_part_t));
+    }
+}
+
+
+void
+ngx_bloom_source_store_part(ngx_bloom_control_t *control,
+    const ngx_bloom_part_t *part)
+{
+    /* a process that dies in between leaves no count that is wrong */
+
+    __atomic_store_n(&control->part.count, 0, __ATOMIC_SEQ_CST);
+
+    control->part.source = part->source;
+    control->part.before = part->before;
+    control->part.after = part->after;
+    control->part.digest = part->digest;
+
+    __atomic_store_n(&control->part.count, part->count, __ATOMIC_RELEASE);
+}
+
+
+void
 ngx_bloom_source_store(ngx_bloom_control_t *control,
     const ngx_bloom_place_t *place)
 {
     uint64_t  which;
+
+    __atomic_store_n(&control->part.count, 0, __ATOMIC_SEQ_CST);
 
     which = control->source.which + 1;
 

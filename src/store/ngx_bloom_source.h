@@ -19,6 +19,13 @@
  *                 an image that is later than the zone, a gap, a clear
  *     due         after a clear: the position before it
  *
+ * Changes of one position that are too many for a record come in parts.  The
+ * place stays until the last part has come.  Meanwhile the control page counts
+ * the changes that the zone has, so that each part follows the one before,
+ * whoever sends it.  Whenever the place is stored, the count begins again at 0:
+ * the source sends all changes of the position again.  That does no harm, since
+ * the zone has none that are later.
+ *
  * After a crash the next start computes the place again from the image and the
  * journal, so that they always agree.
  *
@@ -76,7 +83,17 @@ ngx_bloom_source_due(const ngx_bloom_place_t *place)
     return bloom_position_cmp(place->position, place->due) < 0;
 }
 
-/* Stores the place in place->source.  The caller holds the lock `append`. */
+/* Reads how many changes between two positions the zone has; all of *part is 0
+ * if it has none.  The caller holds the lock `append`. */
+void ngx_bloom_source_read_part(ngx_bloom_control_t *control, uint64_t source,
+    bloom_position_t before, bloom_position_t after, ngx_bloom_part_t *part);
+
+/* Stores that.  The caller holds the lock `append`. */
+void ngx_bloom_source_store_part(ngx_bloom_control_t *control,
+    const ngx_bloom_part_t *part);
+
+/* Stores the place in place->source, and that the zone has no changes after it.
+ * The caller holds the lock `append`. */
 void ngx_bloom_source_store(ngx_bloom_control_t *control,
     const ngx_bloom_place_t *place);
 

@@ -209,7 +209,7 @@ ngx_bloom_adapt_keep(ngx_bloom_zone_t *zone, const bloom_image_t *image,
     bloom_exception_t      exception;
     ngx_bloom_zone_bits_t  serving;
 
-    static u_char          buf[BLOOM_EXCEPTION_KEY_MAX];
+    static u_char          buf[BLOOM_KEY_MAX];
 
     bank = zone->sh->generation & 1;
 

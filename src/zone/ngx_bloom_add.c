@@ -26,7 +26,7 @@
 
 /* Room for a record of one key, however long. */
 #define NGX_BLOOM_ADD_ONE_SIZE                                                \
-    (BLOOM_RECORD_HEADER + BLOOM_RECORD_KEY_MAX + 1 + 8)
+    (BLOOM_RECORD_HEADER + BLOOM_KEY_MAX + 1 + 8)
 
 /* After how many ms a batch is refused, since the helper does nothing. */
 #define NGX_BLOOM_ADD_PATIENCE  10000
@@ -260,7 +260,7 @@ ngx_bloom_add_accept(ngx_bloom_zone_t *zone, bloom_key_t *key)
     generation = __atomic_load_n(&zone->sh->generation, __ATOMIC_ACQUIRE);
 
     if (generation == 0) {
-        return NULL;
+        return ngx_bloom_zone_accept(BLOOM_FORM_RAW, key);
     }
 
     if (generation != zone->generation) {
@@ -622,10 +622,6 @@ ngx_bloom_add_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
     canonical.len = key->len;
 
     why = ngx_bloom_add_accept(zone, &canonical);
-
-    if (why == NULL && canonical.len > BLOOM_RECORD_KEY_MAX) {
-        why = "is longer than 65535 bytes";
-    }
 
     if (why != NULL) {
         ngx_bloom_count(zone, NGX_BLOOM_COUNTER_INVALID, 1);

@@ -61,10 +61,10 @@ ngx_int_t ngx_bloom_add_batch_init(ngx_bloom_add_batch_t *batch,
     ngx_bloom_zone_t *zone, u_char *buf);
 
 /*
- * Copies a key of 1 to BLOOM_RECORD_KEY_MAX bytes into the batch, in the zone's
- * key form.  Returns NGX_OK; NGX_AGAIN if the batch is full and has to be added
- * first; NGX_DECLINED if the key is invalid, with the reason in batch->error, a
- * phrase that follows the key.
+ * Copies a key into the batch, in the zone's key form.  Returns NGX_OK;
+ * NGX_AGAIN if the batch is full and has to be added first; NGX_DECLINED if the
+ * key is invalid, with the reason in batch->error, a phrase that follows the
+ * key.
  */
 ngx_int_t ngx_bloom_add_batch_put(ngx_bloom_add_batch_t *batch, ngx_str_t *key);
 

@@ -27,8 +27,12 @@ static ngx_int_t ngx_bloom_changes_alive(ngx_bloom_changes_t *changes);
 static void ngx_bloom_changes_compose(ngx_bloom_changes_t *changes,
     bloom_digest_t digest, bloom_record_t *removals,
     bloom_record_t *additions);
+static ngx_int_t ngx_bloom_changes_judge(ngx_bloom_changes_t *changes,
+    const ngx_bloom_place_t *place, const ngx_bloom_part_t *part);
 static ngx_int_t ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
-    ngx_bloom_place_t *place);
+    ngx_bloom_place_t *place, ngx_bloom_part_t *part);
+static void ngx_bloom_changes_move(ngx_bloom_changes_t *changes,
+    ngx_bloom_place_t *place, ngx_bloom_part_t *part, bloom_digest_t digest);
 static ngx_int_t ngx_bloom_changes_append(ngx_bloom_changes_t *changes,
     ngx_bloom_place_t *place);
 static ngx_int_t ngx_bloom_changes_appended(ngx_bloom_changes_t *changes,
@@ -100,23 +104,25 @@ ngx_bloom_changes_put(ngx_bloom_changes_t *changes, ngx_str_t *key,
     k.len = key->len;
 
     bloom_digest_put(&changes->digest, &k, removed != 0);
+    changes->received++;
 
-    if (ngx_bloom_zone_serving(changes->zone, &bits) != 0) {
+    if (ngx_bloom_zone_serving(changes->zone, &bits) == 0) {
+        bits.form = BLOOM_FORM_RAW;
+    }
 
-        /* keys that an earlier version has added can be removed */
+    /* keys that an earlier version has added can be removed */
 
-        why = removed ? ngx_bloom_zone_canonical(bits.form, &k)
-                      : ngx_bloom_zone_accept(bits.form, &k);
+    why = removed ? ngx_bloom_zone_canonical(bits.form, &k)
+                  : ngx_bloom_zone_accept(bits.form, &k);
 
-        if (why == NULL && k.len > BLOOM_RECORD_KEY_MAX) {
-            why = "is longer than 65535 bytes";
-        }
+    if (why == NULL && k.len > BLOOM_KEY_MAX) {
+        why = BLOOM_KEY_TOO_LONG " in canonical form";
+    }
 
-        if (why != NULL) {
-            changes->batch.err = 0;
-            changes->batch.error = why;
-            return NGX_DECLINED;
-        }
+    if (why != NULL) {
+        changes->batch.err = 0;
+        changes->batch.error = why;
+        return NGX_DECLINED;
     }
 
     if (!seeded) {
@@ -135,6 +141,7 @@ ngx_bloom_changes_put(ngx_bloom_changes_t *changes, ngx_str_t *key,
 
     if (*slot != 0) {
         changes->changes[*slot - 1].removed = (uint32_t) removed;
+        changes->superseded++;
         return NGX_OK;
     }
 
@@ -246,6 +253,7 @@ ngx_int_t
 ngx_bloom_changes_apply(ngx_bloom_changes_t *changes)
 {
     ngx_int_t               rc;
+    ngx_bloom_part_t        part;
     ngx_bloom_zone_t       *zone;
     ngx_bloom_place_t       place;
     ngx_bloom_add_batch_t  *batch;
@@ -285,20 +293,47 @@ ngx_bloom_changes_apply(ngx_bloom_changes_t *changes)
     }
 
     ngx_bloom_source_read(control, zone->source_id, &place);
+    ngx_bloom_source_read_part(control, zone->source_id, place.position,
+                               changes->after, &part);
 
-    changes->reached = place.position;
+    rc = ngx_bloom_changes_judge(changes, &place, &part);
 
-    if (bloom_position_cmp(place.position, changes->after) >= 0) {
+    if (rc != NGX_OK) {
         ngx_bloom_unlock(&control->append);
+        return rc;
+    }
+
+    return ngx_bloom_changes_locked(changes, &place, &part);
+}
+
+
+/*
+ * Judges whether the batch comes next.  All changes from the place on can be
+ * applied again, but not only some of those that the zone has: a later one
+ * would be undone.  Returns NGX_OK, or NGX_DONE or NGX_DECLINED as
+ * ngx_bloom_changes_apply() does.
+ */
+static ngx_int_t
+ngx_bloom_changes_judge(ngx_bloom_changes_t *changes,
+    const ngx_bloom_place_t *place, const ngx_bloom_part_t *part)
+{
+    changes->reached = place->position;
+    changes->has = part->count;
+
+    if (bloom_position_cmp(place->position, changes->after) >= 0) {
         return NGX_DONE;
     }
 
-    if (bloom_position_cmp(place.position, changes->before) != 0) {
-        ngx_bloom_unlock(&control->append);
+    if (bloom_position_cmp(place->position, changes->before) != 0) {
         return NGX_DECLINED;
     }
 
-    return ngx_bloom_changes_locked(changes, &place);
+    if (changes->more && changes->offset + changes->received <= part->count) {
+        return NGX_DONE;
+    }
+
+    return changes->offset == 0 || changes->offset == part->count
+           ? NGX_OK : NGX_DECLINED;
 }
 
 
@@ -351,7 +386,7 @@ ngx_bloom_changes_alive(ngx_bloom_changes_t *changes)
 /* Applies the batch and unlocks `append`. */
 static ngx_int_t
 ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
-    ngx_bloom_place_t *place)
+    ngx_bloom_place_t *place, ngx_bloom_part_t *part)
 {
     ngx_int_t               rc;
     bloom_digest_t          digest;
@@ -381,9 +416,15 @@ ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
     }
 
     digest = place->digest;
+
+    if (changes->offset != 0) {
+        digest.value = part->digest;
+    }
+
     bloom_digest_extend(&digest, &changes->digest);
 
-    ngx_bloom_changes_compose(changes, digest, &removals, &additions);
+    ngx_bloom_changes_compose(changes, changes->more ? place->digest : digest,
+                              &removals, &additions);
 
     if (ngx_bloom_zone_serving(zone, &bits) == 0) {
         rc = NGX_ABORT;
@@ -420,11 +461,7 @@ ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
 
         ngx_bloom_fault("changes_removed");
 
-        place->position = changes->after;
-        place->digest = digest;
-        ngx_bloom_source_store(state->control, place);
-
-        changes->reached = place->position;
+        ngx_bloom_changes_move(changes, place, part, digest);
 
         batch->added = tally.added;
         batch->already_present = tally.keys - tally.added;
@@ -434,6 +471,36 @@ ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
     ngx_bloom_unlock(&state->control->append);
 
     return ngx_bloom_changes_appended(changes, rc, &end);
+}
+
+
+/* Stores where the zone is once the batch is applied. */
+static void
+ngx_bloom_changes_move(ngx_bloom_changes_t *changes, ngx_bloom_place_t *place,
+    ngx_bloom_part_t *part, bloom_digest_t digest)
+{
+    ngx_bloom_control_t  *control;
+
+    control = changes->zone->state->control;
+
+    if (!changes->more) {
+        place->position = changes->after;
+        place->digest = digest;
+        ngx_bloom_source_store(control, place);
+
+        changes->reached = place->position;
+        changes->has = 0;
+        return;
+    }
+
+    part->source = place->source;
+    part->before = changes->before;
+    part->after = changes->after;
+    part->count = changes->offset + changes->received;
+    part->digest = digest.value;
+    ngx_bloom_source_store_part(control, part);
+
+    changes->has = part->count;
 }
 
 
@@ -457,6 +524,8 @@ ngx_bloom_changes_compose(ngx_bloom_changes_t *changes,
 
     bloom_record_begin_changes(maker, changes->batch.buf, BLOOM_RECORD_MAX,
                                &key, changes->before, changes->after, digest);
+
+    maker->part = (uint32_t) changes->more;
 
     ngx_memzero(removals, sizeof(bloom_record_t));
     ngx_memzero(additions, sizeof(bloom_record_t));

@@ -15,6 +15,10 @@
  *     die of the machine                     the place is where the journal
  *                                            ends
  *
+ * Changes of one position that are too many for a batch come in parts, each of
+ * them a batch.  A part says how many changes came before it, and
+ * whether more follow.  The place moves with the last part.
+ *
  * No function here waits: if one cannot finish now, it returns NGX_AGAIN, and
  * the caller calls it again later.
  */
@@ -48,11 +52,20 @@ typedef struct {
     ngx_bloom_zone_t      *zone;
     bloom_position_t       before;
     bloom_position_t       after;
-    bloom_position_t       reached;      /* the zone's position, once
-                                            ngx_bloom_changes_apply() has
-                                            returned NGX_OK, NGX_DONE or
-                                            NGX_DECLINED */
+    uint64_t               offset;       /* changes between the positions that
+                                            come before this batch */
+    ngx_uint_t             more;         /* 1: and others after it.  Set by the
+                                            caller, as `offset` */
+
+    uint64_t               received;     /* changes, also the invalid ones */
+    uint64_t               superseded;   /* by a later change of the key */
     ngx_bloom_add_batch_t  batch;        /* its counts, err and error */
+
+    /* once ngx_bloom_changes_apply() has returned NGX_OK, NGX_DONE or
+     * NGX_DECLINED: where the zone is, and how many changes from there to
+     * `after` it has */
+    bloom_position_t       reached;
+    uint64_t               has;
 
     /* ---- */
 
@@ -78,10 +91,10 @@ ngx_int_t ngx_bloom_changes_init(ngx_bloom_changes_t *changes,
     ngx_bloom_zone_t *zone, bloom_position_t before, bloom_position_t after);
 
 /*
- * Adds a change to the batch: a key of 1 to BLOOM_RECORD_KEY_MAX bytes is added
- * or, with `removed`, removed.  Returns NGX_OK; NGX_DECLINED if the key is
- * invalid, with the reason in batch.error, a phrase that follows the key;
- * NGX_DONE if the batch has no room for it; NGX_ERROR if memory is short.
+ * Adds a change to the batch: a key is added or, with `removed`, removed.
+ * Returns NGX_OK; NGX_DECLINED if the key is invalid, with the reason in
+ * batch.error, a phrase that follows the key; NGX_DONE if the batch has no room
+ * for it; NGX_ERROR if memory is short.
  */
 ngx_int_t ngx_bloom_changes_put(ngx_bloom_changes_t *changes, ngx_str_t *key,
     ngx_uint_t removed);
@@ -90,9 +103,10 @@ ngx_int_t ngx_bloom_changes_put(ngx_bloom_changes_t *changes, ngx_str_t *key,
  * Applies the batch.  Returns
  *
  *     NGX_OK        it is applied: in this instance, and in the journal
- *     NGX_DONE      the zone is at `after` or later already.  If it is at
- *                   `after`, and `before` is the same, this is a sign of life
- *     NGX_DECLINED  the zone is elsewhere: at `reached`
+ *     NGX_DONE      the zone is at `after` or later already, or has this part.
+ *                   If it is at `after`, and `before` is the same, this is a
+ *                   sign of life
+ *     NGX_DECLINED  the zone is elsewhere: at `reached`, with `has` changes
  *     NGX_ABORT     there is no room for all removed keys, with batch.error;
  *                   nothing is applied
  *     NGX_AGAIN     not yet: wait in NGX_BLOOM_QUEUE_ROOM and call again

@@ -201,7 +201,7 @@ ngx_bloom_guard_open(ngx_bloom_guard_t *guard, ngx_str_t *name, uint32_t form)
                                        "keep only samples in it");
     }
 
-    room = bloom_form_room(form, BLOOM_GUARD_LINE_MAX);
+    room = bloom_form_room(form, BLOOM_KEY_MAX);
 
     guard->fd = fd;
     guard->size = (size_t) ngx_file_size(&fi);
@@ -314,8 +314,8 @@ ngx_bloom_guard_look_at(ngx_bloom_guard_t *guard, ngx_str_t *name,
 
     what = ngx_bloom_guard_names[guard->file];
 
-    why = (key->len > BLOOM_GUARD_LINE_MAX)
-          ? "is longer than 65535 bytes"
+    why = (key->len > BLOOM_KEY_MAX)
+          ? BLOOM_KEY_TOO_LONG
           : bloom_form_expand(bits->form, &form, key, guard->buf);
 
     if (why != NULL) {

@@ -158,7 +158,7 @@ ngx_bloom_log_returned(ngx_bloom_zone_t *zone,
     ngx_bloom_shctx_t      *sh;
     ngx_bloom_zone_bits_t   bits;
 
-    static u_char           buf[BLOOM_EXCEPTION_KEY_MAX];
+    static u_char           buf[BLOOM_KEY_MAX];
 
     sh = zone->sh;
     idle = !(sh->generation & 1);

@@ -44,7 +44,7 @@ static ngx_uint_t ngx_bloom_lookup_group(ngx_bloom_zone_t *zone,
 
 /* Keys of lists and of the form lower are converted in this buffer.  One
  * suffices, because no lookup begins while another is running. */
-static u_char  ngx_bloom_lookup_scratch[BLOOM_URL_ROOM(BLOOM_URL_MAX)];
+static u_char  ngx_bloom_lookup_scratch[BLOOM_URL_ROOM(BLOOM_KEY_MAX)];
 
 
 /*
@@ -59,8 +59,8 @@ static struct {
     bloom_form_t     keys;               /* point into `buf` */
     bloom_hasher_t   hasher;             /* of `hash`; kind 0: not hashed */
     bloom_hash_t     hash[BLOOM_FORM_EXPRESSIONS];
-    u_char           text[BLOOM_FORM_KEY_MAX];
-    u_char           buf[BLOOM_URL_ROOM(BLOOM_URL_MAX)];
+    u_char           text[BLOOM_KEY_MAX];
+    u_char           buf[BLOOM_URL_ROOM(BLOOM_KEY_MAX)];
 } ngx_bloom_lookup_last;
 
 
@@ -383,7 +383,7 @@ ngx_bloom_lookup_expand(uint32_t form, const ngx_str_t *key)
     k.data = key->data;
     k.len = key->len;
 
-    if (key->len > BLOOM_FORM_KEY_MAX) {
+    if (key->len > BLOOM_KEY_MAX) {
         ngx_bloom_lookup_last.form = BLOOM_FORM_RAW;
 
     } else {

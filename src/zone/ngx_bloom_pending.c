@@ -254,7 +254,7 @@ ngx_bloom_pending_next(ngx_bloom_zone_t *zone, uint64_t *pos, bloom_key_t *key)
     u_char         len[2];
     uint64_t       rest;
 
-    static u_char  buf[BLOOM_RECORD_KEY_MAX];
+    static u_char  buf[BLOOM_KEY_MAX];
 
     key->data = buf;
     key->len = 0;

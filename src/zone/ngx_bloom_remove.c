@@ -20,7 +20,7 @@
 
 /* Room for a record of one key, however long. */
 #define NGX_BLOOM_REMOVE_ONE_SIZE                                             \
-    (BLOOM_RECORD_HEADER + BLOOM_RECORD_KEY_MAX + 1 + 8)
+    (BLOOM_RECORD_HEADER + BLOOM_KEY_MAX + 1 + 8)
 
 
 static ngx_int_t ngx_bloom_remove_journaled(ngx_bloom_add_batch_t *batch,
@@ -78,22 +78,23 @@ ngx_bloom_remove_batch_put(ngx_bloom_add_batch_t *batch, ngx_str_t *key)
     k.data = key->data;
     k.len = key->len;
 
-    if (ngx_bloom_zone_serving(batch->zone, &bits) != 0) {
+    if (ngx_bloom_zone_serving(batch->zone, &bits) == 0) {
+        bits.form = BLOOM_FORM_RAW;
+    }
 
-        /* keys that were added by an earlier version, and that this one would
-         * not accept, can be removed */
+    /* keys that were added by an earlier version, and that this one would not
+     * accept, can be removed */
 
-        why = ngx_bloom_zone_canonical(bits.form, &k);
+    why = ngx_bloom_zone_canonical(bits.form, &k);
 
-        if (why == NULL && k.len > BLOOM_RECORD_KEY_MAX) {
-            why = "is longer than 65535 bytes";
-        }
+    if (why == NULL && k.len > BLOOM_KEY_MAX) {
+        why = BLOOM_KEY_TOO_LONG " in canonical form";
+    }
 
-        if (why != NULL) {
-            batch->err = 0;
-            batch->error = why;
-            return NGX_DECLINED;
-        }
+    if (why != NULL) {
+        batch->err = 0;
+        batch->error = why;
+        return NGX_DECLINED;
     }
 
     return bloom_record_put(&batch->maker, &k) == 0 ? NGX_OK : NGX_AGAIN;
@@ -481,7 +482,7 @@ ngx_bloom_remove_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
 
             if (rc == NGX_AGAIN) {
                 batch->err = 0;
-                batch->error = "is longer than 65535 bytes";
+                batch->error = BLOOM_KEY_TOO_LONG;
             }
 
             ngx_bloom_count(zone, NGX_BLOOM_COUNTER_INVALID, 1);
@@ -564,7 +565,7 @@ ngx_bloom_removed_list(ngx_bloom_zone_t *zone, unsigned kind, uint64_t cursor,
     bloom_exception_t      exception, *key;
     ngx_bloom_zone_bits_t  bits;
 
-    static u_char          buf[BLOOM_EXCEPTION_KEY_MAX];
+    static u_char          buf[BLOOM_KEY_MAX];
 
     ngx_memzero(removed, sizeof(ngx_bloom_removed_t));
 

@@ -36,9 +36,8 @@ ngx_int_t ngx_bloom_remove_batch_init(ngx_bloom_add_batch_t *batch,
     ngx_bloom_zone_t *zone, u_char *buf);
 
 /*
- * Copies a key of 1 to BLOOM_RECORD_KEY_MAX bytes into the batch, in the zone's
- * key form; of the forms host and url, its canonical key.  Returns what
- * ngx_bloom_add_batch_put() returns.
+ * Copies a key into the batch, in the zone's key form; of the forms host and
+ * url, its canonical key.  Returns what ngx_bloom_add_batch_put() returns.
  */
 ngx_int_t ngx_bloom_remove_batch_put(ngx_bloom_add_batch_t *batch,
     ngx_str_t *key);

@@ -329,9 +329,11 @@ static ngx_uint_t
 ngx_bloom_replay_reach(ngx_bloom_replay_t *replay,
     const bloom_record_t *record)
 {
-    ngx_bloom_place_t  gap, *place;
+    bloom_position_t    reached;
+    ngx_bloom_place_t   gap, *place;
 
     place = &replay->place;
+    reached = bloom_record_reached(record);
 
     if (bloom_position_cmp(record->before, record->after) == 0) {
 
@@ -359,11 +361,11 @@ ngx_bloom_replay_reach(ngx_bloom_replay_t *replay,
         return 0;
     }
 
-    if (bloom_position_cmp(record->after, replay->seen) > 0) {
-        replay->seen = record->after;
+    if (bloom_position_cmp(reached, replay->seen) > 0) {
+        replay->seen = reached;
     }
 
-    if (bloom_position_cmp(record->after, place->position) == 0) {
+    if (bloom_position_cmp(reached, place->position) == 0) {
         place->digest = record->digest;
     }
 
@@ -382,8 +384,10 @@ ngx_bloom_replay_reach(ngx_bloom_replay_t *replay,
         }
     }
 
-    place->position = record->after;
-    place->digest = record->digest;
+    if (bloom_position_cmp(reached, place->position) > 0) {
+        place->position = reached;
+        place->digest = record->digest;
+    }
 
     return 1;
 }
@@ -658,7 +662,7 @@ ngx_bloom_replay_grow(ngx_bloom_replay_t *replay, uint64_t bytes)
     bloom_exception_t    exception;
     bloom_exceptions_t   set;
 
-    static u_char        buf[BLOOM_EXCEPTION_KEY_MAX];
+    static u_char        buf[BLOOM_KEY_MAX];
 
     room = ngx_max(2 * replay->room, NGX_BLOOM_REPLAY_COVERED);
     room += bytes / BLOOM_EXCEPTION_KEY_USUAL;
@@ -769,7 +773,7 @@ ngx_bloom_replay_settle(ngx_bloom_replay_t *replay)
     uint64_t           cursor;
     bloom_exception_t  exception;
 
-    static u_char      buf[BLOOM_EXCEPTION_KEY_MAX];
+    static u_char      buf[BLOOM_KEY_MAX];
 
     cursor = 0;
 

@@ -699,7 +699,7 @@ ngx_bloom_ring_forget(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
     uint64_t           end;
     bloom_exception_t  exception;
 
-    static u_char      buf[BLOOM_EXCEPTION_KEY_MAX];
+    static u_char      buf[BLOOM_KEY_MAX];
 
     if (*cursor == UINT64_MAX
         || bloom_exceptions_count(&bits->exceptions) == 0

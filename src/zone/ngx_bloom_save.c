@@ -363,7 +363,7 @@ ngx_bloom_save_list(ngx_bloom_save_t *save)
     bloom_exception_t      exception;
     ngx_bloom_zone_bits_t  bits;
 
-    static u_char          key[BLOOM_EXCEPTION_KEY_MAX];
+    static u_char          key[BLOOM_KEY_MAX];
 
     ngx_bloom_zone_bits(save->zone, save->generation & 1, &bits);
 

@@ -57,16 +57,20 @@ ngx_bloom_zone_convert(ngx_bloom_zone_convert_pt convert, uint32_t form,
 {
     const char      *why;
     bloom_key_t      canonical;
-    static uint8_t   buf[BLOOM_URL_ROOM(BLOOM_FORM_KEY_MAX)];
+    static uint8_t   buf[BLOOM_URL_ROOM(BLOOM_KEY_MAX)];
 
-    if (form == BLOOM_FORM_RAW) {
-        return NULL;
+    if (key->len == 0) {
+        return "is empty";
     }
 
     /* the buffer has no room for more */
 
-    if (key->len > BLOOM_FORM_KEY_MAX) {
-        return "is longer than 65535 bytes";
+    if (key->len > BLOOM_KEY_MAX) {
+        return BLOOM_KEY_TOO_LONG;
+    }
+
+    if (form == BLOOM_FORM_RAW) {
+        return NULL;
     }
 
     why = convert(form, &canonical, key, buf);
@@ -478,7 +482,7 @@ ngx_bloom_zone_restore(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
     uint64_t           end;
     bloom_exception_t  exception;
 
-    static u_char      buf[BLOOM_EXCEPTION_KEY_MAX];
+    static u_char      buf[BLOOM_KEY_MAX];
 
     if (ngx_bloom_lock(&zone->sh->exceptions, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
         return NGX_AGAIN;
@@ -567,7 +571,7 @@ ngx_bloom_zone_drop_all(bloom_exceptions_t *set, unsigned kinds,
     uint64_t           cursor;
     bloom_exception_t  exception;
 
-    static u_char      buf[BLOOM_EXCEPTION_KEY_MAX];
+    static u_char      buf[BLOOM_KEY_MAX];
 
     cursor = 0;
 

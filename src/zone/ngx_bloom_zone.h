@@ -641,7 +641,8 @@ size_t ngx_bloom_zone_beside(ngx_uint_t removals);
  * Each converts a key to a key form, in a static buffer that the next call
  * overwrites: ngx_bloom_zone_accept() a new key, ngx_bloom_zone_canonical() a
  * key that was added before (bloom_form.h).  Each returns NULL, or the reason
- * why the key is invalid: a phrase that follows the key.
+ * why the key is invalid: a phrase that follows the key.  In every form, an
+ * empty key and one of more than BLOOM_KEY_MAX bytes are invalid.
  */
 const char *ngx_bloom_zone_accept(uint32_t form, bloom_key_t *key);
 const char *ngx_bloom_zone_canonical(uint32_t form, bloom_key_t *key);

@@ -92,8 +92,17 @@ subtest 'what is refused' => sub {
 
     is_refused($post->("lag/changes?$q", "+a\nb\n"), 400, 'bad_body',
              'a line without a sign');
-    is_refused($post->("lag/changes?$q", "+a\n-\n"), 400, 'bad_body',
-             'a sign without a key');
+    is_refused(api($t, POST => "zones/lag/changes?$q", body => '["+a",""]',
+                   headers => { 'Content-Type' => 'application/json' }),
+             400, 'bad_body', 'an empty string');
+    is_refused($post->("lag/changes?$q&offset=-1", "+a\n"), 400, 'bad_query',
+             'a bad offset');
+    is_refused($post->("lag/changes?$q&more=2", "+a\n"), 400, 'bad_query',
+             'a bad flag');
+    is_refused($post->("lag/changes?$q&decode=form", "+a\n"), 400, 'bad_query',
+             'another encoding');
+    is_refused($post->('lag/changes?source=s&after=0&position=0&more=1'), 400,
+               'bad_body', 'a part without a further position');
     is_refused($post->('lag/changes?source=s&after=0'), 400, 'bad_query',
              'no position');
     is_refused($post->('lag/changes?source=s&after=0&position=1x'), 400,
@@ -150,6 +159,47 @@ subtest 'what is refused' => sub {
     is(position($t, 'small'), 1, 'the zone has not moved');
     is_applied(changes($t, 'small', 1, 2, '+x', '-a', '-a'), 2,
                'a removal for which there is room');
+};
+
+subtest 'invalid keys are left out' => sub {
+    my $long = 'x' x 65535;
+
+    for my $zone ('live', 'urls') {
+        for (['lines', sub { join "\n", @_ }, 'text/plain'],
+             ['JSON', sub { JSON::PP->new->encode(\@_) }, 'application/json'])
+        {
+            my ($name, $body, $type) = @$_;
+            my $from = position($t, $zone);
+            my $to = $zone eq 'live' && $from > 1e19 ? undef : $from + 1;
+
+            gap($t, $zone, 5), ($from, $to) = (5, 6) if !defined $to;
+
+            my $r = api($t, POST => "zones/$zone/changes?source=s&after=$from"
+                                    . "&position=$to",
+                        body => $body->('+http://a.example/', '+', '-', "+${long}x",
+                                        '-http://b.example/',
+                                        '+http://a.example/'),
+                        headers => { 'Content-Type' => $type });
+            my $json = is_applied($r, $to, "$zone, $name: the batch is applied");
+
+            is($json->{invalid}, 3, "$zone, $name: invalid keys are counted");
+            is_deeply($json->{first_invalid},
+                      { number => 2, reason => 'is empty' },
+                      "$zone, $name: the first is named");
+
+            my $sum = 0;
+            $sum += $json->{$_} for qw(added already_present removed absent
+                                       superseded invalid);
+            is($sum, $json->{received}, "$zone, $name: the counts add up");
+            is($json->{superseded}, 1, "$zone, $name: a change that another one(?#
+                                       ) of the key replaces is counted");
+        }
+    }
+
+    my $from = position($t, 'live');
+    my $r = is_applied(changes($t, 'live', $from, $from + 1, "+$long"),
+                       $from + 1, 'a key of 65535 bytes');
+    is($r->{added}, 1, 'is added');
 };
 
 subtest 'signs of life' => sub {

@@ -119,7 +119,7 @@ subtest 'a body that is not a JSON array of strings is refused' => sub {
 };
 
 
-subtest 'keys over 65535 bytes are refused' => sub {
+subtest 'keys over 65535 bytes, and empty strings, are invalid' => sub {
     my $long = 'x' x 65535;
     is_added(post('seen', body => "$long\n"), 1, 1, 0, undef,
              'a line of 65535 bytes is a key');
@@ -127,19 +127,72 @@ subtest 'keys over 65535 bytes are refused' => sub {
                   headers => $json), 1, 1, 0, undef,
              'a string of 65535 bytes is a key');
 
-    my $r = is_error(post('seen',
-                          body => "short1\n\nshort2\n${long}x\nshort3\n"),
-                     400, qr/line 4\b/, 'a line of 65536 bytes is refused');
-    is_added($r, 2, 2, 0, undef,
-             'the response counts the keys before one that is too long');
-    is(ask($t, 'seen', 'short1', 'short2', 'short3'), '110',
-       'keys before one that is too long are in the zone');
+    my $is_invalid = sub {
+        my ($r, $invalid, $number, $reason, $what) = @_;
 
-    is_error(post('seen', body => "short4\n" . 'y' x 10_000_000), 400,
-             qr/line 2\b/, 'a line of ten million bytes is refused');
-    is_error(post('seen', body => JSON::PP::encode_json(['ok', "${long}x"]),
-                  headers => $json), 400, qr/\b[12]\b/,
-                  'a string of 65536 bytes is refused');
+        is($r->status, 200, "$what: the other keys are added");
+        is($r->json->{invalid}, $invalid, "$what is counted");
+        is($r->json->{received}, $r->json->{added} + $invalid
+                                 + $r->json->{already_present},
+           "$what: the counts add up");
+        is_deeply($r->json->{first_invalid},
+                  { number => $number, reason => $reason }, "$what is named");
+    };
+    my $too_long = 'is longer than 65535 bytes';
+
+    $is_invalid->(post('seen',
+                       body => "short1\n\nshort2\n${long}x\nshort3\n"),
+                  1, 4, $too_long, 'a line of 65536 bytes');
+    is(ask($t, 'seen', 'short1', 'short2', 'short3'), '111',
+       'the keys before and after one that is too long are in the zone');
+
+    $is_invalid->(post('seen', body => "\xef\xbb\xbf${long}x\r\nshort4\r\n"),
+                  1, 1, $too_long, 'a first line of 65536 bytes and a mark');
+    $is_invalid->(post('seen', body => "short5\n" . 'y' x 10_000_000 . "\nz"),
+                  1, 2, $too_long, 'a line of ten million bytes');
+    $is_invalid->(post('seen', body => 'y' x 10_000_000), 1, 1, $too_long,
+                  'a body of one such line');
+    $is_invalid->(post('seen', headers => $json,
+                       body => JSON::PP::encode_json(['ok', "${long}x", 'ok'])),
+                  1, 2, $too_long, 'a string of 65536 bytes');
+    $is_invalid->(post('seen', body => '["", "a1", ""]', headers => $json),
+                  2, 1, 'is empty', 'an empty string');
+};
+
+
+subtest 'keys may be percent-encoded' => sub {
+    my $encoded = sub {
+        return api($t, POST => "zones/seen/keys?decode=$_[0]",
+                   body => $_[1], headers => $_[2] || {});
+    };
+    my $answers = sub {
+        my $r = api($t, POST => 'zones/seen/test?decode=uri',
+                    body => join "\n",
+                            map { s/([^\w])/sprintf '%%%02x', ord $1/ger } @_);
+        return join ' ', @{ $r->json->{answers} };
+    };
+
+    is_added($encoded->('uri', "a%0Ab\r\nc%ffd%0D\n%zz%\n100%25\n%0a"), 5, 5, 0,
+             undef, 'keys with any bytes');
+    is($answers->("a\nb", "c\xffd\r", '%zz%', '100%', "\n"),
+       'present present present present present',
+       'are decoded; an escape that is not valid stays');
+    is_added($encoded->('uri', '["%ff%fe", "%41"]', $json), 2, 2, 0, undef,
+             'in JSON, too');
+    is($answers->("\xff\xfe", 'A', '%41'), 'present present absent',
+       'and are in the zone');
+    is_added($encoded->('off', "%42\n"), 1, 1, 0, undef, 'decode=off');
+    is($answers->('B', '%42'), 'absent present', 'leaves escapes');
+    is_error($encoded->('form', "x\n"), 400, qr/"decode".*"off" or "uri"/,
+             'another value is refused');
+
+    for (65535, 65536) {
+        my $r = $encoded->('uri', '%7A' x $_ . "\nq$_\n");
+        is_deeply([@{ $r->json }{qw(received invalid)}],
+                  [2, $_ == 65535 ? 0 : 1], "a key of $_ bytes, all encoded");
+        is($answers->("q$_"), 'present', 'the next key is added');
+    }
+    is($answers->('z' x 65535), 'present', 'the longest key is added');
 };
 
 

@@ -192,9 +192,11 @@ subtest 'a body that cannot be read is refused' => sub {
     is_removed($r, 2, 2, 0, undef, 'the keys before the error are removed');
 
     my $long = 'x' x 65535;
-    $r = is_error(post('seen', body => "b4\n${long}x\nb5\n"), 400,
-                  qr/line 2: .*65535/, 'a line of 65536 bytes is refused');
-    is_removed($r, 1, 1, 0, [], 'the key before it is removed');
+    $r = post('seen', body => "b4\n${long}x\nadded\n");
+    is_removed($r, 3, 1, 1, undef, 'the keys beside one that is too long');
+    is_deeply($r->json->{first_invalid},
+              { number => 2, reason => 'is longer than 65535 bytes' },
+              'which is counted and named');
     is_removed(post('seen', body => "$long\n"), 1, 0, 1, [],
                'a line of 65535 bytes is a key');
 

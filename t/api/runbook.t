@@ -17,6 +17,7 @@ use warnings;
 use BloomTest;
 use BloomTest::Clock;
 use BloomTest::Process qw(alive run_command spawn wait_until);
+use BloomTest::Redis qw(redis_program);
 use Cwd qw(abs_path);
 use File::Basename qw(dirname);
 
@@ -449,7 +450,7 @@ sub stopping_twice {
 sub confirming_service {
     my ($count) = @_;
 
-    my $redis = spawn(['redis-server', '--port', 0, '--dir', $dir, '--save', '',
+    my $redis = spawn([redis_program(), '--port', 0, '--dir', $dir, '--save', '',
                        '--unixsocket', "$dir/redis.sock"]);
 
     start_nodes($count, example => 'redirect.conf');

@@ -80,7 +80,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         expect(exception.kinds != 0
                && (exception.kinds & ~(unsigned) BLOOM_EXCEPTION_KINDS) == 0);
         expect(exception.key.len >= 1
-               && exception.key.len <= BLOOM_EXCEPTION_KEY_MAX);
+               && exception.key.len <= BLOOM_KEY_MAX);
         expect(exception.key.data > before
                && exception.key.data + exception.key.len == p && p <= end);
 

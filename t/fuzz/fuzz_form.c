@@ -305,7 +305,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         expect(form != BLOOM_FORM_URL || !is_forbidden(&canonical));
 
     } else if (form == BLOOM_FORM_URL) {
-        expect(result.expression[0].len > BLOOM_FORM_KEY_MAX
+        expect(result.expression[0].len > BLOOM_KEY_MAX
                || is_forbidden(&result.expression[0])
                || strcmp(why, "has other text before its scheme") == 0
                || has_gap(&in.key));
@@ -317,7 +317,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                || has_gap(&in.key));
     }
 
-    if (result.expression[0].len <= BLOOM_FORM_KEY_MAX) {
+    if (result.expression[0].len <= BLOOM_KEY_MAX) {
         for (i = 0; i < result.n; i++) {
             its_own_canonical_form(form, &result.expression[i], 0);
         }
@@ -331,7 +331,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                     : form == BLOOM_FORM_HOST ? BLOOM_HOST_ROOM
                                     : in.key.len));
 
-    if (result.canonical.len <= BLOOM_FORM_KEY_MAX) {
+    if (result.canonical.len <= BLOOM_KEY_MAX) {
         its_own_canonical_form(form, &result.canonical, 1);
     }
 

@@ -123,7 +123,7 @@ check_entries(const bloom_image_t *image, const uint8_t *data)
                                          &exception) == 1; n++)
         {
             expect(exception.key.len >= 1
-                   && exception.key.len <= BLOOM_EXCEPTION_KEY_MAX);
+                   && exception.key.len <= BLOOM_KEY_MAX);
             end = bloom_exception_write(&exception, end);
         }
 

@@ -98,6 +98,7 @@ is_canonical(const bloom_segment_t *segment, uint64_t position,
                                    &record.source, record.before,
                                    record.after, record.digest);
         maker.removals = record.removals;
+        maker.part = record.part;
 
     } else {
         bloom_record_begin(&maker, again, sizeof(again));
@@ -106,7 +107,7 @@ is_canonical(const bloom_segment_t *segment, uint64_t position,
     }
 
     for (count = 0; bloom_record_key(&record, &key) == 1; count++) {
-        expect(key.len >= 1 && key.len <= BLOOM_RECORD_KEY_MAX);
+        expect(key.len >= 1 && key.len <= BLOOM_KEY_MAX);
         expect(bloom_record_put(&maker, &key) == 0);
     }
 

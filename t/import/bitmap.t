@@ -13,6 +13,7 @@ use JSON::PP ();
 use BloomTest;
 use BloomTest::Foreign;
 use BloomTest::Process qw(run_command spawn wait_until);
+use BloomTest::Redis qw(redis_program);
 use BloomTest::Schemes qw(bits_of);
 
 my $t = BloomTest->new(module => 0);
@@ -31,7 +32,7 @@ requirepass $password
 user reader on >reading ~* +\@read +select
 CONF
 
-my $server = spawn(['redis-server', "$dir/redis.conf"]);
+my $server = spawn([redis_program(), "$dir/redis.conf"]);
 my @cli = ('redis-cli', '-p', $port, '--no-auth-warning', '-a', $password);
 
 sub redis {
@@ -305,7 +306,7 @@ import_fails($t, 'a Redisson filter without a configuration',
              qr/no configuration of Redisson for this key/,
              '--from', 'redisson', "$url/3/filter of redisson");
 import_fails($t, 'a port that nobody listens on',
-             qr/cannot connect: Connection refused/,
+             qr/cannot connect: 127\.0\.0\.1: Connection refused/,
              @from, 'redis://127.0.0.1:' . $t->port(8099) . '/0/x');
 
 for my $bad ('redis://127.0.0.1', 'redis://127.0.0.1/x', 'redis://:6379/0/x',

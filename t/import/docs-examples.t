@@ -20,6 +20,7 @@ use FindBin;
 
 use BloomTest;
 use BloomTest::Process qw(run_command spawn wait_until);
+use BloomTest::Redis qw(redis_program);
 use BloomTest::Schemes qw(bits_of);
 
 my $t = BloomTest->new;
@@ -194,7 +195,7 @@ sub install_empty {
 
 # ---- sources ----
 
-my @redis = ('redis-server', '--port', $redis_port, '--bind', '127.0.0.1',
+my @redis = (redis_program(), '--port', $redis_port, '--bind', '127.0.0.1',
              '--dir', $dir, '--save', '', '--appendonly', 'no');
 
 if ($ENV{TEST_REDIS_MODULE}) {

@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Tests rediss:// with real servers: the certificate must be for the named host
-# and from a trusted authority.  A tool that was built without TLS refuses
-# rediss:// and says so.
+# Tests rediss:// with real servers: the server's certificate must be for the
+# named host and from a trusted authority, and a server that asks for a
+# certificate of the client gets one.
 
 use strict;
 use warnings;
@@ -12,7 +12,8 @@ use IO::Socket::INET;
 
 use BloomTest;
 use BloomTest::Foreign;
-use BloomTest::Process qw(run_command spawn wait_until);
+use BloomTest::Process qw(run_command spawn);
+use BloomTest::Redis qw(redis redis_server redis_stop);
 
 my $t = BloomTest->new(module => 0);
 my $dir = $t->testdir;
@@ -27,77 +28,63 @@ sub openssl {
     is($exit, 0, "'openssl $_[0]' succeeds for $_[3]") or diag $err;
 }
 
-openssl('req', '-x509', '-subj', '/CN=authority', '-days', 2, @key,
-        '-keyout', "$dir/ca.key", '-out', "$dir/ca.pem");
+# Makes an authority.
+
+sub authority {
+    my ($name) = @_;
+
+    openssl('req', '-x509', '-subj', "/CN=$name", '-days', 2, @key,
+            '-keyout', "$dir/$name.key", '-out', "$dir/$name.pem");
+}
+
+# Makes a certificate of an authority.
+
+sub certify {
+    my ($authority, $name, $subject, $names) = @_;
+
+    openssl('req', '-x509', '-subj', "/CN=$subject", '-days', 2, @key,
+            '-CA', "$dir/$authority.pem", '-CAkey', "$dir/$authority.key",
+            '-addext', 'basicConstraints=critical,CA:FALSE',
+            ($names ? ('-addext', "subjectAltName=$names") : ()),
+            '-keyout', "$dir/$name.key", '-out', "$dir/$name.pem");
+}
 
 my (%port, @servers);
 
 sub start {
-    my ($name, $subject, $names) = @_;
+    my ($name, $subject, $names, @more) = @_;
 
-    openssl('req', '-x509', '-subj', "/CN=$subject", '-days', 2, @key,
-            '-CA', "$dir/ca.pem", '-CAkey', "$dir/ca.key",
-            '-addext', 'basicConstraints=critical,CA:FALSE',
-            ($names ? ('-addext', "subjectAltName=$names") : ()),
-            '-keyout', "$dir/$name.key", '-out', "$dir/$name.pem");
+    my $number = 8081 + 2 * @servers;
 
-    $port{$name} = $t->port(8081 + 2 * @servers);
-    my $plain = $port{"$name, without TLS"} = $t->port(8082 + 2 * @servers);
+    certify('ca', $name, $subject, $names);
+    $port{$name} = $t->port($number);
 
-    $t->write_file("$name.conf", <<"CONF");
-bind 127.0.0.1 127.0.0.2
-port $plain
-tls-port $port{$name}
-tls-cert-file $dir/$name.pem
-tls-key-file $dir/$name.key
-tls-ca-cert-file $dir/ca.pem
-tls-auth-clients @{[ $name eq 'strict' ? 'yes' : 'no' ]}
-dir $dir
-save ""
-appendonly no
-daemonize no
-CONF
+    my $server = redis_server($t, $number + 1, 'bind 127.0.0.1 127.0.0.2',
+                              "tls-port $port{$name}",
+                              "tls-cert-file $dir/$name.pem",
+                              "tls-key-file $dir/$name.key",
+                              "tls-ca-cert-file $dir/ca.pem",
+                              @more ? @more : 'tls-auth-clients no');
 
-    push @servers, spawn(['redis-server', "$dir/$name.conf"]);
-
-    ok(wait_until(sub {
-        (run_command(['redis-cli', '-p', $plain, 'SET', 'ids', 'abc']))[1]
-            =~ /OK/;
-    }), "redis-server starts with certificate '$name'")
-        or BAIL_OUT('no Redis to test with');
+    is(redis($server, 'SET', 'ids', 'abc'), 'OK',
+       "a server runs with certificate '$name'");
+    push @servers, $server;
+    $port{"$name, without TLS"} = $server->{port};
 }
 
+authority('ca');
 start('here', 'here', 'DNS:localhost,IP:127.0.0.1');
 start('other', 'other.example', 'DNS:other.example,IP:127.0.0.2');
 start('named', '127.0.0.1', 'DNS:127.0.0.1');
 start('plain', 'localhost', '');
-start('strict', 'strict', 'DNS:localhost,IP:127.0.0.1');
+start('strict', 'strict', 'DNS:localhost,IP:127.0.0.1', 'tls-auth-clients yes');
+start('older', 'older', 'DNS:localhost', 'tls-auth-clients yes',
+      'tls-protocols TLSv1.2');
 
 sub url {
     my ($name, $host) = @_;
 
     return "rediss://$host:$port{$name}/0/ids";
-}
-
-sub stop {
-    kill 'TERM', @servers;
-    wait_until(sub { !kill 0, @servers });
-    done_testing;
-    exit;
-}
-
-
-my ($exit, undef, $err) = $t->run_tool('import', '-o', "$dir/x", @from,
-                                       url('here', 'localhost'),
-                                       { env => { SSL_CERT_FILE
-                                                      => "$dir/ca.pem" } });
-
-if ($err =~ /has no TLS for Redis/) {
-    note 'this ngx-bloom was built without TLS for Redis';
-    import_fails($t, 'rediss:// by a tool without TLS',
-                 qr/has no TLS for Redis, .*; use a tunnel/, @from,
-                 url('here', 'localhost'));
-    stop();
 }
 
 
@@ -134,11 +121,83 @@ for (['other', 'localhost'], ['other', '127.0.0.1'], ['here', '127.0.0.2'],
 }
 
 
-# The certificate is not trusted, or there is no TLS.
+# A server that asks for a certificate of the client
 
-import_fails($t, 'a server that requires a certificate of the client',
-             qr/(?:closed the connection during STRLEN|failed during STRLEN: (?:Connection reset by peer|Broken pipe))/,
-             @from, url('strict', 'localhost'));
+certify('ca', 'client', 'client', '');
+authority('stranger');
+certify('stranger', 'strange', 'strange', '');
+openssl('req', '-new', '-subj', '/CN=late', @key, '-keyout', "$dir/late.key",
+        '-out', "$dir/late.csr");
+openssl('x509', '-req', '-in', "$dir/late.csr", '-CA', "$dir/ca.pem", '-CAkey',
+        "$dir/ca.key", '-days', -1, '-out', "$dir/late.pem");
+openssl('pkey', '-in', "$dir/client.key", '-aes256', '-passout', 'pass:secret',
+        '-out', "$dir/locked.key");
+openssl('x509', '-in', "$dir/client.pem", '-outform', 'der', '-out',
+        "$dir/client.der");
+openssl('genrsa', '-out', "$dir/rsa.key", '2048');
+$t->write_file('both.pem', join '', map { $t->read_file($_) } 'client.pem',
+                                                              'client.key');
+
+my @client = ('--cert', "$dir/client.pem", '--cert-key', "$dir/client.key");
+
+for my $server ('strict', 'older') {
+    for ([@client], ['--cert', "$dir/both.pem"]) {
+        import_image($t, "$dir/tls.bloom", @from, @$_, '--cacert',
+                     "$dir/ca.pem", url($server, 'localhost'));
+        ok($bits eq unpack('x8192 a*', $t->read_file('tls.bloom')),
+           "server '$server' accepts the certificate of the client");
+        unlink "$dir/tls.bloom";
+    }
+
+    import_fails($t, "no certificate for server '$server'",
+                 qr/the server requires a certificate of the client; give one by --cert and --cert-key/,
+                 @from, url($server, 'localhost'));
+
+    import_fails($t, "a certificate that server '$server' does not trust",
+                 qr/the server does not trust the authority that issued the certificate of --cert; /,
+                 @from, '--cert', "$dir/strange.pem", '--cert-key',
+                 "$dir/strange.key", url($server, 'localhost'));
+}
+
+for (['cert that does not exist', ['--cert', "$dir/none.pem"],
+      qr/--cert "\S+none\.pem": cannot be read: No such file or directory; /],
+     ['key that does not exist',
+      ['--cert', "$dir/client.pem", '--cert-key', "$dir/none.key"],
+      qr/--cert-key "\S+none\.key": cannot be read: No such file or directory; /],
+     ['authority that does not exist', ['--cacert', "$dir/none.pem"],
+      qr/--cacert "\S+none\.pem": cannot be read: No such file or directory; /],
+     ['cert in DER format', ['--cert', "$dir/client.der"],
+      qr/--cert "\S+": has no certificate in PEM format/],
+     ['authority in DER format', ['--cacert', "$dir/client.der"],
+      qr/--cacert "\S+": has no certificate in PEM format; "openssl x509 -inform der" converts/],
+     ['cert without a key', ['--cert', "$dir/client.pem"],
+      qr/--cert "\S+": has no private key in PEM format; name the file of the key by --cert-key/],
+     ['key without a cert', ['--cert-key', "$dir/client.key"],
+      qr/--cert-key is for the certificate of --cert, which is missing/],
+     ['key that is a certificate',
+      ['--cert', "$dir/client.pem", '--cert-key', "$dir/client.pem"],
+      qr/--cert-key "\S+": has no private key in PEM format$/],
+     ['key of another certificate',
+      ['--cert', "$dir/client.pem", '--cert-key', "$dir/strange.key"],
+      qr/--cert-key "\S+": is not the key of the certificate in --cert/],
+     ['key of another type',
+      ['--cert', "$dir/client.pem", '--cert-key', "$dir/rsa.key"],
+      qr/--cert-key "\S+": is not the key of the certificate in --cert/],
+     ['key with a password',
+      ['--cert', "$dir/client.pem", '--cert-key', "$dir/locked.key"],
+      qr/--cert-key "\S+": the key has a password, which is not supported; "openssl pkey" writes/],
+     ['cert that expired',
+      ['--cert', "$dir/late.pem", '--cert-key', "$dir/late.key"],
+      qr/--cert "\S+": expired at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ; renew it/])
+{
+    my ($what, $options, $message) = @$_;
+
+    import_fails($t, "a $what", $message, @from, @$options,
+                 url('strict', 'localhost'));
+}
+
+
+# The certificate is not trusted, or there is no TLS.
 
 for (['closes the connection', ''], ['has no TLS', "-ERR Protocol error\r\n"]) {
     my ($what, $answer) = @$_;
@@ -162,12 +221,13 @@ for (['closes the connection', ''], ['has no TLS', "-ERR Protocol error\r\n"]) {
 
 $t->environment(SSL_CERT_FILE => "$dir/none.pem");
 import_fails($t, 'a file of authorities that does not exist',
-             qr/no certificate can be read from \S+none\.pem; correct the environment variable SSL_CERT_FILE/,
+             qr/SSL_CERT_FILE "\S+none\.pem": cannot be read: No such file or directory; /,
              @from, url('here', 'localhost'));
 
 $t->environment(SSL_CERT_FILE => "$dir/other.pem");
 import_fails($t, 'a certificate of an unknown authority',
-             qr/the server's certificate is not trusted: .*certificate.*; if it should be, set SSL_CERT_FILE/,
+             qr/the server's certificate is not trusted: .*certificate.*; if it should be, name the certificate of its authority by --cacert/,
              @from, url('here', 'localhost'));
 
-stop();
+redis_stop($_) for @servers;
+done_testing;

@@ -119,6 +119,30 @@ dies_at_each_step('changes of a key that flips', sub {
     deliver($next++ % 2 ? '+flips' : '-flips', '+stays');
 });
 
+dies_at_each_step('changes in parts', sub {
+    my $n = $next++;
+    my $to = $position + 1;
+    my @changes = ('+stays', "+part$n", '-flips', '-stays',
+                   $n ? ('-part' . ($n - 1)) : (), '+flips', '+stays');
+    my $offset = 0;
+
+    wait_until(sub {
+        my $end = $offset + 2 < @changes ? $offset + 2 : @changes;
+        my $r = eval { part($t, 'ids', $position, $to, $offset,
+                            $end < @changes ? 'true' : 'false',
+                            @changes[$offset .. $end - 1]) };
+
+        return if !$r || !$r->complete || !eval { $r->json };
+
+        $offset = $r->json->{offset} // 0;
+
+        return $r->status == 200 && $r->json->{position} == $to;
+    }) or die 'the changes are not acknowledged';
+
+    $position = $to;
+    $present{substr $_, 1} = /^\+/ ? 1 : 0 for @changes;
+});
+
 dies_at_each_step('an image that the zone loads', sub {
     deliver('+again', '-base');
 

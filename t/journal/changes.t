@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # Tests a zone with "source=" against an exact ledger: changes come in random
-# batches, some of them twice, while nginx is reloaded, killed, upgraded, loads
+# batches, some of them twice, and in parts from two followers at once, while nginx is reloaded, killed, upgraded, loads
 # images at earlier and later positions, and is cleared.  After each event the
 # zone has exactly the keys that the ledger has at the zone's position, and goes
 # on from there.  CHANGES_SEED repeats a run.
@@ -81,6 +81,53 @@ sub image_of {
     return $name;
 }
 
+# Sends the changes of an entry in parts, as several followers would that know of each other only
+# from nginx's answers, while nginx is reloaded and dies.  They may give up, if the
+# zone goes elsewhere.
+
+sub in_parts {
+    my ($from, $to, @changes) = @_;
+
+    my @offsets = (0, 0);
+
+    while (1) {
+        my $follower = int rand 2;
+        my $offset = $offsets[$follower];
+        my $end = $offset + 1 + int rand 9;
+        my $more = $end < @changes;
+
+        $end = @changes if !$more;
+
+        my $r = part($t, 'ids', $from, $to, $offset, $more ? 'true' : 'false',
+                     @changes[$offset .. $end - 1]);
+        my $json = $r->json;
+
+        $r->status == 200 || $r->status == 409
+            or die "a part of the changes after $from is refused: $r";
+
+        return if $json->{position} != $from;
+
+        $offsets[$follower] = $json->{offset} // 0;
+
+        my $event = rand();
+
+        if ($event < 0.02) {
+            $t->kill_all;
+            $t->run;
+
+        } elsif ($event < 0.04) {
+            $t->reload;
+
+        } elsif ($event < 0.06) {
+            my $name = image_of(int rand @log);
+            my $upload = upload_image($t, 'ids', $name);
+
+            $upload->status == 200 || $upload->status == 422
+                or die "an upload: $upload";
+        }
+    }
+}
+
 # Sends the entries after the zone's position, in batches of some entries.
 
 sub follow {
@@ -93,6 +140,13 @@ sub follow {
         $to = $upto if $to > $upto;
 
         my @changes = map { @{ $log[$_]{changes} } } $from + 1 .. $to;
+
+        if (rand() < 0.5) {
+            in_parts(map({ $log[$_]{position} } $from, $from + 1),
+                     @{ $log[$from + 1]{changes} });
+            $from = entry_at(position($t, 'ids'));
+            next;
+        }
 
         for (1 .. (rand() < 0.2 ? 2 : 1)) {
             my $r = changes($t, 'ids', $log[$from]{position},

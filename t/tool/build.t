@@ -393,19 +393,28 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
     # a line with its end must fit into a block
 
     my $most = 1024 * 1024 - 1;
+    my @long = map { ('k' x ($_ - 8)) . sprintf '%08d', $_ }
+                   ($most - 12 .. $most), 500_000, 65_536;
     my @keys = map { ('k' x ($_ - 8)) . sprintf '%08d', $_ }
-                   ($most - 12 .. $most), 500_000;
-    my $input = join '', map { "$_\n" } @keys;
-    my $seed = '--seed=5';
-    my $image = build($seed, '-p', '1e-9', { stdin => $input });
+                   (65_536 - @long .. 65_535);
+    my $input = join '', map { "$long[$_]\n$keys[$_]\n" } 0 .. $#long;
+    my @options = ('--seed=5', '-p', '1e-9', '--max-errors', scalar @long);
 
-    is(count($image, @keys), @keys . ' present, 0 absent',
-       'keys of almost 1 MiB are present');
-    is(info($image)->{items}, @keys, 'each key of almost 1 MiB counts once');
-    ok(bits(scalar build($seed, '-p', '1e-9', { stdin => gz($input) }))
-       eq bits($image), 'keys of almost 1 MiB from gzip make the same image');
-    is(count($image, substr $keys[-1], 1), '0 present, 1 absent',
-       'a key of 500 kB without its first byte is absent');
+    for my $form ('raw', 'lower') {
+        my ($image, undef, $err) = build(@options, '--key', $form,
+                                         { stdin => $input });
+
+        is(count($image, @keys), @keys . ' present, 0 absent',
+           "keys of up to 65535 bytes are present: $form");
+        is(info($image)->{items}, @keys,
+           "longer ones, of almost 1 MiB, are left out: $form");
+        like($err, qr/line 1: .* is longer than 65535 bytes$/m,
+             "and named: $form");
+        ok(bits(scalar build(@options, '--key', $form, { stdin => gz($input) }))
+           eq bits($image), "from gzip they make the same image: $form");
+        is(count($image, substr $keys[-1], 0, -1), '0 present, 1 absent',
+           "the longest key without its last byte is absent: $form");
+    }
 }
 
 

@@ -3,15 +3,16 @@
 
 # `ngx-bloom follow` and `ngx-bloom status` trust an https:// endpoint only if its
 # certificate is for the host and from a trusted authority, and `follow` a
-# rediss:// server likewise.
+# rediss:// server likewise.  Both show a certificate to a server that asks for
+# one.
 
 use strict;
 use warnings;
 
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Follow qw(ended follow log_of redis redis_server stop_follow
-                         wait_for_event);
+use BloomTest::Follow qw(follow log_of redis redis_server redis_stop
+                         stop_follow wait_for_event);
 use BloomTest::Process qw(run_command wait_until);
 use BloomTest::Zones;
 
@@ -32,7 +33,7 @@ openssl('req', '-x509', '-subj', '/CN=authority', @key,
         '-keyout', "$dir/ca.key", '-out', "$dir/ca.pem");
 
 for (['right', 'DNS:localhost', 1], ['other', 'DNS:other.example', 1],
-     ['unknown', 'DNS:localhost', 0])
+     ['unknown', 'DNS:localhost', 0], ['client', 'DNS:client.example', 1])
 {
     my ($name, $names, $issued) = @$_;
 
@@ -65,6 +66,14 @@ http {
         location = /ids { bloom_reject absent \$arg_k zone=ids; return 200; }
     }
 $servers
+    server {
+        listen 127.0.0.1:%%PORT_8446%% ssl;
+        ssl_certificate $dir/right.pem;
+        ssl_certificate_key $dir/right.key;
+        ssl_client_certificate $dir/ca.pem;
+        ssl_verify_client on;
+        location /bloom/ { bloom_api write=on; }
+    }
 }
 CONF
 
@@ -78,10 +87,10 @@ sub base { return "https://localhost:" . $t->port($port{$_[0]}) . '/bloom' }
 sub entry { return redis($redis, 'XADD', 's', '*', @_) =~ s/-0$//r }
 
 sub begin {
-    my ($name, $server) = @_;
+    my ($name, @server) = @_;
 
     return follow($t, '--from', 'beginning', '--zone', base($name) . '/zones/ids',
-                  $server // $redis->{url});
+                  @server ? @server : $redis->{url});
 }
 
 sub position { return zone_state($t, 'ids')->{source}{position} }
@@ -100,7 +109,7 @@ stop_follow($follower);
 
 for (['other', qr/certificate.*(?:match|not trusted)/i,
       'of another host'],
-     ['unknown', qr/certificate is not trusted: .*set SSL_CERT_FILE/i,
+     ['unknown', qr/certificate is not trusted: .* by --cacert/i,
       'of an unknown authority'])
 {
     my ($name, $message, $what) = @$_;
@@ -122,42 +131,101 @@ is(position(), $position, 'nothing was sent to a server that is not trusted');
 
 # Redis by TLS
 
-subtest 'a follower of a rediss:// server' => sub {
-    my (undef, undef, $said) = $t->run_tool(
-        'import', '-o', "$dir/x", '--from', 'go-zero', '--bits', 1000,
-        "rediss://127.0.0.1:$redis->{port}/0/ids");
-    plan skip_all => 'this ngx-bloom was built with a hiredis without TLS'
-        if $said =~ /has no TLS for Redis/;
+my %tls = (right => 6400, other => 6402, unknown => 6404);
 
-    my %tls = (right => 6400, other => 6402, unknown => 6404);
+sub secure_server {
+    my ($number, $name, $clients) = @_;
 
-    for my $name (sort keys %tls) {
-        my $secure = redis_server($t, $tls{$name} + 1,
-                                  'tls-port ' . $t->port($tls{$name}),
-                                  "tls-cert-file $dir/$name.pem",
-                                  "tls-key-file $dir/$name.key",
-                                  "tls-ca-cert-file $dir/ca.pem",
-                                  'tls-auth-clients no');
-        my $id = redis($secure, 'XADD', 's', '*', 'add', $name) =~ s/-0$//r;
+    return redis_server($t, $number + 1, 'tls-port ' . $t->port($number),
+                        "tls-cert-file $dir/$name.pem",
+                        "tls-key-file $dir/$name.key",
+                        "tls-ca-cert-file $dir/ca.pem",
+                        "tls-auth-clients $clients");
+}
 
-        $follower = begin('right',
-                          'rediss://localhost:' . $t->port($tls{$name}));
+for my $name (sort keys %tls) {
+    my $secure = secure_server($tls{$name}, $name, 'no');
+    my $id = redis($secure, 'XADD', 's', '*', 'add', $name) =~ s/-0$//r;
 
-        if ($name eq 'right') {
-            ok(wait_until(sub { position() eq $id }),
-               'a follower trusts the right certificate')
-                or diag explain [log_of($follower)];
-        } else {
-            ok(wait_for_event($follower, 'redis_failed',
-                              qr/certificate is not (?:for localhost|trusted)/),
-               "a follower names the certificate '$name'")
-                or diag explain [log_of($follower)];
-        }
+    $follower = begin('right', 'rediss://localhost:' . $t->port($tls{$name}));
 
-        stop_follow($follower);
-        kill 'KILL', $secure->{pid};
+    if ($name eq 'right') {
+        ok(wait_until(sub { position() eq $id }),
+           'a follower trusts the right certificate of Redis')
+            or diag explain [log_of($follower)];
+    } else {
+        ok(wait_for_event($follower, 'redis_failed',
+                          qr/certificate is not (?:for localhost|trusted)/),
+           "a follower names the certificate '$name' of Redis")
+            or diag explain [log_of($follower)];
     }
-};
 
-kill 'KILL', $redis->{pid};
+    stop_follow($follower);
+    redis_stop($secure);
+}
+
+
+# A Redis and an nginx that ask for a certificate of the client
+
+my $asking = secure_server(6406, 'right', 'yes');
+my $asked = 'rediss://localhost:' . $t->port(6406);
+my @client = ('--cert', "$dir/client.pem", '--cert-key', "$dir/client.key");
+my $at_nginx = 'https://localhost:' . $t->port(8446) . '/bloom';
+
+delete $t->{env}{SSL_CERT_FILE};
+$position = redis($asking, 'XADD', 's', '*', 'add', 'two') =~ s/-0$//r;
+
+$follower = begin('right', '--cacert', "$dir/ca.pem", $asked);
+ok(wait_for_event($follower, 'redis_failed',
+                  qr/requires a certificate of the client; give one by --cert/),
+   'a follower without a certificate says what Redis requires')
+    or diag explain [log_of($follower)];
+stop_follow($follower);
+
+$follower = follow($t, '--from', 'beginning', '--zone', "$at_nginx/zones/ids",
+                   '--cacert', "$dir/ca.pem", @client, $asked);
+ok(wait_until(sub { position() eq $position }),
+   'a follower shows its certificate to Redis and to nginx')
+    or diag explain [log_of($follower)];
+stop_follow($follower);
+
+($exit, $out, $err) = $t->run_tool('status', '--cacert', "$dir/ca.pem", @client,
+                                   "$at_nginx/");
+like($out, qr/^ids +localhost:\d+ +late/m,
+     'status shows its certificate to nginx') or diag $out . $err;
+($exit, $out, $err) = $t->run_tool('status', '--cacert', "$dir/ca.pem",
+                                   "$at_nginx/");
+unlike($out, qr/^ids /m, 'status gets nothing without a certificate that nginx '
+                         . 'asks for');
+
+for ('status', 'follow') {
+    ($exit, $out, $err) = $t->run_tool(
+        $_, '--cert', "$dir/none.pem", $_ eq 'status' ? "$at_nginx/"
+        : ('--stream', 's', '--source', 'ids', '--zone', "$at_nginx/zones/ids",
+           $asked));
+    is($exit, 2, "$_ refuses a certificate that does not exist");
+    like($err, qr/--cert "\S+none\.pem": cannot be read: No such file/,
+         "$_ names the certificate that does not exist");
+}
+
+# A renewed certificate is used from the next connection on.
+
+rename "$dir/client.pem", "$dir/kept.pem" or die;
+$follower = follow($t, '--zone', base('right') . '/zones/ids',
+                   '--cacert', "$dir/ca.pem", '--cert', "$dir/kept.pem",
+                   '--cert-key', "$dir/client.key", $asked);
+ok(wait_for_event($follower, 'connected'), 'a follower runs');
+rename "$dir/kept.pem", "$dir/gone.pem" or die;
+redis($asking, 'CLIENT', 'KILL', 'TYPE', 'normal');
+ok(wait_for_event($follower, 'redis_failed', qr/--cert "\S+kept\.pem": cannot be read/),
+   'a follower reads its certificate with each connection, and names one that '
+   . 'is gone');
+rename "$dir/gone.pem", "$dir/kept.pem" or die;
+$position = redis($asking, 'XADD', 's', '*', 'add', 'three') =~ s/-0$//r;
+ok(wait_until(sub { position() eq $position }),
+   'a follower goes on when its certificate is back')
+    or diag explain [log_of($follower)];
+stop_follow($follower);
+
+redis_stop($_) for $asking, $redis;
 done_testing;

@@ -347,6 +347,23 @@ for my $scheme (qw(redis rediss Redis REDISS rEdIs)) {
                  $t->run_tool($url));
 }
 
+for my $scheme (qw(unix UNIX)) {
+    keeps_secret("$scheme://, where nobody listens", qr/cannot connect/,
+                 $t->run_tool(@import, "$scheme://me:$secret\@/none?key=k"));
+    keeps_secret("$scheme:// without a key", qr/not the address of a Redis key/,
+                 $t->run_tool(@import, "$scheme://me:$secret\@/none"));
+    keeps_secret("$scheme:// with a / in the password",
+                 qr/ in a password %2F for a \//,
+                 $t->run_tool(@import, "$scheme://me:se/same\@/none?key=k"));
+    keeps_secret("$scheme: without slashes", qr/not the address of a Redis key/,
+                 $t->run_tool(@import, "$scheme:me:$secret\@/none?key=k"));
+    keeps_secret("$scheme// without a colon", qr/cannot be opened/,
+                 $t->run_tool(@import, "$scheme//:$secret\@/none?key=k"));
+    keeps_secret("$scheme:// for keys", qr/cannot be opened/,
+                 $t->run_tool('build', '-o', "$dir/x",
+                              "$scheme://me:$secret\@/none?key=k"));
+}
+
 keeps_secret('an unknown scheme',
              qr/is neither a file nor an address of a Redis key/,
              $t->run_tool(@import, $_))

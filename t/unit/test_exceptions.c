@@ -79,7 +79,7 @@ room(bloom_exceptions_t *set, size_t len)
 static void
 test_an_empty_set_has_no_keys(void **state)
 {
-    uint8_t             buf[BLOOM_EXCEPTION_KEY_MAX];
+    uint8_t             buf[BLOOM_KEY_MAX];
     uint64_t            cursor;
     bloom_exception_t   exception;
     bloom_exceptions_t  set;
@@ -104,7 +104,7 @@ test_an_empty_set_has_no_keys(void **state)
 static void
 test_kinds_and_time_of_a_key(void **state)
 {
-    uint8_t             buf[BLOOM_EXCEPTION_KEY_MAX];
+    uint8_t             buf[BLOOM_KEY_MAX];
     uint64_t            cursor;
     bloom_exception_t   exception;
     bloom_exceptions_t  set;
@@ -247,7 +247,7 @@ test_a_put_searches_256_lines(void **state)
 static void
 test_a_key_that_is_confirmed(void **state)
 {
-    uint8_t             buf[BLOOM_EXCEPTION_KEY_MAX];
+    uint8_t             buf[BLOOM_KEY_MAX];
     uint64_t            cursor;
     bloom_exception_t   exception;
     bloom_exceptions_t  set;
@@ -301,7 +301,7 @@ test_a_key_that_is_confirmed(void **state)
 static void
 test_positions_of_a_key(void **state)
 {
-    uint8_t             buf[BLOOM_EXCEPTION_KEY_MAX];
+    uint8_t             buf[BLOOM_KEY_MAX];
     unsigned            i;
     uint64_t            cursor;
     bloom_exception_t   in, out;
@@ -373,7 +373,7 @@ static void
 compare(bloom_exceptions_t *set, known_t *known, unsigned n)
 {
     size_t             len;
-    uint8_t            buf[BLOOM_EXCEPTION_KEY_MAX], key[256];
+    uint8_t            buf[BLOOM_KEY_MAX], key[256];
     unsigned           i, number;
     uint64_t           cursor, count, learned;
     bloom_exception_t  exception;
@@ -564,7 +564,7 @@ test_keys_of_any_length(void **state)
     (void) state;
 
     key = malloc(65536);
-    buf = malloc(BLOOM_EXCEPTION_KEY_MAX);
+    buf = malloc(BLOOM_KEY_MAX);
     assert_non_null(key);
     assert_non_null(buf);
 
@@ -607,7 +607,7 @@ static void
 test_listing_in_pieces(void **state)
 {
     int                 rc;
-    uint8_t             buf[BLOOM_EXCEPTION_KEY_MAX];
+    uint8_t             buf[BLOOM_KEY_MAX];
     unsigned            i, found, calls;
     uint64_t            cursor, before;
     bloom_exception_t   exception;
@@ -646,7 +646,7 @@ static void
 test_garbage_in_the_memory(void **state)
 {
     size_t              size, from;
-    uint8_t             buf[BLOOM_EXCEPTION_KEY_MAX], key[256], *memory;
+    uint8_t             buf[BLOOM_KEY_MAX], key[256], *memory;
     unsigned            i, n, listed, number;
     uint64_t            cursor, random;
     bloom_exception_t   exception;
@@ -715,13 +715,13 @@ test_written_exceptions_are_read_back(void **state)
 
     (void) state;
 
-    key = malloc(BLOOM_EXCEPTION_KEY_MAX);
-    data = malloc(BLOOM_EXCEPTION_KEY_MAX + 16);
+    key = malloc(BLOOM_KEY_MAX);
+    data = malloc(BLOOM_KEY_MAX + 16);
     assert_non_null(key);
     assert_non_null(data);
-    memset(key, 'k', BLOOM_EXCEPTION_KEY_MAX);
+    memset(key, 'k', BLOOM_KEY_MAX);
 
-    for (len = 1; len <= BLOOM_EXCEPTION_KEY_MAX; len += 1 + len / 7) {
+    for (len = 1; len <= BLOOM_KEY_MAX; len += 1 + len / 7) {
         in.kinds = 1 + len % 7;
         in.time = len * 0x0123456789abcdef;
         in.key.data = key;

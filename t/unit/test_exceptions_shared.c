@@ -135,7 +135,7 @@ static int
 list(bloom_exceptions_t *set)
 {
     int                listed;
-    uint8_t            buf[BLOOM_EXCEPTION_KEY_MAX], seen[STABLE_MAX];
+    uint8_t            buf[BLOOM_KEY_MAX], seen[STABLE_MAX];
     unsigned           number;
     uint64_t           cursor;
     bloom_exception_t  exception;

@@ -460,44 +460,66 @@ test_keys_longer_than_the_limit_are_refused(void **state)
     made_t        made;
     uint8_t      *text, *buf;
     size_t        len;
+    uint32_t      form;
     bloom_key_t   key, canonical;
     bloom_form_t  result;
 
     (void) state;
 
-    text = malloc(BLOOM_FORM_KEY_MAX + 1);
+    text = malloc(BLOOM_KEY_MAX + 1);
     assert_non_null(text);
-    memset(text, 'a', BLOOM_FORM_KEY_MAX + 1);
+    memset(text, 'a', BLOOM_KEY_MAX + 1);
 
     memcpy(text, "http://h/", 9);
-    make(&made, BLOOM_FORM_URL, text, BLOOM_FORM_KEY_MAX);
+    make(&made, BLOOM_FORM_URL, text, BLOOM_KEY_MAX);
     assert_null(made.why);
-    assert_int_equal(made.canonical.len, BLOOM_FORM_KEY_MAX - 7);
+    assert_int_equal(made.canonical.len, BLOOM_KEY_MAX - 7);
     drop(&made);
 
-    make(&made, BLOOM_FORM_URL, text, BLOOM_FORM_KEY_MAX + 1);
+    make(&made, BLOOM_FORM_URL, text, BLOOM_KEY_MAX + 1);
     assert_string_equal(made.why, "is longer than 65535 bytes");
     drop(&made);
 
-    memset(text, '.', BLOOM_FORM_KEY_MAX + 1);
+    memset(text, '.', BLOOM_KEY_MAX + 1);
     text[40] = 'a';
-    make(&made, BLOOM_FORM_HOST, text, BLOOM_FORM_KEY_MAX);
+    make(&made, BLOOM_FORM_HOST, text, BLOOM_KEY_MAX);
     assert_null(made.why);
     assert_int_equal(made.canonical.len, 1);
     drop(&made);
 
-    make(&made, BLOOM_FORM_HOST, text, BLOOM_FORM_KEY_MAX + 1);
+    make(&made, BLOOM_FORM_HOST, text, BLOOM_KEY_MAX + 1);
     assert_string_equal(made.why, "is longer than 65535 bytes");
     drop(&made);
 
+    /* a longer key of the other forms is never added, but may be looked up */
+
+    for (form = BLOOM_FORM_RAW; form <= BLOOM_FORM_LOWER; form++) {
+
+        buf = malloc(BLOOM_KEY_MAX + 1);
+        assert_non_null(buf);
+
+        key.data = text;
+        key.len = BLOOM_KEY_MAX;
+        assert_null(bloom_form_accept(form, &canonical, &key, buf));
+        assert_int_equal(canonical.len, BLOOM_KEY_MAX);
+
+        key.len++;
+        assert_string_equal(bloom_form_accept(form, &canonical, &key, buf),
+                            "is longer than 65535 bytes");
+        assert_null(bloom_form_expand(form, &result, &key, buf));
+        assert_int_equal(result.canonical.len, BLOOM_KEY_MAX + 1);
+
+        free(buf);
+    }
+
     /* a URL too long to be added is still found by its host */
 
-    memset(text, ' ', BLOOM_FORM_KEY_MAX);
+    memset(text, ' ', BLOOM_KEY_MAX);
     memcpy(text, "http://h/", 9);
-    text[BLOOM_FORM_KEY_MAX - 1] = 'a';
+    text[BLOOM_KEY_MAX - 1] = 'a';
 
     key.data = text;
-    key.len = BLOOM_FORM_KEY_MAX;
+    key.len = BLOOM_KEY_MAX;
     len = bloom_form_room(BLOOM_FORM_URL, key.len);
     buf = malloc(len);
     assert_non_null(buf);
@@ -506,11 +528,11 @@ test_keys_longer_than_the_limit_are_refused(void **state)
                                           buf),
                         "is longer than 65535 bytes in canonical form");
     assert_null(bloom_form_canonical(BLOOM_FORM_URL, &canonical, &key, buf));
-    assert_int_equal(canonical.len, 2 + 3 * (BLOOM_FORM_KEY_MAX - 10) + 1);
+    assert_int_equal(canonical.len, 2 + 3 * (BLOOM_KEY_MAX - 10) + 1);
     assert_null(bloom_form_expand(BLOOM_FORM_URL, &result, &key, buf));
     assert_int_equal(result.n, 2);
     assert_int_equal(result.expression[0].len,
-                     2 + 3 * (BLOOM_FORM_KEY_MAX - 10) + 1);
+                     2 + 3 * (BLOOM_KEY_MAX - 10) + 1);
     assert_int_equal(result.expression[1].len, 2);
     assert_memory_equal(result.expression[1].data, "h/", 2);
 

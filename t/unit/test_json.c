@@ -20,7 +20,6 @@ typedef struct {
     uint64_t     strings;
     uint64_t     offset;
     const char  *error;
-    int          too_long;
 } outcome_t;
 
 
@@ -43,10 +42,10 @@ read_pieces(outcome_t *out, const char *json, size_t len, size_t cut,
 
     memset(out, 0, sizeof(outcome_t));
 
-    buf = malloc(BLOOM_JSON_KEY_MAX);
+    buf = malloc(BLOOM_KEY_MAX);
     assert_non_null(buf);
 
-    bloom_json_begin(&reader, buf);
+    bloom_json_begin(&reader, buf, BLOOM_KEY_MAX);
 
     for (rc = 0, from = 0, i = 0; i < 3 && rc == 0; i++, from = to) {
         to = ends[i];
@@ -86,7 +85,6 @@ read_pieces(outcome_t *out, const char *json, size_t len, size_t cut,
     out->strings = reader.strings;
     out->offset = reader.offset;
     out->error = reader.error;
-    out->too_long = reader.too_long;
 
     free(buf);
 }
@@ -269,12 +267,12 @@ test_strings_before_the_mistake_are_read(void **state)
 /* Tests the longest string and a string of one byte more, of each kind of
  * character. */
 static void
-test_strings_longer_than_the_limit_are_refused(void **state)
+test_strings_longer_than_the_buffer_are_cut(void **state)
 {
     int             rc;
     char           *json, *p;
     size_t          i, j, n, size, piece;
-    uint8_t         buf[BLOOM_JSON_KEY_MAX];
+    uint8_t         buf[BLOOM_KEY_MAX];
     bloom_key_t     key;
     bloom_json_t    reader;
     const uint8_t  *pos, *end;
@@ -289,11 +287,11 @@ test_strings_longer_than_the_limit_are_refused(void **state)
 
     (void) state;
 
-    json = malloc(7 * BLOOM_JSON_KEY_MAX);
+    json = malloc(7 * BLOOM_KEY_MAX);
     assert_non_null(json);
 
     for (i = 0; i < array_len(kinds); i++) {
-        for (n = BLOOM_JSON_KEY_MAX; n <= BLOOM_JSON_KEY_MAX + 1; n++) {
+        for (n = BLOOM_KEY_MAX; n <= BLOOM_KEY_MAX + 1; n++) {
             for (piece = 1000; piece <= 1000000; piece *= 1000) {
 
                 p = json;
@@ -309,7 +307,7 @@ test_strings_longer_than_the_limit_are_refused(void **state)
 
                 p += sprintf(p, "\"]");
 
-                bloom_json_begin(&reader, buf);
+                bloom_json_begin(&reader, buf, BLOOM_KEY_MAX);
 
                 for (rc = 0, pos = (uint8_t *) json; rc == 0; /* void */ ) {
                     size = (size_t) ((uint8_t *) p - pos);
@@ -319,21 +317,11 @@ test_strings_longer_than_the_limit_are_refused(void **state)
                     rc = bloom_json_next(&reader, &key, &pos, end);
                 }
 
-                if (n == BLOOM_JSON_KEY_MAX) {
-                    assert_int_equal(rc, 1);
-                    assert_int_equal(key.len, n);
-                    assert_false(reader.too_long);
-
-                } else {
-                    assert_int_equal(rc, -1);
-                    assert_true(reader.too_long);
-                    assert_int_equal(reader.strings, 1);
-
-                    if (i == 0) {
-                        assert_int_equal(reader.offset,
-                                         2 + BLOOM_JSON_KEY_MAX);
-                    }
-                }
+                assert_int_equal(rc, 1);
+                assert_int_equal(key.len, BLOOM_KEY_MAX);
+                assert_int_equal(reader.strings, 1);
+                assert_int_equal(pos - (uint8_t *) json, p - json - 1);
+                assert_int_equal(reader.offset, p - json - 1);
             }
         }
     }
@@ -391,7 +379,7 @@ main(void)
         cmocka_unit_test(test_valid_arrays_are_read),
         cmocka_unit_test(test_invalid_arrays_are_refused_at_the_mistake),
         cmocka_unit_test(test_strings_before_the_mistake_are_read),
-        cmocka_unit_test(test_strings_longer_than_the_limit_are_refused),
+        cmocka_unit_test(test_strings_longer_than_the_buffer_are_cut),
         cmocka_unit_test(test_strings_are_escaped_for_writing),
     };
 

@@ -189,18 +189,18 @@ test_keys_of_all_lengths_are_read_back(void **state)
 
     static const size_t  lens[] = {
         1, 2, 7, 8, 9, 127, 128, 129, 255, 256, 16383, 16384, 16385, 65534,
-        BLOOM_RECORD_KEY_MAX
+        BLOOM_KEY_MAX
     };
 
     (void) state;
 
-    bytes = malloc(BLOOM_RECORD_KEY_MAX);
+    bytes = malloc(BLOOM_KEY_MAX);
     assert_non_null(bytes);
 
     create(&journal, 256 * 1024);
     seed = 1;
 
-    for (i = 0; i < BLOOM_RECORD_KEY_MAX; i++) {
+    for (i = 0; i < BLOOM_KEY_MAX; i++) {
         bytes[i] = (uint8_t) unit_random(&seed);
     }
 
@@ -277,7 +277,7 @@ test_a_record_takes_keys_up_to_its_limits(void **state)
 
     create(&journal, ROOM);
     buf = malloc(2 * BLOOM_RECORD_MAX);
-    bytes = calloc(1, BLOOM_RECORD_KEY_MAX + 1);
+    bytes = calloc(1, BLOOM_KEY_MAX + 1);
     assert_non_null(buf);
     assert_non_null(bytes);
 
@@ -287,7 +287,7 @@ test_a_record_takes_keys_up_to_its_limits(void **state)
     key.data = bytes;
     key.len = 0;
     assert_int_equal(bloom_record_put(&maker, &key), -1);
-    key.len = BLOOM_RECORD_KEY_MAX + 1;
+    key.len = BLOOM_KEY_MAX + 1;
     assert_int_equal(bloom_record_put(&maker, &key), -1);
     key.len = (size_t) 1 << 32 | 1;
     assert_int_equal(bloom_record_put(&maker, &key), -1);
@@ -301,10 +301,10 @@ test_a_record_takes_keys_up_to_its_limits(void **state)
     /* a record of exactly the greatest size: two keys */
 
     bloom_record_begin(&maker, buf, 2 * BLOOM_RECORD_MAX);
-    key.len = BLOOM_RECORD_KEY_MAX;
+    key.len = BLOOM_KEY_MAX;
     assert_int_equal(bloom_record_put(&maker, &key), 0);
     key.len = BLOOM_RECORD_MAX - BLOOM_RECORD_HEADER
-              - (3 + BLOOM_RECORD_KEY_MAX) - 3 + 1;
+              - (3 + BLOOM_KEY_MAX) - 3 + 1;
     assert_int_equal(bloom_record_put(&maker, &key), -1);
     key.len--;
     assert_int_equal(bloom_record_put(&maker, &key), 0);

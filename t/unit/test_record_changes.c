@@ -207,6 +207,73 @@ test_changes_are_read_back(void **state)
 }
 
 
+/* A part has changes of both kinds, or none; the source stays where it was. */
+static void
+test_a_part_leaves_the_source_where_it_was(void **state)
+{
+    size_t                size;
+    uint8_t               bad;
+    journal_t             journal;
+    bloom_key_t           name, key;
+    bloom_record_t        record;
+    bloom_record_maker_t  maker;
+
+    static const char  *const keys[] = { "gone", "here" };
+
+    (void) state;
+
+    create(&journal, ROOM);
+    journal.segment.version = 2;
+
+    name = key_of("ids");
+    bloom_record_begin_changes(&maker, journal.data + AT, journal.size - AT,
+                               &name, at(1, 0), at(2, 0),
+                               digest_of(7, at(0, 9)));
+    key = key_of("gone");
+    assert_int_equal(bloom_record_put(&maker, &key), 0);
+    maker.removals = 1;
+    key = key_of("here");
+    assert_int_equal(bloom_record_put(&maker, &key), 0);
+
+    for (maker.part = 0; maker.part <= 2; maker.part++) {
+
+        size = bloom_record_seal(&maker, &journal.segment,
+                                 journal.segment.base + AT, 1000, 5);
+
+        if (maker.part == 2) {
+            assert_int_equal(read_changes(&record, &journal, size),
+                             BLOOM_RECORD_BROKEN);
+            continue;
+        }
+
+        assert_int_equal(read_changes(&record, &journal, size),
+                         BLOOM_RECORD_OK);
+        assert_int_equal(record.part, maker.part);
+        assert_int_equal(record.removals, 1);
+        has_keys(record, keys, 2);
+
+        assert_int_equal(bloom_position_cmp(bloom_record_reached(&record),
+                                            maker.part ? at(1, 0) : at(2, 0)),
+                         0);
+    }
+
+    /* a gap is no part */
+
+    for (bad = 0; bad <= 1; bad++) {
+        bloom_record_begin_changes(&maker, journal.data + AT,
+                                   journal.size - AT, &name, at(1, 0),
+                                   at(1, 0), digest_of(0, at(1, 0)));
+        maker.part = bad;
+        size = bloom_record_seal(&maker, &journal.segment,
+                                 journal.segment.base + AT, 1000, 5);
+        assert_int_equal(read_changes(&record, &journal, size),
+                         bad ? BLOOM_RECORD_BROKEN : BLOOM_RECORD_OK);
+    }
+
+    free(journal.data);
+}
+
+
 static void
 test_the_type_is_known(void **state)
 {
@@ -458,7 +525,9 @@ test_wrong_numbers_of_removals_are_broken(void **state)
     assert_int_equal(with(BODY + 56, "\0\0\0\0"), BLOOM_RECORD_OK);
     assert_int_equal(with(BODY + 56, "\3\0\0\0"), BLOOM_RECORD_OK);
     assert_int_equal(with(BODY + 56, "\4\0\0\0"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(BODY + 56, "\1\0\0\1"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(with(BODY + 56, "\1\0\0\1"), BLOOM_RECORD_OK);
+    assert_int_equal(with(BODY + 56, "\1\0\0\2"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(with(BODY + 56, "\4\0\0\1"), BLOOM_RECORD_BROKEN);
     assert_int_equal(with(BODY + 56, "\xff\xff\xff\xff"), BLOOM_RECORD_BROKEN);
 
     /* wrong numbers of keys */
@@ -651,6 +720,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_changes_are_read_back),
+        cmocka_unit_test(test_a_part_leaves_the_source_where_it_was),
         cmocka_unit_test(test_the_type_is_known),
         cmocka_unit_test(test_the_bytes_are_as_documented),
         cmocka_unit_test(test_changes_can_be_sealed_for_another_place),

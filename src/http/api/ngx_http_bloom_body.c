@@ -7,9 +7,9 @@
 
 #include "ngx_http_bloom_body.h"
 #include "ngx_http_bloom_header.h"
+#include "ngx_http_bloom_query.h"
 #include "bloom_idn.h"
 #include "bloom_key.h"
-#include "bloom_record.h"
 
 
 /* Bytes to read in one turn.  Other connections wait meanwhile: 0.3 ms for 3000
@@ -22,10 +22,14 @@
 #define NGX_HTTP_BLOOM_BODY_TIME   1000
 #define NGX_HTTP_BLOOM_BODY_KEYS   16
 
-/* The longest line that may arrive in several buffers, with CR and LF. */
-#define NGX_HTTP_BLOOM_BODY_LINE   (BLOOM_RECORD_KEY_MAX + 2)
+/* What a line may have beside its key: a byte order mark, CR and LF. */
+#define NGX_HTTP_BLOOM_BODY_BESIDE  (3 + 2)
+
+/* The bytes of the longest escape, "%41". */
+#define NGX_HTTP_BLOOM_BODY_ESCAPE  3
 
 
+static ngx_int_t ngx_http_bloom_body_decode(ngx_http_bloom_body_t *body);
 static ngx_int_t ngx_http_bloom_body_copy(ngx_http_bloom_body_t *body);
 static ngx_int_t ngx_http_bloom_body_next(ngx_http_bloom_body_t *body,
     ngx_buf_t **b);
@@ -40,6 +44,7 @@ static ngx_int_t ngx_http_bloom_body_lines(ngx_http_bloom_body_t *body,
     const u_char **pos, const u_char *end);
 static ngx_int_t ngx_http_bloom_body_join(ngx_http_bloom_body_t *body,
     const u_char **pos, const u_char *end);
+static ngx_int_t ngx_http_bloom_body_joined(ngx_http_bloom_body_t *body);
 static ngx_int_t ngx_http_bloom_body_strings(ngx_http_bloom_body_t *body,
     const u_char **pos, const u_char *end);
 static ngx_int_t ngx_http_bloom_body_last(ngx_http_bloom_body_t *body);
@@ -66,6 +71,7 @@ ngx_http_bloom_body_init(ngx_http_bloom_body_t *body, ngx_http_request_t *r,
     ngx_http_bloom_body_take_pt take, void *data)
 {
     u_char                      *end;
+    ngx_int_t                    rc;
     ngx_str_t                    type;
     ngx_http_bloom_body_type_t  *t;
 
@@ -82,8 +88,10 @@ ngx_http_bloom_body_init(ngx_http_bloom_body_t *body, ngx_http_request_t *r,
         return NGX_DECLINED;
     }
 
-    if (r->headers_in.content_type == NULL) {
-        return NGX_OK;
+    rc = ngx_http_bloom_body_decode(body);
+
+    if (rc != NGX_OK || r->headers_in.content_type == NULL) {
+        return rc;
     }
 
     type = r->headers_in.content_type->value;
@@ -121,8 +129,8 @@ ngx_http_bloom_body_init(ngx_http_bloom_body_t *body, ngx_http_request_t *r,
     body->json = ngx_palloc(r->pool, sizeof(bloom_json_t));
 
     if (body->json != NULL) {
-        bloom_json_begin(body->json,
-                         ngx_palloc(r->pool, BLOOM_JSON_KEY_MAX));
+        bloom_json_begin(body->json, ngx_palloc(r->pool, body->line),
+                         body->line);
     }
 
     if (body->json == NULL || body->json->buf == NULL) {
@@ -130,6 +138,37 @@ ngx_http_bloom_body_init(ngx_http_bloom_body_t *body, ngx_http_request_t *r,
     }
 
     return NGX_OK;
+}
+
+
+/* Finds out whether the keys are encoded.  Returns what
+ * ngx_http_bloom_body_init() returns. */
+static ngx_int_t
+ngx_http_bloom_body_decode(ngx_http_bloom_body_t *body)
+{
+    ngx_str_t  value;
+
+    body->line = NGX_HTTP_BLOOM_BODY_KEY;
+
+    if (ngx_http_arg(body->request, (u_char *) "decode", sizeof("decode") - 1,
+                     &value)
+        != NGX_OK
+        || (value.len == 3 && ngx_strncmp(value.data, "off", 3) == 0))
+    {
+        return NGX_OK;
+    }
+
+    if (value.len != 3 || ngx_strncmp(value.data, "uri", 3) != 0) {
+        ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_BAD_QUERY,
+                             "invalid \"decode\" in the query; it must be "
+                             "\"off\" or \"uri\"");
+        return NGX_DECLINED;
+    }
+
+    body->line *= NGX_HTTP_BLOOM_BODY_ESCAPE;
+    body->decoded = ngx_palloc(body->request->pool, body->line);
+
+    return body->decoded != NULL ? NGX_OK : NGX_ERROR;
 }
 
 
@@ -496,7 +535,15 @@ ngx_http_bloom_body_offer(ngx_http_bloom_body_t *body, bloom_key_t *key)
     ngx_str_t  text;
 
     text.data = (u_char *) key->data;
-    text.len = key->len;
+    text.len = ngx_min(key->len, body->line);
+
+    if (body->decoded != NULL && memchr(text.data, '%', text.len) != NULL) {
+        text.len = bloom_key_decode(body->decoded, text.data, text.len,
+                                    BLOOM_DECODE_URI);
+        text.data = body->decoded;
+    }
+
+    text.len = ngx_min(text.len, NGX_HTTP_BLOOM_BODY_KEY);
 
     spent = bloom_idn_spent();
 
@@ -519,7 +566,7 @@ ngx_http_bloom_body_offer(ngx_http_bloom_body_t *body, bloom_key_t *key)
 }
 
 
-/* Offers a line as a key, unless it is empty.  Removes the byte order mark of
+/* Offers a line as a key, unless it is empty, without the byte order mark of
  * the first line. */
 static ngx_inline ngx_int_t
 ngx_http_bloom_body_line(ngx_http_bloom_body_t *body, bloom_key_t *key)
@@ -532,18 +579,7 @@ ngx_http_bloom_body_line(ngx_http_bloom_body_t *body, bloom_key_t *key)
         key->len -= mark;
     }
 
-    if (key->len == 0) {
-        return NGX_OK;
-    }
-
-    if (key->len > BLOOM_RECORD_KEY_MAX) {
-        ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_BAD_KEY,
-                             "line %uL: the key has more than %d bytes",
-                             body->lines, BLOOM_RECORD_KEY_MAX);
-        return NGX_ERROR;
-    }
-
-    return ngx_http_bloom_body_offer(body, key);
+    return key->len != 0 ? ngx_http_bloom_body_offer(body, key) : NGX_OK;
 }
 
 
@@ -580,13 +616,14 @@ static ngx_int_t
 ngx_http_bloom_body_join(ngx_http_bloom_body_t *body, const u_char **pos,
     const u_char *end)
 {
-    size_t         n;
-    bloom_key_t    key;
-    const u_char  *stop, *joined;
+    size_t         n, fit, room;
+    const u_char  *stop;
+
+    room = body->line + NGX_HTTP_BLOOM_BODY_BESIDE;
 
     if (body->joined == NULL) {
-        body->joined = ngx_palloc(body->request->pool,
-                                  NGX_HTTP_BLOOM_BODY_LINE);
+        body->joined = ngx_palloc(body->request->pool, room);
+
         if (body->joined == NULL) {
             return ngx_http_bloom_body_no_memory(body);
         }
@@ -595,27 +632,35 @@ ngx_http_bloom_body_join(ngx_http_bloom_body_t *body, const u_char **pos,
     stop = memchr(*pos, '\n', end - *pos);
 
     n = (stop != NULL ? stop + 1 : end) - *pos;
+    fit = ngx_min(n, room - body->joined_len);
 
-    if (n > NGX_HTTP_BLOOM_BODY_LINE - body->joined_len) {
-        ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_BAD_KEY,
-                             "line %uL: the key has more than %d bytes",
-                             body->lines + 1, BLOOM_RECORD_KEY_MAX);
-        return NGX_ERROR;
-    }
-
-    ngx_memcpy(body->joined + body->joined_len, *pos, n);
-    body->joined_len += n;
+    ngx_memcpy(body->joined + body->joined_len, *pos, fit);
+    body->joined_len += fit;
+    body->cut |= (fit < n);
     *pos += n;
 
-    if (stop == NULL) {
-        return NGX_OK;
-    }
+    return stop != NULL ? ngx_http_bloom_body_joined(body) : NGX_OK;
+}
+
+
+/* Offers the line that came in several buffers. */
+static ngx_int_t
+ngx_http_bloom_body_joined(ngx_http_bloom_body_t *body)
+{
+    bloom_key_t    key;
+    const u_char  *joined;
 
     joined = body->joined;
+    key.data = joined;
+    key.len = body->joined_len;
 
-    (void) bloom_key_next(&key, &joined, body->joined + body->joined_len,
-                          BLOOM_SPLIT_LINES, 0);
+    if (!body->cut) {
+        (void) bloom_key_next(&key, &joined, joined + body->joined_len,
+                              BLOOM_SPLIT_LINES, 1);
+    }
+
     body->joined_len = 0;
+    body->cut = 0;
 
     return ngx_http_bloom_body_line(body, &key);
 }
@@ -653,45 +698,22 @@ ngx_http_bloom_body_strings(ngx_http_bloom_body_t *body, const u_char **pos,
 static ngx_int_t
 ngx_http_bloom_body_last(ngx_http_bloom_body_t *body)
 {
-    bloom_key_t    key;
-    const u_char  *joined;
-
     if (body->json != NULL) {
         return bloom_json_end(body->json) == 0
                ? NGX_OK : ngx_http_bloom_body_bad_json(body);
     }
 
-    if (body->joined_len == 0) {
-        return NGX_OK;
-    }
-
-    joined = body->joined;
-
-    (void) bloom_key_next(&key, &joined, body->joined + body->joined_len,
-                          BLOOM_SPLIT_LINES, 1);
-    body->joined_len = 0;
-
-    return ngx_http_bloom_body_line(body, &key);
+    return body->joined_len != 0 ? ngx_http_bloom_body_joined(body) : NGX_OK;
 }
 
 
-/* Sets body->error.  Bytes and strings are counted from 1, as lines are. */
+/* Sets body->error.  Bytes are counted from 1, as lines are. */
 static ngx_int_t
 ngx_http_bloom_body_bad_json(ngx_http_bloom_body_t *body)
 {
-    bloom_json_t  *json;
-
-    json = body->json;
-
-    if (json->too_long) {
-        ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_BAD_KEY,
-                             "string %uL of the array: the key has more than "
-                             "%d bytes", json->strings, BLOOM_JSON_KEY_MAX);
-
-    } else {
-        ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_BAD_JSON,
-                             "byte %uL: %s", json->offset + 1, json->error);
-    }
+    ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_BAD_JSON,
+                         "byte %uL: %s", body->json->offset + 1,
+                         body->json->error);
 
     return NGX_ERROR;
 }

@@ -19,9 +19,15 @@
 
 
 /*
- * Takes a key: up to BLOOM_RECORD_KEY_MAX bytes.  A key is empty only if it is
- * an empty string of an array.  Returns NGX_OK; NGX_AGAIN to get the key again
- * later; NGX_ERROR to end the reading.
+ * The most bytes of a key that take() gets: a sign, the longest key, and one
+ * byte more.  Of a longer key it gets those at its beginning, so that a key
+ * that is too long stays too long.
+ */
+#define NGX_HTTP_BLOOM_BODY_KEY  (1 + BLOOM_KEY_MAX + 1)
+
+/*
+ * Takes a key.  It is empty only if it is an empty string of an array.  Returns
+ * NGX_OK; NGX_AGAIN to get the key again later; NGX_ERROR to end the reading.
  */
 typedef ngx_int_t (*ngx_http_bloom_body_take_pt)(void *data, ngx_str_t *key);
 
@@ -46,8 +52,13 @@ typedef struct {
     uint64_t                    begun;   /* when this turn began, us */
     uint64_t                    taken;   /* number of keys */
     uint64_t                    lines;   /* number of lines read */
-    u_char                     *joined;  /* a line in several buffers */
+    u_char                     *joined;  /* a line in several buffers, */
     size_t                      joined_len;
+    ngx_uint_t                  cut;     /* 1: which has no room for its rest */
+    size_t                      line;    /* the most bytes of a line or string
+                                            that matter */
+    u_char                     *decoded; /* memory for a decoded key; NULL: the
+                                            keys are not encoded */
     bloom_json_t               *json;    /* NULL: the body is lines */
     ngx_buf_t                  *slice;   /* of a body in a file */
 } ngx_http_bloom_body_t;
@@ -58,8 +69,10 @@ typedef struct {
     ((body)->json ? (body)->json->strings : (body)->lines)
 
 /*
- * Prepares to read keys.  Returns NGX_OK; NGX_DECLINED with body->error if the
- * body has a type that cannot be read; NGX_ERROR if memory is short.
+ * Prepares to read keys, which are percent-encoded if the query has
+ * "decode=uri".  Returns NGX_OK; NGX_DECLINED with body->error if the body has
+ * a type that cannot be read, or the query another "decode="; NGX_ERROR if
+ * memory is short.
  */
 ngx_int_t ngx_http_bloom_body_init(ngx_http_bloom_body_t *body,
     ngx_http_request_t *r, ngx_http_bloom_body_take_pt take, void *data);

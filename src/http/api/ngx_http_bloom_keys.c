@@ -510,10 +510,6 @@ ngx_http_bloom_keys_take(void *data, ngx_str_t *key)
 
     ngx_int_t  rc;
 
-    if (key->len == 0) {
-        return NGX_OK;
-    }
-
     if (keys->kind->removes && keys->first.data == NULL
         && ngx_http_bloom_keys_remember(keys, key) != NGX_OK)
     {
@@ -697,6 +693,13 @@ ngx_http_bloom_keys_respond(ngx_http_request_t *r,
     }
 
     ngx_http_bloom_text_printf(&text, "\"invalid\":%uL,", keys->invalid);
+
+    if (keys->error.code != NGX_HTTP_BLOOM_E_NONE) {
+        ngx_http_bloom_text_printf(&text, "\"refused\":%uL,",
+                                   keys->received - keys->invalid
+                                   - ngx_http_bloom_keys_result(keys, 0)
+                                   - ngx_http_bloom_keys_result(keys, 1));
+    }
 
     if (keys->invalid != 0) {
         ngx_http_bloom_text_printf(&text,

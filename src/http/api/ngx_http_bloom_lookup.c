@@ -141,10 +141,10 @@ ngx_http_bloom_lookup_key(ngx_http_request_t *r, ngx_str_t *key,
     key->len = bloom_key_decode(p, key->data, key->len, BLOOM_DECODE_FORM);
     key->data = p;
 
-    if (key->len > BLOOM_JSON_KEY_MAX) {
+    if (key->len > BLOOM_KEY_MAX) {
         ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_KEY,
                              "the key has more than %d bytes",
-                             BLOOM_JSON_KEY_MAX);
+                             BLOOM_KEY_MAX);
         return NGX_DECLINED;
     }
 
@@ -463,6 +463,12 @@ ngx_http_bloom_lookup_flush(ngx_http_bloom_lookup_t *lookups)
                           answer, lookups->scratch);
 
     for (i = 0; i < lookups->keys; i++) {
+
+        /* it may be only the beginning of the key */
+
+        if (lookups->key[i].len > BLOOM_KEY_MAX) {
+            answer[i] = NGX_BLOOM_INVALID;
+        }
 
         name = &ngx_http_bloom_lookup_answers[answer[i]];
 

@@ -25,8 +25,7 @@ typedef struct {
 
     size_t                      size;    /* of the keys received, with a sign
                                             and a line end each */
-    uint64_t                    received;
-    uint64_t                    invalid; /* of those received */
+    uint64_t                    invalid; /* of the keys received */
     uint64_t                    number;  /* of the first invalid key */
     const char                 *why;     /* what is wrong with that key */
     ngx_int_t                   rc;      /* of the last apply() */
@@ -41,6 +40,8 @@ static ngx_http_bloom_source_t *ngx_http_bloom_source_begin(
 static ngx_int_t ngx_http_bloom_source_query(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone, ngx_uint_t gap, bloom_position_t *before,
     bloom_position_t *after, ngx_http_bloom_error_t *error);
+static ngx_int_t ngx_http_bloom_source_part(ngx_http_request_t *r,
+    uint64_t *offset, ngx_uint_t *more, ngx_http_bloom_error_t *error);
 static ngx_int_t ngx_http_bloom_source_position(ngx_http_request_t *r,
     const char *name, bloom_position_t *position,
     ngx_http_bloom_error_t *error);
@@ -102,7 +103,9 @@ static ngx_http_bloom_source_t *
 ngx_http_bloom_source_begin(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
     ngx_uint_t gap, ngx_int_t *rc)
 {
+    uint64_t                  offset;
     ngx_int_t                 ready;
+    ngx_uint_t                more;
     bloom_position_t          before, after;
     ngx_pool_cleanup_t       *cln;
     ngx_http_bloom_source_t  *source;
@@ -121,6 +124,13 @@ ngx_http_bloom_source_begin(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
 
     ready = ngx_http_bloom_source_query(r, zone, gap, &before, &after,
                                         &source->error);
+
+    offset = 0;
+    more = 0;
+
+    if (ready == NGX_OK && !gap) {
+        ready = ngx_http_bloom_source_part(r, &offset, &more, &source->error);
+    }
 
     if (ready == NGX_OK && !gap) {
         ready = ngx_http_bloom_body_init(&source->body, r,
@@ -152,6 +162,8 @@ ngx_http_bloom_source_begin(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
     cln->data = source;
 
     ready = ngx_bloom_changes_init(&source->changes, zone, before, after);
+    source->changes.offset = offset;
+    source->changes.more = more;
 
     if (ready != NGX_OK) {
         ngx_http_bloom_source_fails(source, ready == NGX_DECLINED
@@ -178,6 +190,7 @@ ngx_http_bloom_source_query(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
 
     static const char  *const of_gap[] = { "source", "position", NULL };
     static const char  *const of_changes[] = { "source", "after", "position",
+                                               "offset", "more", "decode",
                                                NULL };
 
     ngx_memzero(before, sizeof(bloom_position_t));
@@ -222,6 +235,35 @@ ngx_http_bloom_source_query(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
 }
 
 
+/* Reads which part of the changes between the positions the body is.  Returns
+ * as ngx_http_bloom_source_query() does. */
+static ngx_int_t
+ngx_http_bloom_source_part(ngx_http_request_t *r, uint64_t *offset,
+    ngx_uint_t *more, ngx_http_bloom_error_t *error)
+{
+    ngx_int_t  n;
+    ngx_str_t  value;
+
+    if (ngx_http_arg(r, (u_char *) "offset", sizeof("offset") - 1, &value)
+        == NGX_OK)
+    {
+        n = ngx_atoi(value.data, value.len);
+
+        if (n == NGX_ERROR) {
+            ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_QUERY,
+                                 "invalid \"offset\" in the query; it must be "
+                                 "the number of changes after \"after=\" that "
+                                 "earlier requests had");
+            return NGX_DECLINED;
+        }
+
+        *offset = (uint64_t) n;
+    }
+
+    return ngx_http_bloom_query_flag(r, "more", more, error);
+}
+
+
 static ngx_int_t
 ngx_http_bloom_source_position(ngx_http_request_t *r, const char *name,
     bloom_position_t *position, ngx_http_bloom_error_t *error)
@@ -252,11 +294,7 @@ ngx_http_bloom_source_take(void *data, ngx_str_t *line)
 
     ngx_str_t  key;
 
-    if (line->len == 0) {
-        return NGX_OK;
-    }
-
-    if ((line->data[0] != '+' && line->data[0] != '-') || line->len == 1) {
+    if (line->len == 0 || (line->data[0] != '+' && line->data[0] != '-')) {
         ngx_http_bloom_error(&source->error, NGX_HTTP_BLOOM_E_BAD_BODY,
                              "change %uL is neither +KEY nor -KEY, and nothing "
                              "was changed",
@@ -267,7 +305,6 @@ ngx_http_bloom_source_take(void *data, ngx_str_t *line)
     key.data = line->data + 1;
     key.len = line->len - 1;
 
-    source->received++;
     source->size += key.len + 2;
 
     if (source->size > NGX_BLOOM_CHANGES_MAX) {
@@ -330,13 +367,15 @@ ngx_http_bloom_source_run(ngx_http_request_t *r)
 
     r->read_event_handler = ngx_http_block_reading;
 
-    if (source->error.code == NGX_HTTP_BLOOM_E_NONE && source->received != 0
+    if (source->error.code == NGX_HTTP_BLOOM_E_NONE
         && bloom_position_cmp(source->changes.before, source->changes.after)
-           == 0)
+           == 0
+        && (source->changes.received != 0 || source->changes.offset != 0
+            || source->changes.more))
     {
         ngx_http_bloom_error(&source->error, NGX_HTTP_BLOOM_E_BAD_BODY,
                              "\"after=\" and \"position=\" are equal, which "
-                             "is a sign of life, but the body has changes; "
+                             "is a sign of life, but the request has changes; "
                              "nothing was changed");
     }
 
@@ -411,9 +450,10 @@ ngx_http_bloom_source_apply(ngx_http_bloom_source_t *source)
     case NGX_DECLINED:
         (void) bloom_position_write(changes->reached, (char *) text);
         ngx_http_bloom_error(&source->error, NGX_HTTP_BLOOM_E_POSITION,
-                             "zone \"%V\" is at position %s of its source; "
-                             "send the changes after it",
-                             &changes->zone->name, text);
+                             "zone \"%V\" is at position %s of its source, and "
+                             "has %uL changes after it; send the changes that "
+                             "follow", &changes->zone->name, text,
+                             changes->has);
         break;
 
     case NGX_ABORT:
@@ -488,6 +528,11 @@ ngx_http_bloom_source_respond(ngx_http_request_t *r,
     {
         (void) bloom_position_write(source->changes.reached, position);
         ngx_http_bloom_text_printf(&text, "\"position\":\"%s\"", position);
+
+        if (source->changes.has != 0) {
+            ngx_http_bloom_text_printf(&text, ",\"offset\":%uL",
+                                       source->changes.has);
+        }
     }
 
     if (source->rc == NGX_OK && source->error.code == NGX_HTTP_BLOOM_E_NONE
@@ -513,9 +558,12 @@ ngx_http_bloom_source_put_counts(ngx_http_bloom_text_t *text,
     batch = &source->changes.batch;
 
     ngx_http_bloom_text_printf(text, ",\"received\":%uL,\"added\":%uL,"
-                               "\"removed\":%uL,\"invalid\":%uL",
-                               source->received, batch->added, batch->removed,
-                               source->invalid);
+                               "\"already_present\":%uL,\"removed\":%uL,"
+                               "\"absent\":%uL,\"superseded\":%uL,"
+                               "\"invalid\":%uL", source->changes.received,
+                               batch->added, batch->already_present,
+                               batch->removed, batch->absent,
+                               source->changes.superseded, source->invalid);
 
     if (source->invalid != 0) {
         ngx_http_bloom_text_printf(text,

@@ -2,8 +2,8 @@
 
 package BloomTest::Follow;
 
-# Serves the tests of `ngx-bloom follow`: it runs redis-server and followers, and
-# reads their logs.
+# Serves the tests of `ngx-bloom follow`: it runs followers and reads their logs.
+# The functions of BloomTest::Redis are exported here as well.
 
 use strict;
 use warnings;
@@ -13,7 +13,8 @@ use Exporter qw(import);
 use JSON::PP ();
 use POSIX qw(:sys_wait_h);
 
-use BloomTest::Process qw(now run_command spawn time_limit wait_until);
+use BloomTest::Process qw(now spawn wait_until);
+use BloomTest::Redis qw(redis redis_server redis_stop);
 use BloomTest::Tool qw(tool_path);
 
 our @EXPORT_OK = qw(redis_server redis redis_stop resp_string resp_array
@@ -21,52 +22,6 @@ our @EXPORT_OK = qw(redis_server redis redis_stop resp_string resp_array
                     ended);
 
 my $logs = 0;
-
-
-# Starts a redis-server at a port of the test, with lines of a configuration.
-# Returns it as a hash: port, pid, url.
-
-sub redis_server {
-    my ($t, $number, @lines) = @_;
-
-    my $port = $t->port($number);
-    my $dir = $t->testdir . "/redis-$number";
-    mkdir $dir;
-
-    $t->write_file("redis-$number.conf", join "\n", "port $port",
-                   'bind 127.0.0.1', "dir $dir", 'save ""', 'daemonize no',
-                   'repl-diskless-sync-delay 0', 'repl-timeout 5', @lines, '');
-
-    my $server = { port => $port, url => "redis://127.0.0.1:$port",
-                   pid => spawn(['redis-server', $t->testdir
-                                                 . "/redis-$number.conf"]) };
-
-    wait_until(sub {
-        (run_command(['redis-cli', '-p', $port, 'PING']))[1]
-            =~ /PONG|NOAUTH|WRONGPASS/;
-    }) or croak "redis-server does not start";
-
-    return $server;
-}
-
-sub redis_stop {
-    my ($server) = @_;
-
-    kill 'KILL', $server->{pid};
-    waitpid $server->{pid}, 0;
-}
-
-# Runs a command of Redis.  Returns its answer.
-
-sub redis {
-    my ($server, @command) = @_;
-
-    my (undef, $out, $err) = run_command(['redis-cli', '--raw', '-p',
-                                          $server->{port}, @command]);
-    chomp $out;
-
-    return $out;
-}
 
 
 # Returns values as a server sends them.

@@ -137,7 +137,8 @@ sub append_changes {
         [@$removed, @$added], type => CHANGES, %field,
         head => pack('Q<4 Q< Q<2 L< C/a*', @positions[0 .. 3],
                      $field{digest} // 0, @positions[4, 5],
-                     $field{removals} // scalar @$removed, $source));
+                     ($field{removals} // scalar @$removed)
+                     | ($field{part} // 0) << 24, $source));
 }
 
 

@@ -133,7 +133,7 @@ sub _error {
 }
 
 sub _changes {
-    my ($zone, $query, $type, $body) = @_;
+    my ($zone, $query, $body) = @_;
 
     my ($from, $to) = @$query{qw(after position)};
 
@@ -143,11 +143,11 @@ sub _changes {
         return _error(413, 'too_large');
     }
 
-    my @changes = $type eq 'application/json'
-                  ? @{ JSON::PP->new->utf8->decode($body) }
-                  : split /\n/, $body;
+    my @changes = split /\n/, $body;
 
-    return _error(400, 'bad_line') if grep { !/^[-+]/ } @changes;
+    return _error(400, 'bad_line') if grep { !/^[-+]/ || /no-400/ } @changes;
+
+    s/%([0-9A-F]{2})/chr hex $1/ge for @changes;
 
     if ($from eq $to && $to eq $zone->{position} && $body eq '') {
         $zone->{signs}++;
@@ -159,28 +159,43 @@ sub _changes {
                    position => $zone->{position} })
         if _compare($zone->{position}, $to) >= 0;
 
-    return _error(409, 'wrong_position', position => $zone->{position})
-        if $from ne $zone->{position};
+    my $has = ($zone->{part} // '') eq "$from $to" ? $zone->{offset} : 0;
+    my $offset = $query->{offset} // 0;
+    my $more = ($query->{more} // '') eq 'true';
 
+    return _error(409, 'wrong_position', position => $zone->{position},
+                  offset => $has)
+        if $from ne $zone->{position} || ($offset != $has && $offset != 0);
+
+    return (200, { applied => JSON::PP::false, position => $from,
+                   offset => $has })
+        if $more && $offset + @changes <= $has;
+
+    my ($first) = grep { $changes[$_] =~ /invalid/ } 0 .. $#changes;
     my $invalid = grep { /invalid/ } @changes;
     push @{ $zone->{changes} }, @changes;
-    $zone->{position} = $to;
+    $zone->{position} = $to if !$more;
+    $zone->{offset} = $more ? $offset + @changes : 0;
+    $zone->{part} = "$from $to";
     $zone->{bodies}++;
 
-    return (200, { applied => JSON::PP::true, position => $to,
+    return (200, { applied => JSON::PP::true, position => $zone->{position},
+                   offset => $zone->{offset},
                    received => scalar @changes, added => scalar @changes,
-                   removed => 0, invalid => $invalid });
+                   removed => 0, invalid => $invalid,
+                   defined $first ? (first_invalid => {
+                       number => $first + 1, reason => 'is invalid' }) : () });
 }
 
 sub _answer {
-    my ($zone, $method, $path, $query, $type, $body) = @_;
+    my ($zone, $method, $path, $query, $body) = @_;
 
     return (200, _state($zone)) if $method eq 'GET';
 
     return _error(409, 'wrong_source')
         if $query->{source} ne $zone->{source};
 
-    return _changes($zone, $query, $type, $body) if $path =~ m{/changes$};
+    return _changes($zone, $query, $body) if $path =~ m{/changes$};
 
     if ($path =~ m{/gap$}) {
         push @{ $zone->{gaps} }, $query->{position};
@@ -293,7 +308,6 @@ sub _serve {
             $input{$socket} =~ /\A(\w+) (\S+) HTTP.*?\r\n\r\n/s or next;
             my ($method, $target, $head) = ($1, $2, $&);
             my ($length) = $head =~ /^Content-Length: (\d+)/mi;
-            my ($type) = $head =~ /^Content-Type: (\S+)/mi;
             next if length $input{$socket} < length($head) + ($length // 0);
 
             my $body = substr $input{$socket}, length $head, $length // 0;
@@ -313,8 +327,7 @@ sub _serve {
                 $keep = _misbehave($zone, $socket);
 
             } else {
-                _send($socket, _answer($zone, $method, $path, \%query,
-                                       $type // '', $body));
+                _send($socket, _answer($zone, $method, $path, \%query, $body));
                 $keep = 1;
             }
 

@@ -12,7 +12,7 @@ use Test::More ();
 
 use BloomTest::Api;
 
-our @EXPORT = qw(changes alive gap position source_state is_applied);
+our @EXPORT = qw(changes part alive gap position source_state is_applied);
 
 
 # Sends changes, "+KEY" or "-KEY", between two positions, and returns the
@@ -23,6 +23,18 @@ sub changes {
 
     return api($t, POST => "zones/$zone/changes?source=s&after=$after"
                            . "&position=$position",
+               body => join('', map { "$_\n" } @changes));
+}
+
+
+# Sends a part of the changes between two positions: those from number `offset`
+# on; `more`: others follow.  Returns the response.
+
+sub part {
+    my ($t, $zone, $after, $position, $offset, $more, @changes) = @_;
+
+    return api($t, POST => "zones/$zone/changes?source=s&after=$after"
+                           . "&position=$position&offset=$offset&more=$more",
                body => join('', map { "$_\n" } @changes));
 }
 
