@@ -64,10 +64,11 @@ is_deeply(api($t, POST => 'zones/urls/keys?durable=true',
               headers => ['Content-Type' => 'application/json'],
               body => '["http://Evil.Example/a/../b", "", "evil.example/b",'
                       . ' "http://", "mailto:x"]')->json,
-          { received => 4, added => 1, already_present => 1, invalid => 2,
-            first_invalid => { number => 4, reason => 'has no host' },
+          { received => 5, added => 1, already_present => 1, invalid => 3,
+            first_invalid => { number => 2, reason => 'is empty' },
             durable => JSON::PP::true },
-          'the endpoint adds an array and reports elements without a host');
+          'the endpoint adds an array and reports elements that are empty or'
+          . ' have no host');
 
 is_deeply(api($t, POST => 'zones/hosts/keys', body => "a b\nc d\n")->json,
           { received => 2, added => 0, already_present => 0, invalid => 2,
@@ -83,7 +84,7 @@ is_deeply(api($t, POST => 'zones/small/keys', body => "A B\na b\n")->json,
 
 is(zone_state($t, 'hosts')->{counters}{invalid}, 5,
    'the invalid keys of zone hosts are counted');
-is(zone_state($t, 'urls')->{counters}{invalid}, 2,
+is(zone_state($t, 'urls')->{counters}{invalid}, 3,
    'the invalid keys of zone urls are counted');
 
 {
