@@ -170,12 +170,19 @@ static ngx_command_t  ngx_http_bloom_commands[] = {
       offsetof(ngx_http_bloom_loc_conf_t, dry_run),
       NULL },
 
-    { ngx_string("bloom_unavailable"),
+    { ngx_string("bloom_unknown"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
-      ngx_http_bloom_conf_rules_unavailable,
+      ngx_http_bloom_conf_rules_unknown,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
       NULL },
+
+    { ngx_string("bloom_unavailable"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_ANY,
+      ngx_http_bloom_conf_renamed,
+      0,
+      0,
+      "bloom_unknown" },
 
     { ngx_string("bloom_log_level"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
@@ -437,7 +444,7 @@ ngx_http_bloom_create_loc_conf(ngx_conf_t *cf)
     blcf->feedback = NGX_CONF_UNSET_PTR;
     blcf->audit = NGX_CONF_UNSET_PTR;
     blcf->dry_run = NGX_CONF_UNSET;
-    blcf->unavailable = NGX_CONF_UNSET_UINT;
+    blcf->unknown = NGX_CONF_UNSET_UINT;
     blcf->log_level = NGX_CONF_UNSET_UINT;
 
     return blcf;
@@ -471,12 +478,12 @@ ngx_http_bloom_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_ptr_value(conf->audit, prev->audit, NULL);
     ngx_conf_merge_value(conf->dry_run, prev->dry_run, 0);
 
-    if (conf->unavailable == NGX_CONF_UNSET_UINT) {
-        conf->unavailable_to = prev->unavailable_to;
+    if (conf->unknown == NGX_CONF_UNSET_UINT) {
+        conf->unknown_to = prev->unknown_to;
     }
 
-    ngx_conf_merge_uint_value(conf->unavailable, prev->unavailable,
-                              NGX_HTTP_BLOOM_UNAVAILABLE_PASS);
+    ngx_conf_merge_uint_value(conf->unknown, prev->unknown,
+                              NGX_HTTP_BLOOM_UNKNOWN_PASS);
     ngx_conf_merge_uint_value(conf->log_level, prev->log_level, NGX_LOG_INFO);
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);

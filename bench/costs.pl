@@ -49,7 +49,7 @@ sub nginx {
                                     quick() ? '1m' : '100m');
 
         @zones = ("zone=ids file=$image",
-                  map { "zone=$_ key=url fpr=1e-5 journal=off capacity="
+                  map { "zone=$_ form=url fpr=1e-5 journal=off capacity="
                         . (quick() ? '10k' : '1m') } qw(first second third));
     }
 

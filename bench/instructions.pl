@@ -108,13 +108,13 @@ $t->build_image('lines.bloom', [$known], '-p', '1e-5');
 $t->write_file('good.txt', join '', map { "good$_\n" } 1 .. 10_000);
 $t->build_image('excepted.bloom', [$known, 1 .. 1000], '-p', '1e-2', '--except',
                 $t->testdir . '/good.txt');
-$t->build_image("$_.bloom", ["other.example"], '--key', $_ =~ s/\d//r,
+$t->build_image("$_.bloom", ["other.example"], '--form', $_ =~ s/\d//r,
                 $_ eq 'url' ? ('--seed', 77) : ())
     for qw(lower host url url2 url3);
-$t->build_image('url-seed.bloom', ['third.example'], '--key', 'url',
+$t->build_image('url-seed.bloom', ['third.example'], '--form', 'url',
                 '--seed', 77);
 $t->build_image("known-$_->[0].bloom", [$_->[1], other($_->[1])],
-                '--key', $_->[0])
+                '--form', $_->[0])
     for ['lower', $uuid], ['host', $host], ['url', $url];
 
 my %port = map { $servers[$_][0] => 8080 + $_ } 0 .. $#servers;

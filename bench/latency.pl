@@ -18,7 +18,7 @@ my $seconds = quick() ? 0.5 : 2;
 my $bodies = quick() ? 100 : 400;           # of 100,000 keys: longer than that
 
 my $t = Bench::server(['zone=ids capacity=200m fpr=0.001',
-                       'zone=hosts capacity=1m fpr=0.001 key=host'], <<'CONF');
+                       'zone=hosts capacity=1m fpr=0.001 form=host'], <<'CONF');
         location / { bloom_dry_run on; bloom_reject present $uri zone=ids; empty_gif; }
 CONF
 

@@ -11,7 +11,7 @@ _ngx_bloom_value() {
     build:--capacity | build:-n) kind=word words='' ;;
     build:--layout) kind=word words='blocked classic fuse' ;;
     build:--hash) kind=word words='murmur3 siphash' ;;
-    build:--key) kind=word words='raw lower host url' ;;
+    build:--form) kind=word words='raw lower host url' ;;
     build:--seed) kind=word words='' ;;
     build:--like) kind=file ;;
     build:--as-of) kind=word words='start' ;;
@@ -31,7 +31,7 @@ _ngx_bloom_value() {
     build:--must-have) kind=file ;;
     build:--must-not-have) kind=file ;;
     test:--file | test:-f) kind=file ;;
-    expand:--key) kind=word words='url host lower raw' ;;
+    expand:--form) kind=word words='url host lower raw' ;;
     expand:--file | expand:-f) kind=file ;;
     verify:--min-keys) kind=word words='' ;;
     verify:--max-change) kind=word words='off' ;;
@@ -80,7 +80,7 @@ _ngx_bloom_value() {
     import:--shard) kind=word words='' ;;
     import:--capacity | import:-n) kind=word words='' ;;
     import:--fpr | import:-p) kind=word words='' ;;
-    import:--key) kind=word words='lower host url raw' ;;
+    import:--form) kind=word words='lower host url raw' ;;
     import:--check) kind=file ;;
     import:--as-of) kind=word words='start' ;;
     import:--timeout) kind=word words='' ;;
@@ -116,17 +116,17 @@ _ngx_bloom_value() {
 
 _ngx_bloom_options() {
     case $1 in
-    build) words=' --output --fpr --capacity --layout --hash --key --seed --like --as-of --source --from --exceptions --without --max-errors --max-skipped --null --threads --memory --temp --quiet --except --except-wins --allow-empty --min-keys --max-change --replaces --must-have --must-not-have --json --help' ;;
+    build) words=' --output --fpr --capacity --layout --hash --form --seed --like --as-of --source --from --exceptions --without --max-errors --max-skipped --null --threads --memory --temp --quiet --except --except-wins --allow-empty --min-keys --max-change --replaces --must-have --must-not-have --json --help' ;;
     info) words=' --removed --exceptions --null --json --help' ;;
     test) words=' --file --null --count --quiet --json --help' ;;
-    expand) words=' --key --file --null --json --help' ;;
+    expand) words=' --form --file --null --json --help' ;;
     verify) words=' --min-keys --max-change --replaces --must-have --must-not-have --not-older-than --quiet --json --help' ;;
     size) words=' --items --fpr --memory --layout --max-keys --expire --slices --json --help' ;;
     add) words=' --as-of --source --from --exceptions --without --max-errors --max-skipped --null --threads --memory --temp --quiet --json --help' ;;
     merge) words=' --output --min-keys --max-change --replaces --quiet --json --help' ;;
     journal) words=' --keys --removed --null --quiet --json --help' ;;
     follow) words=' --stream --source --zone --from --empty --once --timeout --answer-timeout --netrc --proxy --cacert --cert --cert-key --quiet --help' ;;
-    import) words=' --output --from --funnel --bits --hashes --scheme --shard --capacity --fpr --key --check --as-of --timeout --cacert --cert --cert-key --min-keys --max-change --replaces --quiet --json --help' ;;
+    import) words=' --output --from --funnel --bits --hashes --scheme --shard --capacity --fpr --form --check --as-of --timeout --cacert --cert --cert-key --min-keys --max-change --replaces --quiet --json --help' ;;
     export) words=' --output --to --key --quiet --json --help' ;;
     analyze) words=' --capacity --fpr --layout --hash --seed --runs --steps --asked --threads --quiet --csv --json --help' ;;
     status) words=' --timeout --netrc --proxy --cacert --cert --cert-key --json --help' ;;

@@ -225,10 +225,10 @@ check_snippet() {
         [ $zone = bad ] && form=url
         [ -e "$dir/$zone.bloom" ] \
         || ngx-bloom build -q --as-of "$(date +%s)" -o "$dir/$zone.bloom" \
-                     --key $form - <<< "$zone" || return
+                     --form $form - <<< "$zone" || return
     done
     [ -e "$dir/urls.bloom" ] \
-    || ngx-bloom build -q -o "$dir/urls.bloom" --key url - \
+    || ngx-bloom build -q -o "$dir/urls.bloom" --form url - \
                  <<< 'evil.example/' || return
     echo evil.example > "$dir/always-listed.txt"
     echo own.example > "$dir/own-sites.txt"

@@ -196,7 +196,7 @@ sub build {
     my ($image, $from, $path, @more) = @_;
 
     my ($exit, $out, $err) = BloomTest::Process::run_command(
-        [$tool, 'build', '--json', '-o', $image, '--key', 'url', '-p', '1e-8',
+        [$tool, 'build', '--json', '-o', $image, '--form', 'url', '-p', '1e-8',
          '--max-errors', '1000000', '--from', $from, @more, $path],
         limit => 600);
 

@@ -37,7 +37,7 @@
 #                   last image, for "again"; only the user of this script can
 #                   read it (default: none)
 #   IMAGE           the file that "file=" of the zone names
-#   BUILD_OPTIONS   options of `ngx-bloom build`: "-n" above all, and "--key" if
+#   BUILD_OPTIONS   options of `ngx-bloom build`: "-n" above all, and "--form" if
 #                   the zone needs a key form
 #   ZONE_URL        the zone at an endpoint with "write=on", such as
 #                   http://127.0.0.1:8080/bloom/zones/ids; without it the script

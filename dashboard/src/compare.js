@@ -76,7 +76,7 @@ const traits = [
     { column: 'filter', what: 'the filter',
       advice: 'use the same image and the same configuration',
       value: ({ image, filter }) => image && filter
-          ? `${image.key_form}, ${image.layout}, ${image.hash}, `
+          ? `${image.form}, ${image.layout}, ${image.hash}, `
             + `${filter.parts[0].bits} bits`
           : null },
     { column: 'filter', what: 'the number of keys with room',

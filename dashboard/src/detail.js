@@ -182,7 +182,7 @@ function tables(zone, now) {
             ? `${image.layout}, ${image.lines} line${image.lines > 1 ? 's' : ''}`
             : image.layout],
         ['Hash', image.hash],
-        ['Key form', image.key_form],
+        ['Key form', image.form],
         [image.layout === 'fuse' ? 'Slots per key' : 'Bits per key',
          number(image.k)],
         ['Capacity', number(image.capacity)],

@@ -125,7 +125,7 @@ export class Why {
                 one.reason && fact('Why invalid', `it ${one.reason}`),
                 one.canonical !== undefined
                     ? fact('Canonical', code(one.canonical)) : undefined,
-                one.key_form && fact('Key form', one.key_form)),
+                one.form && fact('Key form', one.form)),
             how);
     }
 
@@ -185,14 +185,14 @@ function effects({ lists, zones }) {
         const late = rules.slice(0, i).some((one) =>
             one.key === rule.key && one.decides);
         const refusing = zone.answer !== 'unknown' ? undefined
-            : places.find((place) => place.unavailable !== 'pass'
+            : places.find((place) => place.unknown !== 'pass'
                                      && !place.dry_run);
 
         return {
             rule, places, zone,
             does: places.length === 0 || late ? null
                 : rule.fires ? action(rule)
-                : refusing ? action({ action: refusing.unavailable, status: 503,
+                : refusing ? action({ action: refusing.unknown, status: 503,
                                       to: refusing.to })
                 : null,
             finds: rule.fires && rule.condition === 'present'

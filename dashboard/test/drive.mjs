@@ -1292,7 +1292,7 @@ async function forgets(page) {
 function comparison() {
     const zone = (changes = {}) => ({
         name: 'ids', state: 'serving', file: '/ids.bloom', generation: 1,
-        image: { build_id: 'a'.repeat(32), items: 5, key_form: 'raw',
+        image: { build_id: 'a'.repeat(32), items: 5, form: 'raw',
                  layout: 'blocked', hash: 'murmur3', uploaded: false },
         filter: { parts: [{ bits: 512, k: 8, estimated_items: 5 }],
                   max_items: 10, bits_set: 40, layers: 0, estimated_items: 5,

@@ -133,15 +133,15 @@ take_like(build_t *build)
 
     if (like.geometry.layout == BLOOM_LAYOUT_FUSE) {
         return cli_misuse("--like %s: images in layout fuse cannot be merged; "
-                          "give -p, --layout, --hash, --seed and --key instead",
+                          "give -p, --layout, --hash, --seed and --form instead",
                           build->like);
     }
 
     if (build->key_form != NO_KEY_FORM
         && build->key_form != like.key_form)
     {
-        return cli_misuse("--key \"%s\": --like takes the key form of %s, "
-                          "which is %s; leave out --key",
+        return cli_misuse("--form \"%s\": --like takes the key form of %s, "
+                          "which is %s; leave out --form",
                           bloom_form_name(build->key_form), build->like,
                           bloom_form_name(like.key_form));
     }
@@ -598,10 +598,10 @@ const command_t  cmd_build = {
         "psql -Atc 'select id from t' > ids.txt && ngx-bloom build -o "
         "ids.bloom ids.txt\n"
         "ngx-bloom build -o monday.bloom --like week.bloom monday.txt.gz\n"
-        "ngx-bloom build -o bad.bloom --key host --from hosts "
+        "ngx-bloom build -o bad.bloom --form host --from hosts "
         "/etc/hosts.block\n"
-        "ngx-bloom build -o bad.bloom --key url --from csv:url feed.csv\n"
-        "ngx-bloom build -o bad.bloom --key url --from auto a.txt b.txt\n"
+        "ngx-bloom build -o bad.bloom --form url --from csv:url feed.csv\n"
+        "ngx-bloom build -o bad.bloom --form url --from auto a.txt b.txt\n"
         "ngx-bloom build -o ids.bloom --min-keys 1k --max-change 20% "
         "ids.txt\n",
     .run = run

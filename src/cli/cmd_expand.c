@@ -159,6 +159,6 @@ const command_t  cmd_expand = {
               "there are no keys.",
     .members = members,
     .examples = "ngx-bloom expand 'http://a.b.example/1/2.html?x=1'\n"
-                "ngx-bloom expand --key host www.example.co.uk\n",
+                "ngx-bloom expand --form host www.example.co.uk\n",
     .run = run
 };

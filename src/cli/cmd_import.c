@@ -237,8 +237,8 @@ check_options(const import_t *import, int sources)
     if (import->key_form != BLOOM_FORM_RAW
         && (f->funnel == BLOOM_FUNNEL_LONG || f->funnel == BLOOM_FUNNEL_INT))
     {
-        return cli_misuse("--key %s: with --funnel %s, the source's keys are "
-                          "numbers, which have no other form; leave out --key",
+        return cli_misuse("--form %s: with --funnel %s, the source's keys are "
+                          "numbers, which have no other form; leave out --form",
                           bloom_form_name(import->key_form),
                           bloom_hasher_funnel_name(f->funnel));
     }

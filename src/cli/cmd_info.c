@@ -493,7 +493,7 @@ static const command_member_t  members[] = {
     { "links",
       "imported images only: the number of filters that the source has "
       "chained" },
-    { "key_form", "the key form: raw, lower, host or url" },
+    { "form", "the key form: raw, lower, host or url" },
     { "capacity",
       "the number of keys that the image has room for at the rate \"fpr\"; if "
       "it has layers, that its base has room for" },

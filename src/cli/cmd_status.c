@@ -150,7 +150,7 @@ static const command_member_t  members[] = {
       "it has no state, or null)" },
     { "zones",
       "an array of the zones of each node, ordered by name; each has node (a "
-      "URL), name, state, generation, build_id, key_form, items, "
+      "URL), name, state, generation, build_id, form, items, "
       "estimated_items, max_items, fill_ratio, bits_set, removed, learned, "
       "source, source_state, position, digest, digest_since, lag_ms, "
       "journal_error, lost_keys, as the endpoint has them, and "

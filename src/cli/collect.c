@@ -777,7 +777,7 @@ judge(const work_t *work)
                                counts->lines))
     {
         cli_error("there are more invalid %s than --max-errors allows (%s); %"
-                  PRIu64 " of %" PRIu64 " are invalid: check --from and --key, "
+                  PRIu64 " of %" PRIu64 " are invalid: check --from and --form, "
                   "correct the %s, or use a larger --max-errors", lines,
                   collect_limit_show(limit, &options->max_errors),
                   counts->errors, counts->lines, lines);
@@ -789,7 +789,7 @@ judge(const work_t *work)
     {
         complain(work, 0);
         cli_error("more lines are skipped than --max-skipped allows (%s); %"
-                  PRIu64 " of %" PRIu64 " are skipped: check --from and --key, "
+                  PRIu64 " of %" PRIu64 " are skipped: check --from and --form, "
                   "or use a larger --max-skipped",
                   collect_limit_show(limit, &options->max_skipped),
                   counts->skipped, counts->lines);

@@ -136,7 +136,7 @@ compare(guards_t *guards, const char *name, const bloom_image_t *image,
     if (image->key_form != old->key_form) {
         refuse(guards, name, "%s the key form %s, and the image that it "
                "replaces has %s, so keys that are found now would not be "
-               "found; correct --key, or use --max-change off if the change "
+               "found; correct --form, or use --max-change off if the change "
                "is right", has(guards), bloom_form_name(image->key_form),
                bloom_form_name(old->key_form));
         return CLI_NO;

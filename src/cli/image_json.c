@@ -167,7 +167,7 @@ image_json(json_t *json, const char *path, const bloom_image_t *image,
         json_count(json, "links", bloom_foreign_links(g));
     }
 
-    json_text(json, "key_form", bloom_form_name(image->key_form));
+    json_text(json, "form", bloom_form_name(image->key_form));
     json_count(json, "capacity", image->capacity);
     json_number(json, "fpr", image->fpr);
     json_count(json, "items", image->items);

@@ -97,7 +97,7 @@ import_check(import_check_t *check, const given_keys_t *given,
     cli_error("%s: the image finds %" PRIu64 " of %" PRIu64 " key%s, %s, and "
               "is not written; check that the source has these keys, how they "
               "are spelled there, and --scheme, --bits, --hashes, --funnel and "
-              "--key", given->file, check->found, check->keys,
+              "--form", given->file, check->found, check->keys,
               CLI_S(check->keys), share);
 
     return CLI_NO;

@@ -453,7 +453,7 @@ take_rule(list_line_t *at, rule_t *rule)
                                          : check_host(rule);
 
     if (at->why == NULL && (rule->path.len > 1 || rule->query)) {
-        at->why = at->keys != LIST_URLS ? "has a path; use --key url"
+        at->why = at->keys != LIST_URLS ? "has a path; use --form url"
                                         : check_path(rule);
     }
 

@@ -63,7 +63,7 @@ take_host(list_line_t *at, size_t scheme)
     (void) list_until(&rest, &at->key, '/');
 
     if (rest.len != 0 || list_has(&at->key, '?')) {
-        return list_skipped(at, "has a path; use --key url");
+        return list_skipped(at, "has a path; use --form url");
     }
 
     return at->key.len != 0 ? LIST_KEY : list_bad(at, "has no host");

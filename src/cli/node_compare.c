@@ -183,7 +183,7 @@ static const trait_t  build_id = {
 };
 
 static const trait_t  key_form = {
-    "key_form", "the key form", NODE_MARK_IMAGE, key_form_of,
+    "form", "the key form", NODE_MARK_IMAGE, key_form_of,
     "the nodes answer differently for the same key: load the same image on all "
     "nodes"
 };

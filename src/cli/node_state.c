@@ -41,7 +41,7 @@ static const field_t  fields[] = {
     FIELD("image.layout", TEXT, layout),
     FIELD("image.lines", COUNT, lines),
     FIELD("image.hash", TEXT, hash),
-    FIELD("image.key_form", TEXT, key_form),
+    FIELD("image.form", TEXT, key_form),
     FIELD("image.k", COUNT, k),
     FIELD("image.bits", COUNT, bits),
     FIELD("image.capacity", COUNT, capacity),

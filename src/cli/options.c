@@ -398,6 +398,33 @@ find(entries_t *entries, int c)
 }
 
 
+/* Says that a command has no such long option, and what an old name became. */
+static int
+unknown(const char *word)
+{
+    size_t  i;
+
+    static const struct {
+        const char  *old;
+        const char  *name;
+    } renamed[] = {
+        { "--key", "--form" }
+    };
+
+    for (i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++) {
+
+        if (strcspn(word, "=") == strlen(renamed[i].old)
+            && strncmp(word, renamed[i].old, strlen(renamed[i].old)) == 0)
+        {
+            return cli_misuse("unknown option \"%s\"; use %s", word,
+                              renamed[i].name);
+        }
+    }
+
+    return cli_misuse("unknown option \"%s\"", word);
+}
+
+
 /* Says what is wrong with the word that getopt_long() has refused. */
 static int
 refuse(entries_t *entries, int c, const char *word)
@@ -413,7 +440,7 @@ refuse(entries_t *entries, int c, const char *word)
     }
 
     if (optopt == 0) {
-        return cli_misuse("unknown option \"%s\"", word);
+        return unknown(word);
     }
 
     if (entry != NULL) {
@@ -491,7 +518,7 @@ options_parse(const option_t *table, void *values, int argc, char **argv,
         word = argv[optind - (optarg == argv[optind - 1] ? 2 : 1)];
 
         if (c >= LONG && is_abbreviated(entry->option, word)) {
-            return cli_misuse("unknown option \"%s\"", word);
+            return unknown(word);
         }
 
         if (entry->option == &help_option) {

@@ -109,7 +109,7 @@ int options_take_source(const option_t *option, const char *text,
       "can choose keys (default: murmur3)" }
 
 #define OPTIONS_KEY_FORM(type, text)                                         \
-    { 0, "key", "FORM", offsetof(type, key_form), options_take_key_form,     \
+    { 0, "form", "FORM", offsetof(type, key_form), options_take_key_form,     \
       text }
 
 /* How a time is given, for the text of --as-of. */

@@ -430,7 +430,7 @@ json_row(json_t *json, const node_row_t *row)
     json_text(json, "state", zone->state);
     json_known_count(json, "generation", zone->generation);
     json_known(json, "build_id", zone->build_id);
-    json_known(json, "key_form", zone->key_form);
+    json_known(json, "form", zone->key_form);
     json_known_count(json, "items", zone->items);
     json_known_count(json, "estimated_items", zone->estimated_items);
     json_known_count(json, "max_items", zone->max_items);

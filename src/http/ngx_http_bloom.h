@@ -45,7 +45,7 @@ typedef enum {
 typedef enum {
     NGX_HTTP_BLOOM_UNCHECKED = 0,
     NGX_HTTP_BLOOM_PASSED,
-    NGX_HTTP_BLOOM_UNAVAILABLE,
+    NGX_HTTP_BLOOM_UNKNOWN,
     NGX_HTTP_BLOOM_ROUTED,
     NGX_HTTP_BLOOM_REJECTED_DRY_RUN,
     NGX_HTTP_BLOOM_ROUTED_DRY_RUN,
@@ -55,9 +55,9 @@ typedef enum {
 } ngx_http_bloom_status_e;
 
 /* What happens to a request if an answer is unknown. */
-#define NGX_HTTP_BLOOM_UNAVAILABLE_PASS    0
-#define NGX_HTTP_BLOOM_UNAVAILABLE_REJECT  1
-#define NGX_HTTP_BLOOM_UNAVAILABLE_ROUTE   2
+#define NGX_HTTP_BLOOM_UNKNOWN_PASS    0
+#define NGX_HTTP_BLOOM_UNKNOWN_REJECT  1
+#define NGX_HTTP_BLOOM_UNKNOWN_ROUTE   2
 
 
 /* The key of a directive: its text, its decoding and the zone it is for. */
@@ -139,7 +139,7 @@ typedef enum {
     NGX_HTTP_BLOOM_COUNT_DRY_RUN,        /* the rule would have fired */
     NGX_HTTP_BLOOM_COUNT_AUDITED,        /* it let the request through, see
                                             bloom_audit */
-    NGX_HTTP_BLOOM_COUNT_UNAVAILABLE     /* it rejected or routed a request
+    NGX_HTTP_BLOOM_COUNT_UNKNOWN     /* it rejected or routed a request
                                             with an unknown key */
 } ngx_http_bloom_count_e;
 
@@ -240,8 +240,8 @@ typedef struct {
     ngx_http_bloom_feedback_t *feedback; /* NULL: none */
     ngx_http_bloom_audit_t    *audit;    /* NULL: none */
     ngx_flag_t                 dry_run;
-    ngx_uint_t                 unavailable;
-    ngx_http_bloom_target_t   *unavailable_to;  /* of a route */
+    ngx_uint_t                 unknown;
+    ngx_http_bloom_target_t   *unknown_to;  /* of a route */
     ngx_uint_t                 log_level;
 } ngx_http_bloom_loc_conf_t;
 

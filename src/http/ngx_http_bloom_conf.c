@@ -49,7 +49,7 @@ static ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_param[] = {
     { ngx_string("hash="), offsetof(ngx_http_bloom_conf_params_t, hash),
       NGX_HTTP_BLOOM_CONF_ZONE },
 
-    { ngx_string("key="), offsetof(ngx_http_bloom_conf_params_t, key),
+    { ngx_string("form="), offsetof(ngx_http_bloom_conf_params_t, form),
       NGX_HTTP_BLOOM_CONF_ZONE },
 
     { ngx_string("journal="), offsetof(ngx_http_bloom_conf_params_t, journal),
@@ -204,15 +204,41 @@ ngx_http_bloom_conf_params(ngx_conf_t *cf, ngx_uint_t first, ngx_uint_t where,
 }
 
 
-/* Logs which parameters the directive takes; returns NGX_CONF_ERROR. */
+/* Logs what the name of a parameter is now, or which ones the directive takes.
+ * Returns NGX_CONF_ERROR. */
 static char *
 ngx_http_bloom_conf_unknown(ngx_conf_t *cf, ngx_str_t *value, ngx_uint_t where)
 {
     u_char                       *p, *last, takes[NGX_MAX_CONF_ERRSTR / 2];
     ngx_str_t                    *directive;
+    ngx_uint_t                    i;
     ngx_http_bloom_conf_param_t  *param;
 
+    static struct {
+        ngx_uint_t  where;
+        ngx_str_t   old;
+        char       *name;
+    } renamed[] = {
+        { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("key="), "form=" },
+        { 0, ngx_null_string, NULL }
+    };
+
     directive = cf->args->elts;
+
+    for (i = 0; renamed[i].name != NULL; i++) {
+
+        if ((renamed[i].where & where)
+            && value->len >= renamed[i].old.len
+            && ngx_strncmp(value->data, renamed[i].old.data,
+                           renamed[i].old.len)
+               == 0)
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid parameter \"%V\": its name is \"%s\"",
+                               value, renamed[i].name);
+            return NGX_CONF_ERROR;
+        }
+    }
 
     p = takes;
     last = takes + sizeof(takes);
@@ -227,6 +253,17 @@ ngx_http_bloom_conf_unknown(ngx_conf_t *cf, ngx_str_t *value, ngx_uint_t where)
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                        "invalid parameter \"%V\": \"%V\" takes %*s",
                        value, directive, (size_t) (p - takes), takes);
+
+    return NGX_CONF_ERROR;
+}
+
+
+char *
+ngx_http_bloom_conf_renamed(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "unknown directive \"%V\": its name is \"%s\"",
+                       &cmd->name, (char *) cmd->post);
 
     return NGX_CONF_ERROR;
 }

@@ -23,7 +23,7 @@ typedef struct {
     ngx_str_t                  fpr;
     ngx_str_t                  layout;
     ngx_str_t                  hash;
-    ngx_str_t                  key;
+    ngx_str_t                  form;
     ngx_str_t                  journal;
     ngx_str_t                  required;
     ngx_str_t                  watch;
@@ -75,6 +75,11 @@ char *ngx_http_bloom_conf_params(ngx_conf_t *cf, ngx_uint_t first,
  * NGX_CONF_OK or NGX_CONF_ERROR. */
 char *ngx_http_bloom_conf_key(ngx_conf_t *cf, ngx_str_t *text,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_key_t *key);
+
+/* Refuses a directive by its old name, and logs the new one, which is
+ * cmd->post. */
+char *ngx_http_bloom_conf_renamed(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 
 /* Reads "split=": *split becomes its byte, or 0 without the parameter.  Returns
  * NGX_CONF_OK or NGX_CONF_ERROR. */

@@ -2,7 +2,7 @@
 
 /*
  * This file reads the directives with rules and lookups: bloom_pass,
- * bloom_reject, bloom_route, bloom_unavailable, bloom_rules and bloom_lookup.
+ * bloom_reject, bloom_route, bloom_unknown, bloom_rules and bloom_lookup.
  */
 
 #include "ngx_http_bloom_conf_rules.h"
@@ -322,7 +322,7 @@ ngx_http_bloom_conf_rules_name(ngx_conf_t *cf,
 
 
 char *
-ngx_http_bloom_conf_rules_unavailable(ngx_conf_t *cf, ngx_command_t *cmd,
+ngx_http_bloom_conf_rules_unknown(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf)
 {
     ngx_http_bloom_loc_conf_t *blcf = conf;
@@ -330,19 +330,19 @@ ngx_http_bloom_conf_rules_unavailable(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_str_t                   *value, to;
     ngx_http_bloom_main_conf_t  *bmcf;
 
-    if (blcf->unavailable != NGX_CONF_UNSET_UINT) {
+    if (blcf->unknown != NGX_CONF_UNSET_UINT) {
         return "is duplicate";
     }
 
     value = cf->args->elts;
 
     if (ngx_strcmp(value[1].data, "pass") == 0) {
-        blcf->unavailable = NGX_HTTP_BLOOM_UNAVAILABLE_PASS;
+        blcf->unknown = NGX_HTTP_BLOOM_UNKNOWN_PASS;
         return NGX_CONF_OK;
     }
 
     if (ngx_strcmp(value[1].data, "reject") == 0) {
-        blcf->unavailable = NGX_HTTP_BLOOM_UNAVAILABLE_REJECT;
+        blcf->unknown = NGX_HTTP_BLOOM_UNKNOWN_REJECT;
         return NGX_CONF_OK;
     }
 
@@ -353,11 +353,10 @@ ngx_http_bloom_conf_rules_unavailable(ngx_conf_t *cf, ngx_command_t *cmd,
                                            "\"to=@exact\"");
     }
 
-    blcf->unavailable = NGX_HTTP_BLOOM_UNAVAILABLE_ROUTE;
+    blcf->unknown = NGX_HTTP_BLOOM_UNKNOWN_ROUTE;
 
-    blcf->unavailable_to = ngx_pcalloc(cf->pool,
-                                       sizeof(ngx_http_bloom_target_t));
-    if (blcf->unavailable_to == NULL) {
+    blcf->unknown_to = ngx_pcalloc(cf->pool, sizeof(ngx_http_bloom_target_t));
+    if (blcf->unknown_to == NULL) {
         return NGX_CONF_ERROR;
     }
 
@@ -367,7 +366,7 @@ ngx_http_bloom_conf_rules_unavailable(ngx_conf_t *cf, ngx_command_t *cmd,
     to.data = value[1].data + 3;
     to.len = value[1].len - 3;
 
-    return ngx_http_bloom_route_conf(cf, &to, blcf->unavailable_to);
+    return ngx_http_bloom_route_conf(cf, &to, blcf->unknown_to);
 }
 
 
@@ -449,9 +448,9 @@ ngx_http_bloom_conf_rules_check_routes(ngx_conf_t *cf,
 
         for (k = 0; k < rule->places->nelts; k++) {
 
-            if (place[k].conf->unavailable == NGX_HTTP_BLOOM_UNAVAILABLE_ROUTE
+            if (place[k].conf->unknown == NGX_HTTP_BLOOM_UNKNOWN_ROUTE
                 && ngx_http_bloom_route_check(cf,
-                                              place[k].conf->unavailable_to,
+                                              place[k].conf->unknown_to,
                                               place[k].server)
                    != NGX_OK)
             {

@@ -17,7 +17,7 @@ char *ngx_http_bloom_conf_rules_lookup(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-char *ngx_http_bloom_conf_rules_unavailable(ngx_conf_t *cf, ngx_command_t *cmd,
+char *ngx_http_bloom_conf_rules_unknown(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_bloom_conf_rules_off(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

@@ -180,11 +180,11 @@ ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             zone->label = params.label;
         }
 
-        if (params.key.data != NULL) {
-            zone->key_form = bloom_form_parse((char *) params.key.data,
-                                              params.key.len);
+        if (params.form.data != NULL) {
+            zone->key_form = bloom_form_parse((char *) params.form.data,
+                                              params.form.len);
             if (zone->key_form == -1) {
-                return ngx_http_bloom_conf_invalid(cf, "key", &params.key,
+                return ngx_http_bloom_conf_invalid(cf, "form", &params.form,
                                                    "\"raw\", \"lower\", "
                                                    "\"host\" or \"url\"");
             }

@@ -194,8 +194,8 @@ ngx_http_bloom_rules_unknown(ngx_http_request_t *r,
 {
     ngx_uint_t  pass, route, dry_run;
 
-    pass = (blcf->unavailable == NGX_HTTP_BLOOM_UNAVAILABLE_PASS);
-    route = (blcf->unavailable == NGX_HTTP_BLOOM_UNAVAILABLE_ROUTE);
+    pass = (blcf->unknown == NGX_HTTP_BLOOM_UNKNOWN_PASS);
+    route = (blcf->unknown == NGX_HTTP_BLOOM_UNKNOWN_ROUTE);
     dry_run = (blcf->dry_run || rule->dry_run);
 
     ngx_http_bloom_rules_log(r, blcf, rule, pass ? "passing"
@@ -208,18 +208,18 @@ ngx_http_bloom_rules_unknown(ngx_http_request_t *r,
                               : dry_run ? "reject in dry run" : "reject");
 
     if (pass || dry_run) {
-        ngx_http_bloom_rules_note(ctx, NGX_HTTP_BLOOM_UNAVAILABLE, rule, key);
+        ngx_http_bloom_rules_note(ctx, NGX_HTTP_BLOOM_UNKNOWN, rule, key);
         return NGX_OK;
     }
 
-    ngx_http_bloom_rules_set(ctx, NGX_HTTP_BLOOM_UNAVAILABLE, rule, key);
+    ngx_http_bloom_rules_set(ctx, NGX_HTTP_BLOOM_UNKNOWN, rule, key);
 
-    ngx_bloom_counters_count(rule->series, NGX_HTTP_BLOOM_COUNT_UNAVAILABLE, 1);
+    ngx_bloom_counters_count(rule->series, NGX_HTTP_BLOOM_COUNT_UNKNOWN, 1);
 
     if (route) {
         ngx_bloom_count(rule->key.zone, NGX_BLOOM_COUNTER_ROUTED, 1);
         ngx_bloom_lookup_second(key, &ctx->second, r->pool);
-        ngx_http_bloom_route_plan(r, ctx, blcf->unavailable_to);
+        ngx_http_bloom_route_plan(r, ctx, blcf->unknown_to);
 
         return NGX_DECLINED;
     }

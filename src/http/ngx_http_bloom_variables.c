@@ -26,7 +26,7 @@ static ngx_int_t ngx_http_bloom_variables_set(ngx_http_variable_value_t *v,
 static ngx_str_t  ngx_http_bloom_statuses[] = {
     ngx_null_string,
     ngx_string("PASSED"),
-    ngx_string("UNAVAILABLE"),
+    ngx_string("UNKNOWN"),
     ngx_string("ROUTED"),
     ngx_string("REJECTED_DRY_RUN"),
     ngx_string("ROUTED_DRY_RUN"),

@@ -576,7 +576,7 @@ ngx_bloom_declare_upload(void *data, ngx_bloom_answer_t *answer)
         ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, 0,
                       "bloom zone \"%V\" in %s:%ui starts with the uploaded "
                       "image \"%s\", which %s, and upload it before you add "
-                      "\"key=\"; or remove that file to start with %s instead",
+                      "\"form=\"; or remove that file to start with %s instead",
                       &zone->name, zone->conf_file, zone->conf_line, path,
                       error, zone->file.name.len ? "the image of \"file\""
                                                  : "an empty filter");

@@ -561,7 +561,7 @@ ngx_bloom_guard_form(ngx_bloom_zone_t *zone, const bloom_image_t *image,
 
     snprintf(error, BLOOM_IMAGE_ERROR_LEN,
              "has the key form \"%s\", and the zone wants \"%s\" "
-             "(\"key=%s\"): build it with \"ngx-bloom build --key %s\"",
+             "(\"form=%s\"): build it with \"ngx-bloom build --form %s\"",
              bloom_form_name(image->key_form), wants, wants, wants);
 
     return NGX_ERROR;

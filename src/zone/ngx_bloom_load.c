@@ -146,7 +146,7 @@ ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
         bloom_image_set_source(&load->image, NULL);
     }
 
-    /* the checkpoint of an empty filter may be older than the zone's "key=" */
+    /* the checkpoint of an empty filter may be older than the zone's "form=" */
 
     if ((load->position == 0 || image != NULL)
         && ngx_bloom_guard_form(zone, &load->image, error) != NGX_OK)

@@ -116,8 +116,8 @@ ngx_bloom_log_change(ngx_bloom_load_t *load, ngx_log_t *log)
         ngx_log_error(NGX_LOG_WARN, log, 0,
                       "bloom zone \"%V\": its image has the key form \"%s\", "
                       "and the image before it had \"%s\"; if that is a "
-                      "mistake, build it with \"--key %s\" again, and add "
-                      "\"key=%s\" to the zone", &zone->name,
+                      "mistake, build it with \"--form %s\" again, and add "
+                      "\"form=%s\" to the zone", &zone->name,
                       bloom_form_name(image->key_form), was, was, was);
     }
 

@@ -20,7 +20,7 @@ typedef enum {
     NGX_BLOOM_RELOAD_CHANGED,            /* it has another image */
     NGX_BLOOM_RELOAD_NAMED,              /* file= has another name */
     NGX_BLOOM_RELOAD_FORM,               /* what serves has another key form
-                                            than "key=" wants */
+                                            than "form=" wants */
     NGX_BLOOM_RELOAD_FIRST               /* nothing serves */
 } ngx_bloom_reload_e;
 
@@ -43,7 +43,7 @@ static const char  *const ngx_bloom_reload_reasons[] = {
     "",
     "which changed",
     "which \"file\" names now",
-    "since the image that serves has another key form than \"key\" wants",
+    "since the image that serves has another key form than \"form\" wants",
     "since no image serves"
 };
 

@@ -315,7 +315,7 @@ typedef struct ngx_bloom_zone_s {
     ngx_str_t               label;       /* what people call the zone; empty:
                                             it has no label */
     ngx_int_t               key_form;    /* BLOOM_FORM_...: images must have it
-                                            ("key="); -1: they may have any */
+                                            ("form="); -1: they may have any */
     size_t                  size;        /* 0: as large as the image needs */
     ngx_bloom_image_file_t  file;        /* name.len 0: starts empty */
     bloom_image_t           image;

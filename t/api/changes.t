@@ -22,7 +22,7 @@ my $t = BloomTest->new;
 my @zones = ('zone=live capacity=10k fpr=1e-9 source=s max_lag=off',
              'zone=lag capacity=10k fpr=1e-9 source=s max_lag=2s',
              'zone=ids file=ids.bloom source=s max_lag=off',
-             'zone=urls capacity=10k fpr=1e-9 key=url source=s max_lag=off',
+             'zone=urls capacity=10k fpr=1e-9 form=url source=s max_lag=off',
              'zone=small capacity=10k fpr=1e-9 source=s max_lag=off'
              . ' removals=2',
              'zone=plain capacity=10k fpr=1e-9');

@@ -27,7 +27,7 @@ my $large = 40_000_000;            # bytes of zone "late", which no other has
 
 configure($t, [
     'zone=ids capacity=8k fpr=0.001 expire=8h',
-    'zone=urls capacity=8k fpr=1e-6 expire=8h key=url',
+    'zone=urls capacity=8k fpr=1e-6 expire=8h form=url',
     'zone=many capacity=4k fpr=0.01 expire=8h slices=4 max_keys=8k',
     'zone=most capacity=4k fpr=0.01 expire=8h slices=20 max_keys=4200',
     'zone=few capacity=1k fpr=0.01 expire=8h slices=4 journal=off',

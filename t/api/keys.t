@@ -243,7 +243,7 @@ subtest 'durable=true waits for the disk' => sub {
 
 subtest 'durable=true waits for the disk if nothing is added' => sub {
     my $one = BloomTest->new;
-    configure($one, ['zone=hosts capacity=10k fpr=1e-6 key=host'], api => 1);
+    configure($one, ['zone=hosts capacity=10k fpr=1e-6 form=host'], api => 1);
     $one->run;
 
     my $path = 'zones/hosts/keys';

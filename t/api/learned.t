@@ -25,7 +25,7 @@ $t->build_image('ids.bloom', [map { keys_of($_, 20) } qw(ready a b c d)],
 
 $t->write_file('memory.bloom', $t->read_file('ids.bloom'));
 $t->build_image('hosts.bloom', ['shop.example', 'up.example', 'ready.example'],
-                '-p', '1e-9', '--key', 'host');
+                '-p', '1e-9', '--form', 'host');
 
 # The builder's exception is not a key of the filter: its bits are set all the
 # same, as those of a false positive are.

@@ -23,9 +23,9 @@ my $t = BloomTest->new(log_level => 'debug');
 my @zones = map { "z$_" } 1 .. ZONES;
 my @all = (@zones, 'hosts', 'urls');
 
-$t->build_image('hosts.bloom', ['evil.example'], '-p', '1e-6', '--key', 'host');
+$t->build_image('hosts.bloom', ['evil.example'], '-p', '1e-6', '--form', 'host');
 $t->build_image('urls.bloom', ['http://evil.example/'], '-p', '1e-6',
-                '--key', 'url');
+                '--form', 'url');
 configure($t, [(map { "zone=$_ capacity=1k fpr=1e-6 journal=off" } @zones),
                'zone=hosts file=hosts.bloom', 'zone=urls file=urls.bloom'],
           api => 1, server => join "\n",

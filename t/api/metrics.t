@@ -64,7 +64,7 @@ http {
             bloom_pass absent \$arg_id zone=ids;
         }
         location /stale {
-            bloom_unavailable reject;
+            bloom_unknown reject;
             bloom_reject absent \$arg_id zone=aged name=stale;
         }
         location /lookup { return 200 "\$known"; }
@@ -213,7 +213,7 @@ subtest 'zones have metrics' => sub {
 
     my $build = zone_state($t, 'ids')->{image}{build_id};
     is($s->{"image_info{zone=\"ids\",build_id=\"$build\",layout=\"blocked\","
-            . 'hash="murmur3",key_form="raw",k="'
+            . 'hash="murmur3",form="raw",k="'
             . zone_state($t, 'ids')->{image}{k} . '",uploaded="false"}'}, 1,
        'image_info has the properties of the image as labels');
 };
@@ -254,7 +254,7 @@ subtest 'rules have metrics' => sub {
         "$dir/nginx.conf:$at,ids,route,present,fired" => 6,
         "$dir/nginx.conf:" . ($at + 1) . ',ids,pass,absent,fired' => 2,
         'stale,aged,reject,absent,unknown' => 1,
-        'stale,aged,reject,absent,unavailable' => 1,
+        'stale,aged,reject,absent,unknown' => 1,
         'stale,aged,reject,absent,fired' => 0,
     );
 

@@ -292,7 +292,7 @@ sub build {
     my ($image, $list, @options) = @_;
 
     my ($exit, $out, $err) = $desk->run_tool(
-        'build', '-q', '-o', $image, '--key', 'url', '-p', '1e-7', '-n', '10k',
+        'build', '-q', '-o', $image, '--form', 'url', '-p', '1e-7', '-n', '10k',
         '--from', 'auto', @options, $list);
     is($exit, 0, 'an image is built') or diag($err);
 }
@@ -456,7 +456,7 @@ sub confirming_service {
     start_nodes($count, example => 'redirect.conf');
     ok(wait_until(sub { shell('redis-cli ping') eq "PONG\n" }),
        'Redis starts');
-    shell('ngx-bloom expand --key url -f list.txt'
+    shell('ngx-bloom expand --form url -f list.txt'
           . ' | awk -v RS= "{ print \$2 }" | xargs redis-cli sadd sites');
 
     $desk->write_file('confirm.pl', content('conf-examples/confirm.pl'));
@@ -732,7 +732,7 @@ sub other_lines {
        'the new image blocks on each node');
 
     start_nodes(1, change => sub {
-        $_[0] =~ s/file=bad\.bloom key=url/capacity=10k fpr=1e-7 key=url journal=off/r
+        $_[0] =~ s/file=bad\.bloom form=url/capacity=10k fpr=1e-7 form=url journal=off/r
     });
     like($add->(), qr/"added":1,.*"durable":false/,
          'a zone that starts empty and has no journal is not durable');

@@ -21,7 +21,7 @@ my $path = '/bloom/zones/ids/image';
 
 $t->build_image('one.bloom', ['id1', 'one'], '-p', '1e-6', '-n', '100k');
 $t->build_image('two.bloom', ['id1', 'two'], '-p', '1e-6', '-n', '100k');
-$t->build_image('url.bloom', ['id1/'], '-p', '1e-6', '-n', '100k', '--key',
+$t->build_image('url.bloom', ['id1/'], '-p', '1e-6', '-n', '100k', '--form',
                 'url');
 $t->build_image('large.bloom', ['id1'], '-p', '1e-6', '-n', '300k');
 
@@ -32,7 +32,7 @@ my $http2 = $t->has_http2 ? <<"CONF" : '';
         location /bloom/ { client_max_body_size 0; bloom_api write=on; }
     }
 CONF
-configure($t, ['zone=ids:1200k file=ids.bloom key=raw',
+configure($t, ['zone=ids:1200k file=ids.bloom form=raw',
                'zone=memory:1m capacity=1k fpr=1e-6 journal=off'], api => 1,
           http => $http2);
 $t->run;

@@ -18,9 +18,9 @@ my $t = BloomTest->new(log_level => 'debug');
 $t->build_image('ids.bloom', ['id1', 'id2'], '-p', '1e-9');
 $t->build_image('urls.bloom', ['http://evil.example/dir/',
                                'http://both.example/'],
-                '-p', '1e-9', '--key', 'url');
+                '-p', '1e-9', '--form', 'url');
 $t->build_image('hosts.bloom', ['good.example', 'both.example'],
-                '-p', '1e-9', '--key', 'host');
+                '-p', '1e-9', '--form', 'host');
 $t->build_image('old.bloom', ['x'], '-p', '1e-9', '--as-of',
                 rfc3339(time - 3600 * 24 * 7));
 
@@ -68,7 +68,7 @@ http {
             try_files /none =204;
         }
         location /old {
-            bloom_unavailable reject;
+            bloom_unknown reject;
             bloom_reject present $arg_o zone=old;      # mark:old
             try_files /none =204;
         }
@@ -285,7 +285,7 @@ subtest 'each list of rules says where it applies' => sub {
     my %places = map {
         $_->{rules}[0]{at} => join '; ', map {
             join ' ', $_->{server} // '-', $_->{location} // '-',
-                      $_->{dry_run} ? 'dry' : (), $_->{unavailable}
+                      $_->{dry_run} ? 'dry' : (), $_->{unknown}
         } @{ $_->{places} }
     } @{ $answer->{lists} };
 

@@ -421,7 +421,7 @@ sub image_of {
                       $v->{k}, $v->{lines}, $v->{flags}, $v->{bits},
                       { murmur3 => 1, siphash => 2 }->{ $v->{hash} },
                       { raw => 0, lower => 1, host => 2, url => 3 }->{
-                          $v->{key_form} },
+                          $v->{form} },
                       $v->{hash} eq 'murmur3' ? pack('L<', $v->{seed})
                                               : $v->{hash_key})
                . pack('Q< Q< d< Q< Q< a16',
@@ -526,7 +526,7 @@ sub read_vector {
         }
     }
 
-    for (qw(layout k lines bits flags hash key_form capacity items fpr created
+    for (qw(layout k lines bits flags hash form capacity items fpr created
             as_of build_id))
     {
         die "$file: \"$_\" is missing\n" if !defined $v{$_};

@@ -18,7 +18,7 @@ my $t = BloomTest->new;
 # The backend has every key that begins with "id", zone ids only one of them.
 
 $t->build_image('hosts.bloom', ['one.example'], '-p', '1e-9', '--seed', 1,
-                '--key', 'host');
+                '--form', 'host');
 
 configure_rules($t, { ids => ['id1'], bad => ['id-bad'] }, <<'CONF',
     proxy_cache_path %%TESTDIR%%/cache keys_zone=cache:1m;

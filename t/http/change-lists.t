@@ -15,7 +15,7 @@ use BloomTest::Zones;
 my $t = BloomTest->new;
 
 configure($t, ['zone=ids capacity=100k fpr=1e-9',
-               'zone=hosts capacity=10k fpr=1e-9 key=host'],
+               'zone=hosts capacity=10k fpr=1e-9 form=host'],
           api => 1, server => <<'CONF');
     large_client_header_buffers 4 128k;
     proxy_buffer_size 128k;

@@ -177,7 +177,7 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
         for qw(capacity= fpr=0.1 layout=classic hash=murmur3);
 
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
-          invalid('bloom_zone', qw(zone file capacity fpr layout hash key
+          invalid('bloom_zone', qw(zone file capacity fpr layout hash form
                                    journal required watch max_age must_have
                                    must_not_have min_keys max_change
                                    huge_pages removals max_keys expire slices
@@ -236,8 +236,10 @@ subtest 'nginx refuses wrong parameters of zones that start empty' => sub {
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 hash=%s;',
           'invalid hash "%s": it must be "murmur3" or "siphash"',
           '', qw(md5 murmur));
-    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 key=%s;',
-          'invalid key "%s": it must be "raw", "lower", "host" or "url"',
+    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
+          'invalid parameter "%s": its name is "form="', qw(key=url key=));
+    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 form=%s;',
+          'invalid form "%s": it must be "raw", "lower", "host" or "url"',
           '', qw(cooked));
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 removals=%s;',
           'invalid removals "%s": it must be a count such as 10k, up to 10m, or'
@@ -295,7 +297,7 @@ subtest 'nginx refuses wrong parameters of zones that start empty' => sub {
     is_accepted('http', "$expires $_;")
         for 'expire=8s', 'expire=2000ms slices=2', 'expire=20s slices=20',
             'expire=1d', 'expire=3650d', 'expire=24h slices=2', 'expire=24h max_keys=4125',
-            'expire=24h max_keys=1001', 'expire=24h layout=blocked key=url';
+            'expire=24h max_keys=1001', 'expire=24h layout=blocked form=url';
 
     table('http', "$expires source=%s;",
           'invalid source "%s": it must be 1 to 255 letters, digits and'
@@ -314,17 +316,17 @@ subtest 'nginx refuses wrong parameters of zones that start empty' => sub {
                . ' keeps the changes of the source; leave out one of them');
     is_accepted('http', "$expires $_;")
         for 'source=s', 'source=a.b_c:d/e-f', 'source=s max_lag=1s',
-            'source=s max_lag=off', 'source=s max_keys=2k key=url';
+            'source=s max_lag=off', 'source=s max_keys=2k form=url';
 
-    table('http', 'bloom_zone zone=z file=ids.bloom key=%s;',
-          'invalid key "%s": it must be "raw", "lower", "host" or "url"',
+    table('http', 'bloom_zone zone=z file=ids.bloom form=%s;',
+          'invalid form "%s": it must be "raw", "lower", "host" or "url"',
           '', qw(cooked URL));
 
     is_accepted('http', "bloom_zone zone=z $_;")
         for 'capacity=1 fpr=0.5', 'capacity=10k fpr=1%', 'capacity=1M fpr=1e-9',
             'capacity=1g fpr=0.1', 'capacity=1k fpr=0.1 layout=classic',
-            'fpr=0.1 capacity=1k hash=siphash key=raw layout=blocked',
-            map({ "capacity=1k fpr=0.1 key=$_" } qw(lower host url)),
+            'fpr=0.1 capacity=1k hash=siphash form=raw layout=blocked',
+            map({ "capacity=1k fpr=0.1 form=$_" } qw(lower host url)),
             map { "capacity=1k fpr=0.1 removals=$_" } qw(0 1 10k 100K);
 };
 
@@ -508,16 +510,23 @@ subtest 'nginx refuses wrong settings of bloom_rules' => sub {
 };
 
 
-subtest 'nginx refuses bloom_unavailable to= an unknown location' => sub {
+subtest 'nginx names what an old directive is called' => sub {
+    is_refused('http', '>bloom_unavailable reject;',
+               'unknown directive "bloom_unavailable": its name is'
+               . ' "bloom_unknown"');
+};
+
+
+subtest 'nginx refuses bloom_unknown to= an unknown location' => sub {
     my $rule = 'bloom_reject absent $uri zone=ids;';
 
-    my $line = write_conf('server', "$rule\n>bloom_unavailable to=\@none;");
+    my $line = write_conf('server', "$rule\n>bloom_unknown to=\@none;");
     my ($exit, $output) = $t->test_config;
 
     is($exit, 1, 'nginx refuses an unknown location');
-    like($output, qr/unknown location "\@none" for "bloom_unavailable" in \S+nginx\.conf:$line: the directive applies in the server in .* which has no "location \@none"; add one/,
+    like($output, qr/unknown location "\@none" for "bloom_unknown" in \S+nginx\.conf:$line: the directive applies in the server in .* which has no "location \@none"; add one/,
          'the message names the directive and the location');
-    is_accepted('server', "$rule bloom_unavailable to=\@known;");
+    is_accepted('server', "$rule bloom_unknown to=\@known;");
 };
 
 
@@ -590,19 +599,19 @@ subtest 'nginx refuses wrong and duplicate settings' => sub {
         is_refused($where, '>bloom_dry_run maybe;',
             'invalid value "maybe" in "bloom_dry_run" directive, it must be'
             . ' "on" or "off"');
-        table($where, 'bloom_unavailable %s;',
+        table($where, 'bloom_unknown %s;',
               'invalid value "%s": it must be "pass", "reject", or where to'
               . ' route the request, such as "to=@exact"', 'off', 'fail', '@x');
-        table($where, 'bloom_unavailable to=%s;',
+        table($where, 'bloom_unknown to=%s;',
               'invalid to "%s": it must be "@name" without variables, or a URI'
               . ' that begins with "/"', '', '@', 'exact', '$uri');
-        is_accepted($where, 'bloom_unavailable to=/x?y=$arg_z;');
+        is_accepted($where, 'bloom_unknown to=/x?y=$arg_z;');
         table($where, 'bloom_log_level %s;',
               'invalid value "%s" in "bloom_log_level" directive, it must be'
               . ' "info", "notice", "warn" or "error"', 'debug', 'warning');
     }
 
-    for my $setting ('bloom_dry_run on', 'bloom_unavailable pass',
+    for my $setting ('bloom_dry_run on', 'bloom_unknown pass',
                      'bloom_log_level info')
     {
         my ($name) = split ' ', $setting;
@@ -777,7 +786,7 @@ subtest 'nginx warns of a bloom_feedback that learns from no rule' => sub {
 subtest 'nginx warns of an allow list that opens a block list' => sub {
     for my $form (qw(raw host url)) {
         $t->build_image("$form$_.bloom", ['one'], '-p', "1e-$_", '--seed', 1,
-                        '--key', $form) for 6, 9;
+                        '--form', $form) for 6, 9;
     }
 
     my $rest = qr/ the rule in .*nginx\.conf:(\d+): "bloom_pass present" in .*nginx\.conf:(\d+) comes first /;
@@ -821,8 +830,8 @@ subtest 'nginx warns of an allow list that opens a block list' => sub {
             $conf =~ s/^(\s*)(bloom_zone .*)$/
                 $1 . join ' ', $2,
                 map({ "bloom_zone file=gone.bloom required=off $_;" }
-                    'zone=gone', 'zone=goneurl key=url'),
-                'bloom_zone zone=empty capacity=9 fpr=1e-9 key=url;',
+                    'zone=gone', 'zone=goneurl form=url'),
+                'bloom_zone zone=empty capacity=9 fpr=1e-9 form=url;',
                 map { my $form = $_;
                       map { "bloom_zone zone=$form$_ file=$form$_.bloom;" }
                           6, 9 } qw(raw host url)/me;

@@ -512,7 +512,7 @@ sub redirect {
     commands_succeed($t, map {
         s{keys/urls-bad\.txt}{hostile.txt}r
     } grep { /urls-bad\.txt >|fill \S+ urls / } command_lines('redirect.conf'));
-    $t->build_image('urls-bad.bloom', \@entries, '-p', '1e-9', '--key', 'url');
+    $t->build_image('urls-bad.bloom', \@entries, '-p', '1e-9', '--form', 'url');
     $t->reload;
 
     for (@entries) {

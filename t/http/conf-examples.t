@@ -230,7 +230,7 @@ sub block_page {
                  'a' x 2000);
     my @urls = map { "x.example/$_" } @pages;
 
-    $t->build_image('bad.bloom', \@urls, '-p', '1e-9', '--key', 'url');
+    $t->build_image('bad.bloom', \@urls, '-p', '1e-9', '--form', 'url');
     replace_file($t, 'urls-bad.bloom', $t->read_file('bad.bloom'));
     $t->reload;
 
@@ -573,7 +573,7 @@ sub api_keys {
 
     $t->run;
     $t->excuse_log($mark);
-    $check->('not loaded', 'UNAVAILABLE');
+    $check->('not loaded', 'UNKNOWN');
 
     one_key_reaches_backend($t, $valid, $revoked);
 }

@@ -21,7 +21,7 @@ configure_rules($t, { ids => ['one', 'two'], bad => ['two'] }, <<'CONF',
     bloom_zone zone=seen capacity=1k fpr=1e-9;
     bloom_zone zone=none file=%%TESTDIR%%/missing.bloom required=off;
     bloom_lookup $arg_id $known zone=ids;
-    bloom_unavailable reject;
+    bloom_unknown reject;
     server {
         listen 127.0.0.1:%%PORT_8080%%;
         location /bloom/ { bloom_api write=on; }
@@ -109,7 +109,7 @@ subtest 'the debug log has the key, answer and decision of each rule' => sub {
        'a dry run shows what the rule would do');
     is(said('/unknown?id=three'),
        'rule "down" of zone "none": key "three", answer unknown, reject',
-       'an unknown answer rejects if bloom_unavailable says so');
+       'an unknown answer rejects if bloom_unknown says so');
     is(said('/audit?id=three'),
        'rule "sample" of zone "ids": key "three", answer absent, audit',
        'an audit lets the request through');

@@ -23,7 +23,7 @@ install_image($t, 'one');
 
 $t->build_image("$_.bloom",
                 ['www.example.com', map { "n$_.example.org" } 1 .. 99],
-                '--key', $_, '-p', '0.1', '--seed', 1) for qw(lower host url);
+                '--form', $_, '-p', '0.1', '--seed', 1) for qw(lower host url);
 
 my @false = false_positives($t, 'one', 300);
 
@@ -36,7 +36,7 @@ sub conf {
 
     configure($t, ["zone=ids file=ids.bloom removals=$removals",
                    'zone=other file=one.bloom',
-                   map { "zone=$_ file=$_.bloom key=$_" } qw(lower host url)],
+                   map { "zone=$_ file=$_.bloom form=$_" } qw(lower host url)],
               api => 1, add => 1, workers => 2, http => <<'CONF',
     proxy_cache_path %%TESTDIR%%/cache keys_zone=cache:1m;
 CONF

@@ -20,14 +20,14 @@ my $dir = $t->testdir;
 my $disk = BloomTest::Disk->new($t, 'state');
 
 $t->build_image("$_.bloom", ['first.example'], '-p', '1e-9', '-n', '10k',
-                '--key', $_) for qw(raw lower host url);
+                '--form', $_) for qw(raw lower host url);
 
 sub install { install_image($t, $_[0], 'list') }
 
-my @zones = ('zone=hosts capacity=100k fpr=1e-9 key=host',
-             'zone=urls capacity=10k fpr=1e-9 key=url',
-             'zone=small capacity=10k fpr=1e-9 key=lower',
-             'zone=memory capacity=10k fpr=1e-9 key=url journal=off',
+my @zones = ('zone=hosts capacity=100k fpr=1e-9 form=host',
+             'zone=urls capacity=10k fpr=1e-9 form=url',
+             'zone=small capacity=10k fpr=1e-9 form=lower',
+             'zone=memory capacity=10k fpr=1e-9 form=url journal=off',
              'zone=list:1m file=list.bloom');
 
 install('raw');
@@ -231,7 +231,7 @@ for my $load ('load', 'restart', 'reload') {
             $t->reload;
         }
 
-        ok(settled($t, 'list', sub { $_[0]{image}{key_form} eq $form }),
+        ok(settled($t, 'list', sub { $_[0]{image}{form} eq $form }),
            "an image with key form $form serves after a $load");
 
         while (my ($key, $want) = splice @cases, 0, 2) {
@@ -271,29 +271,29 @@ is(ask_until_known($t, 'list', 'later.example/a?q', 'HTTP://Later.Example:80/%61
 }
 
 
-# ---- another key= ----
+# ---- another form= ----
 
 for my $how ('reload', 'restart') {
     my ($key, $other) = $how eq 'reload' ? qw(host lower) : qw(lower host);
 
     add($t, 'hosts', ['Mixed.Example']);
     is(api($t, POST => 'zones/hosts/checkpoint')->status, 200,
-       "the endpoint takes a checkpoint of key=$key before the $how");
+       "the endpoint takes a checkpoint of form=$key before the $how");
 
     $t->stop if $how eq 'restart';
-    $zones[0] =~ s/key=\w+/key=$other/;
-    $zones[3] =~ s/key=\w+/key=raw/;
+    $zones[0] =~ s/form=\w+/form=$other/;
+    $zones[3] =~ s/form=\w+/form=raw/;
     configure($t, \@zones, api => 1, add => 1, workers => 2);
 
     my $mark = $t->log_mark;
     $how eq 'reload' ? $t->reload : $t->run;
 
-    is(zone_state($t, 'hosts')->{image}{key_form}, $other,
-       "the zone serves key=$other after the $how");
+    is(zone_state($t, 'hosts')->{image}{form}, $other,
+       "the zone serves form=$other after the $how");
     is(ask_until_known($t, 'hosts', 'Evil.EXAMPLE', 'mixed.example', 'a.evil.example',
             'pending.example', 'a.behind.example'),
        $other eq 'host' ? '11111' : '11010',
-       "the added keys are looked up with key=$other after the $how");
+       "the added keys are looked up with form=$other after the $how");
     like($t->log_since($mark),
          qr/zone "memory" starts empty again: .* or key form changed/,
          "a zone without a journal starts empty after the $how")

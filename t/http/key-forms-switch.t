@@ -23,10 +23,10 @@ my %key = (raw => 'WWW.Evil.Example/', lower => 'www.evil.example/',
            url => 'evil.example/');
 
 $t->build_image("$_.bloom", [$key{$_}, "second.$key{$_}"], '-p', '1e-9', '-n',
-                '20k', '--key', $_, $_ eq 'raw' ? () : ('--hash', 'siphash'))
+                '20k', '--form', $_, $_ eq 'raw' ? () : ('--hash', 'siphash'))
     for sort keys %key;
 
-$t->build_image('other.bloom', ['other.example/'], '-p', '1e-9', '--key',
+$t->build_image('other.bloom', ['other.example/'], '-p', '1e-9', '--form',
                 'url');
 
 install_image($t, 'raw', 'list');

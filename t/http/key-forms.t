@@ -28,7 +28,7 @@ my %list = (
 
 # The seed is fixed: whether a key is absent does not depend on chance.
 
-$t->build_image("$_.bloom", $list{$_}, '-p', '1e-9', '--seed', 1, '--key', $_)
+$t->build_image("$_.bloom", $list{$_}, '-p', '1e-9', '--seed', 1, '--form', $_)
     for sort keys %list;
 
 my @zones = sort keys %list;
@@ -57,7 +57,7 @@ CONF
 
 configure_rules($t, {}, <<"CONF");
     large_client_header_buffers 4 256k;
-    bloom_unavailable reject;
+    bloom_unknown reject;
 $zones
     server {
         listen 127.0.0.1:%%PORT_8080%%;
@@ -174,7 +174,7 @@ for my $zone (sort keys %invalid) {
     is(scalar(() = $t->log_since($mark) =~ / passing request: key "[^"]*" invalid for/g),
        2 * $n / 3,
        "each rule logs an invalid $zone key at the level of bloom_log_level");
-    ok(zone_state($t, $zone)->{image}{key_form} eq $zone,
+    ok(zone_state($t, $zone)->{image}{form} eq $zone,
        "the state of zone $zone has its key form");
 }
 
@@ -239,7 +239,7 @@ sub explained {
 
     is($got->{key}, 'http://a.EVIL.example/x?y',
        'the endpoint repeats the key');
-    is($got->{key_form}, 'url', 'the endpoint states the key form');
+    is($got->{form}, 'url', 'the endpoint states the key form');
     is($got->{canonical}, 'http://a.evil.example/x?y',
        'the endpoint states the canonical key');
     is($got->{answer}, 'present', 'the endpoint answers that a key is present');
@@ -279,7 +279,7 @@ push @keys, 'http://A.b.c.d.e.f.g/1/2/3/4/5.html?p=%3F', 'a.b.c.d.e.f.g.h.i',
      "\xc3\xb1.example", 'http:/\\host\\p\\..?q\\..', ' x.y ', '1.2', '..';
 
 for my $zone (@zones) {
-    my (undef, $out) = $t->run_tool('expand', '--json', '--key', $zone, '-0',
+    my (undef, $out) = $t->run_tool('expand', '--json', '--form', $zone, '-0',
                                     '-f', '-', { stdin => join "\0", @keys });
     my @expanded = map { decode_json($_) } split /\n/, $out;
     my @found;
@@ -344,10 +344,10 @@ $t->stop;
 
 # ---- images with wrong key forms ----
 
-my $key_form = 76;    # where it is in the header
+my $form = 76;    # where it is in the header
 
 $t->write_file('raw.bloom', patch_header($t->read_file('raw.bloom'),
-                                         $key_form => pack 'L<', 77));
+                                         $form => pack 'L<', 77));
 
 like($t->run_fails, qr{\[emerg\].*image\ "\S+/raw\.bloom"\ of\ bloom\ zone\ "raw"\ has
                        \ key\ form\ 77,\ which\ this\ program\ does\ not\ know;

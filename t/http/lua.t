@@ -145,10 +145,10 @@ sub evaluate {
 
 my @ids = keys_of('id', 3000);
 my @zones = ('zone=ids file=ids.bloom journal=on',
-             'zone=urls file=urls.bloom key=url journal=on',
+             'zone=urls file=urls.bloom form=url journal=on',
              'zone=grows capacity=100 fpr=0.01 max_keys=5k journal=on',
              'zone=lives capacity=5k fpr=0.01 expire=24h journal=on',
-             'zone=seen capacity=5k fpr=0.01 key=lower journal=off',
+             'zone=seen capacity=5k fpr=0.01 form=lower journal=off',
              'zone=fixed file=ids.bloom journal=off',
              'zone=quiet file=ids.bloom',
              'zone=full file=ids.bloom removals=0 journal=on',
@@ -156,7 +156,7 @@ my @zones = ('zone=ids file=ids.bloom journal=on',
 
 $t->build_image('ids.bloom', \@ids, '-p', '0.01', '-n', '20k', '--seed', 1);
 $t->build_image('urls.bloom', [map { "h$_.example/a/" } 1 .. 1000],
-                '-p', '0.01', '-n', '5k', '--key', 'url');
+                '-p', '0.01', '-n', '5k', '--form', 'url');
 
 my @lua = (lua => $dir);
 

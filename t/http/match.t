@@ -27,7 +27,7 @@ my %list = (
     other => ['good.example/', 'third.example/'],
 );
 
-$t->build_image("$_.bloom", $list{$_}, '-p', '1e-9', '--seed', 1, '--key',
+$t->build_image("$_.bloom", $list{$_}, '-p', '1e-9', '--seed', 1, '--form',
                 $_ eq 'other' ? 'url' : $_)
     for sort keys %list;
 
@@ -236,7 +236,7 @@ subtest 'what was found when the request was decided' => sub {
     is($r->body, 'routed', 'the backend has had another image loaded');
     is($r->header('X-Match'), 'url|URLhaus|page.example/a/b.html|',
        'the expression is that of the image before');
-    is(zone_state($t, 'url')->{image}{key_form}, 'raw',
+    is(zone_state($t, 'url')->{image}{form}, 'raw',
        'an image of another form serves');
     is(zone_state($t, 'url')->{label}, 'URLhaus', 'the label is in the state');
 };

@@ -22,7 +22,7 @@ $t->write_file('html/gone.html', 'gone');
 configure($t, ['zone=ids file=ids.bloom', 'zone=seen capacity=10k fpr=1e-9',
                'zone=fixed file=ids.bloom journal=off',
                'zone=small capacity=10k fpr=1e-9 removals=2',
-               'zone=urls capacity=10k fpr=1e-9 key=url'],
+               'zone=urls capacity=10k fpr=1e-9 form=url'],
           api => 1, workers => 2, http => 'bloom_arg id $id;',
           server => <<'CONF');
     root html;

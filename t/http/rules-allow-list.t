@@ -33,7 +33,7 @@ my $spared = 'good.shared.example';
 
 my @pages = ('http://code1.example/mallory/setup.exe', 'http://bad7.example/x');
 
-my @options = ('-p', '1e-9', '--seed', 1, '--key', 'url');
+my @options = ('-p', '1e-9', '--seed', 1, '--form', 'url');
 
 $t->build_image('urls.bloom', [@below, @elsewhere], @options);
 $t->build_image('sites.bloom', \@sites, @options);

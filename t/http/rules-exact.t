@@ -20,10 +20,10 @@ my %has = (
               'query.example/p?q=1', '192.0.2.1/'],
 );
 
-$t->build_image("$_.bloom", $has{$_}, '-p', '1e-9', '--seed', 1, '--key', $_)
+$t->build_image("$_.bloom", $has{$_}, '-p', '1e-9', '--seed', 1, '--form', $_)
     for keys %has;
 $t->build_image('cold.bloom', ['good.example/'], '-p', '1e-9', '--seed', 1,
-                '--key', 'url', '--as-of', '2020-01-01T00:00:00Z');
+                '--form', 'url', '--as-of', '2020-01-01T00:00:00Z');
 $t->write_file('html/page', 'a page');
 
 # Ways in which a rule's key is looked up.  The key of a rule alone in its list
@@ -178,7 +178,7 @@ subtest 'exact changes neither what is valid nor the canonical key' => sub {
             is(outcome($t, "/$way-host$exact?k=.."), '200 INVALID host',
                "an invalid host passes: $way$exact");
             is(outcome($t, "/$way-cold$exact?k=good.example"),
-               '200 UNAVAILABLE cold', "the answer is unknown: $way$exact");
+               '200 UNKNOWN cold', "the answer is unknown: $way$exact");
         }
     }
 

@@ -17,11 +17,11 @@ my $t = BloomTest->new;
 # Neither "..", which has no label, nor "http://", which has no host, is valid.
 
 $t->build_image('hosts.bloom', ['evil.example'], '-p', '1e-9', '--seed', 1,
-                '--key', 'host');
+                '--form', 'host');
 $t->build_image('urls.bloom', ['evil.example/'], '-p', '1e-9', '--seed', 1,
-                '--key', 'url');
+                '--form', 'url');
 $t->build_image('cold.bloom', ['one'], '-p', '1e-9', '--seed', 1,
-                '--key', 'host', '--as-of', '2020-01-01T00:00:00Z');
+                '--form', 'host', '--as-of', '2020-01-01T00:00:00Z');
 
 my %rules = (
     # each action with each condition, alone
@@ -214,13 +214,13 @@ subtest 'a rule fires on an invalid and on an empty key' => sub {
 subtest 'invalid= and empty= work with a zone that answers unknown' => sub {
     is_outcome('/cold?k=..', '403 INVALID cold',
                'invalid=fire fires on a key that is invalid in a stale image');
-    is_outcome('/cold?k=good.example', '200 UNAVAILABLE cold',
+    is_outcome('/cold?k=good.example', '200 UNKNOWN cold',
                'invalid=fire does not fire on a key that is unknown');
     is_outcome('/cold?k=', '403 REJECTED cold',
                'empty=fire fires although nothing serves');
     is_outcome('/cold_list?k=,', '403 REJECTED cold',
                'empty=fire fires on a list of empty parts');
-    is_outcome('/missing?k=..', '200 UNAVAILABLE missing',
+    is_outcome('/missing?k=..', '200 UNKNOWN missing',
                'no key is invalid without an image');
     is_outcome('/missing?k=', '403 REJECTED missing',
                'a key is empty without an image');
@@ -288,7 +288,7 @@ subtest '$bloom_status marks each request with an invalid key' => sub {
          ['then_allowed', 'good.example', 'evil.example', '200 PASSED hosts'],
          ['then_unknown', '..', 'x', '200 INVALID hosts'],
          ['unknown_then', '..', 'x', '200 INVALID hosts'],
-         ['unknown_then', 'good.example', 'x', '200 UNAVAILABLE cold'],
+         ['unknown_then', 'good.example', 'x', '200 UNKNOWN cold'],
          ['then_routed', '..', 'evil.example', '200 ROUTED hosts'],
          ['then_dry', '..', 'evil.example', '200 REJECTED_DRY_RUN hosts'],
          ['then_dry', '..', 'good.example', '200 INVALID hosts'],

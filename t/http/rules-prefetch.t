@@ -21,7 +21,7 @@ my %has = (raw => 'a b', lower => 'mixed-case', host => 'evil.example',
            url => 'evil.example/page', lines => 'x,y');
 
 $t->build_image("$_.bloom", [$has{$_}], '-p', $_ eq 'lines' ? '1e-9' : '1e-6',
-                '--seed', 1, '--key', $form{$_})
+                '--seed', 1, '--form', $form{$_})
     for sort keys %has;
 $t->build_image('old.bloom', ['old'], '-p', '1e-9', '--seed', 1, '--as-of',
                 '2001-01-01T00:00:00Z');
@@ -94,8 +94,8 @@ http {
             bloom_reject present \$arg_raw zone=raw status=483;
             try_files /page =500;
         }
-        location /unavailable {
-            bloom_unavailable reject;
+        location /unknown {
+            bloom_unknown reject;
             bloom_reject present \$arg_one zone=raw decode=form status=481;
             bloom_reject absent \$arg_two zone=old status=482;
             bloom_reject present \$arg_three zone=raw decode=form status=483;
@@ -205,11 +205,11 @@ subtest 'the keys may be any variables' => sub {
 
 
 subtest 'a zone that answers unknown decides in its turn' => sub {
-    is(status('/unavailable?one=a+b&two=x'), 481,
+    is(status('/unknown?one=a+b&two=x'), 481,
        'a rule that fires decides before a zone that answers unknown');
-    is(status('/unavailable?one=x&two=x&three=a+b'), 503,
+    is(status('/unknown?one=x&two=x&three=a+b'), 503,
        'a zone that answers unknown decides before a later rule');
-    is(status('/unavailable?one=x&three=a+b'), 483,
+    is(status('/unknown?one=x&three=a+b'), 483,
        'a rule decides when the zone that answers unknown has no key');
 };
 

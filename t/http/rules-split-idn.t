@@ -19,9 +19,9 @@ my @filler = ($other) x 1000;
 
 $t->write_file('except', "evil.example\n");
 $t->build_image('hosts.bloom', ['evil.example', $evil], '-p', '1e-9',
-                '--seed', 1, '--key', 'host');
+                '--seed', 1, '--form', 'host');
 $t->build_image('except.bloom', ['evil.example', $evil], '-p', '1e-9',
-                '--seed', 1, '--key', 'host', '--except-wins',
+                '--seed', 1, '--form', 'host', '--except-wins',
                 '--except', $t->testdir . '/except');
 
 $t->write_file_expand('nginx.conf', <<'CONF');

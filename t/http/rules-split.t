@@ -18,7 +18,7 @@ my @ids = map { "id$_" } 1 .. 500;
 $t->build_image('ids.bloom', [@ids, 'a b', "\xff", ';', 'x' x 500],
                 '-p', '1e-9', '--seed', 1);
 $t->build_image('hosts.bloom', ['evil.example'], '-p', '1e-9', '--seed', 1,
-                '--key', 'host');
+                '--form', 'host');
 $t->write_file('html/page', 'a page');
 
 my %rules = (
@@ -40,7 +40,7 @@ my %rules = (
     host_absent => 'bloom_reject absent $arg_k zone=hosts split=, match=all
                     decode=form',
     cold        => 'bloom_reject absent $arg_k zone=cold split=,',
-    cold_closed => 'bloom_unavailable reject;
+    cold_closed => 'bloom_unknown reject;
                     bloom_reject absent $arg_k zone=cold split=,',
 );
 
@@ -224,12 +224,12 @@ for (['host', 'good.example,WWW.EVIL.example:80', 403],
 
 is($t->get('/cold?k=id1,no')->status, 200,
    'a list is passed by default when the zone answers unknown');
-is($t->get('/cold?k=id1,no')->header('X-Status'), 'UNAVAILABLE',
-   '$bloom_status says that the zone is unavailable');
+is($t->get('/cold?k=id1,no')->header('X-Status'), 'UNKNOWN',
+   '$bloom_status says that the answer is unknown');
 is($t->get('/cold_closed?k=id1,no')->status, 503,
-   'bloom_unavailable reject rejects a list with status 503');
+   'bloom_unknown reject rejects a list with status 503');
 is($t->get('/cold_closed?k=,')->status, 200,
-   'bloom_unavailable reject passes a list of empty parts');
+   'bloom_unknown reject passes a list of empty parts');
 
 {
     my $before = zone_state($t, 'cold')->{counters}{unknown};

@@ -16,7 +16,7 @@ use BloomTest::Rules;
 my $t = BloomTest->new;
 
 $t->build_image('hosts.bloom', ['evil.example'], '-p', '1e-9', '--seed', 1,
-                '--key', 'host');
+                '--form', 'host');
 $t->build_image('cold.bloom', ['one'], '-p', '1e-9', '--seed', 1,
                 '--as-of', '2020-01-01T00:00:00Z');
 
@@ -35,7 +35,7 @@ my %rules = (
     t_fire      => "bloom_reject present \$arg_k zone=hosts dry_run name=trial
                     invalid=fire empty=fire",
     t_invalid   => 'bloom_reject present $arg_k zone=hosts dry_run name=trial',
-    t_cold      => 'bloom_unavailable reject;
+    t_cold      => 'bloom_unknown reject;
                     bloom_reject present $arg_k zone=cold dry_run name=trial',
     t_e_reject  => "bloom_reject present \$arg_k $new;
                     bloom_reject present \$arg_e zone=bad",
@@ -48,7 +48,7 @@ my %rules = (
                     bloom_pass present \$arg_e zone=hosts invalid=fire",
     t_e_invalid => "bloom_reject present \$arg_k $new;
                     bloom_reject present \$arg_e zone=hosts",
-    t_e_cold    => "bloom_unavailable reject;
+    t_e_cold    => "bloom_unknown reject;
                     bloom_reject present \$arg_k $new;
                     bloom_reject present \$arg_e zone=cold",
     e_t_reject  => "bloom_reject present \$arg_e zone=bad;
@@ -254,8 +254,8 @@ subtest 'an invalid, empty or unknown key does not stop a trial' => sub {
        'empty=fire holds on trial');
     is(outcome($t, '/t_invalid?k=..'), '200 INVALID hosts',
        'an invalid key passes without invalid=fire');
-    is(outcome($t, '/t_cold?k=x'), '200 UNAVAILABLE cold',
-       'an unknown key passes in spite of bloom_unavailable reject');
+    is(outcome($t, '/t_cold?k=x'), '200 UNKNOWN cold',
+       'an unknown key passes in spite of bloom_unknown reject');
     is(adds('/t_cold?k=x'), 'unknown',
        'a rule on trial counts no unknown key as rejected');
 };
@@ -278,7 +278,7 @@ subtest 'enforced rules decide' => sub {
           'an invalid key that a later rule passes replaces that status'],
          ['t_e_invalid?k=new&e=..', '200 INVALID hosts',
           'an invalid key of a later rule replaces the status of the trial'],
-         ['t_e_cold?k=new&e=x', '503 UNAVAILABLE cold',
+         ['t_e_cold?k=new&e=x', '503 UNKNOWN cold',
           'a later rule rejects an unknown key'],
          ['t_pass?k=both&e=both', '403 REJECTED bad',
           'a later rule rejects what the trial would pass'],

@@ -62,12 +62,12 @@ CONF
 $t->build_image('bad.bloom', ['evil.example/files/malware.exe',
                               'http://hosting.example/mallory/',
                               'http://odd.example/a%2Fb'],
-                '--key', 'url', '-p', '1e-9');
+                '--form', 'url', '-p', '1e-9');
 $t->build_image('good.bloom', ['http://hosting.example/good',
                                'http://hosting.example/dir/'],
-                '--key', 'url', '-p', '1e-9');
-$t->build_image('all.bloom', ['hosting.example'], '--key', 'url', '-p', '1e-9');
-$t->build_image('pages.bloom', ['http://shop.example/p/1'], '--key', 'url', '-p',
+                '--form', 'url', '-p', '1e-9');
+$t->build_image('all.bloom', ['hosting.example'], '--form', 'url', '-p', '1e-9');
+$t->build_image('pages.bloom', ['http://shop.example/p/1'], '--form', 'url', '-p',
                 '1e-9');
 $t->run;
 

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Tests imports of filters whose keys have a key form (--key), and the check
+# Tests imports of filters whose keys have a key form (--form), and the check
 # that an import finds keys of its source (--check).  nginx then looks each
 # spelling of a key up, also with the two hashes that refer to the key's bytes,
 # and keeps keys that are added.
@@ -47,15 +47,15 @@ for my $scheme (@schemes) {
     my $urls = $t->write_file('urls', join '', map { s/bad/BAD/r . "x.exe\n" }
                                                @urls);
 
-    my $out = tool(0, $warning, 'import', '--key', 'host', '--check', $hosts,
+    my $out = tool(0, $warning, 'import', '--form', 'host', '--check', $hosts,
                    '-o', "$dir/$scheme-host.bloom",
                    bitmap('bits', $scheme, @hosts));
     like($out, qr/: finds all 60 keys of --check$/m,
          "an import says what it found ($scheme)");
-    is(info("$dir/$scheme-host.bloom")->{key_form}, 'host',
+    is(info("$dir/$scheme-host.bloom")->{form}, 'host',
        "the image has the key form ($scheme)");
 
-    is(json(tool(0, $warning, 'import', '--json', '--key', 'url', '--check',
+    is(json(tool(0, $warning, 'import', '--json', '--form', 'url', '--check',
                  $urls, '-o', "$dir/$scheme-url.bloom",
                  bitmap('bits', $scheme, @urls)))->{checked}, 60,
        "--json has the number of checked keys ($scheme)");
@@ -65,7 +65,7 @@ like(tool(0, $warning, 'import', '-o', "$dir/plain.bloom",
           bitmap('bits', 'double', @hosts)),
      qr/: not checked: .* --check$/m,
      'an import without --check says so');
-is(info("$dir/plain.bloom")->{key_form}, 'raw', 'the default is raw');
+is(info("$dir/plain.bloom")->{form}, 'raw', 'the default is raw');
 
 
 subtest 'nginx looks up spellings and keeps added keys' => sub {
@@ -131,12 +131,12 @@ refused(1, qr/finds \d of 60 keys/, '--check',
 refused(1, qr/finds 60 of 61 keys, 98.4 %/, '--check',
         $t->write_file('one-more', join '', map { "$_\n" } @hosts, 'no.test'),
         @double);
-refused(1, qr/"no host\/" has a byte/, '--key', 'host', '--check',
+refused(1, qr/"no host\/" has a byte/, '--form', 'host', '--check',
         $t->write_file('invalid', "no host/\n"), @double);
 refused(2, qr/has no keys to check/, '--check', $t->write_file('empty', "\n"),
         @double);
 refused(2, qr/cannot be opened/, '--check', "$dir/nothing", @double);
-refused(2, qr/--key url: with --funnel long, .* numbers/, '--key', 'url',
+refused(2, qr/--form url: with --funnel long, .* numbers/, '--form', 'url',
         '--funnel', 'long', @double);
 
 done_testing();

@@ -37,7 +37,7 @@ my @junk = sort keys %junk;
 my $junk = '1' x @junk;
 
 $t->build_image("$_.bloom", ['first.example'], '-p', '1e-9', '-n', '50k',
-                '--key', $_) for qw(raw lower host url);
+                '--form', $_) for qw(raw lower host url);
 
 # Returns 1 for each key that is present, 0 for absent, ! for invalid.
 
@@ -155,7 +155,7 @@ subtest 'keys that were added under key form raw' => sub {
                 $t->run;
             }
 
-            ok(settled($t, 'list', sub { $_[0]{image}{key_form} eq $form }),
+            ok(settled($t, 'list', sub { $_[0]{image}{form} eq $form }),
                "an image with key form $form serves after a $how");
             is(found(@keys), '1' x @keys,
                "all of them are present under key form $form after a $how");

@@ -724,7 +724,7 @@ async function compareAll(parser, place) {
         const list = join(place, 'list');
 
         writeFileSync(list, all.map(({ text }) => text + '\n').join(''));
-        run(options.tool, ['build', '-q', '--key', 'url', '-p', '1e-9', '-o',
+        run(options.tool, ['build', '-q', '--form', 'url', '-p', '1e-9', '-o',
                            image, list], '', 0);
     }
 

@@ -76,7 +76,7 @@ sub compare_split {
     print {$file} map { $_ . $end } @keys or die "$name: $!\n";
     close $file or die "$name: $!\n";
 
-    my @command = ($with{tool}, 'expand', '--json', '--key', $with{form},
+    my @command = ($with{tool}, 'expand', '--json', '--form', $with{form},
                    $end eq "\0" ? '-0' : (), '-f', $name);
 
     open my $out, '-|', @command or die "$with{tool}: $!\n";

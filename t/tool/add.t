@@ -45,7 +45,7 @@ my @new = map { "new$_" } 1 .. 1000;
 # --------------------------------------- the same image as a build of all keys
 
 for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
-     ['--key', 'lower'])
+     ['--form', 'lower'])
 {
     my @how = @$_;
 
@@ -83,7 +83,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
          "an addition to an image of (@how) gives it a new build id");
     is($after->{$_}, $before->{$_},
        "an addition keeps $_ of an image of (@how)")
-        for qw(capacity fpr bits k hash layout key_form);
+        for qw(capacity fpr bits k hash layout form);
     is((stat $image)[2] & 07777, 0640,
        "an addition keeps the file mode of an image of (@how)");
 }
@@ -213,7 +213,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
 # ------------------------------------------------------------- lists and forms
 
 {
-    my $image = build('hosts.bloom', ['bad.example'], '-n', 100, '--key',
+    my $image = build('hosts.bloom', ['bad.example'], '-n', 100, '--form',
                       'host');
     my $list = $t->write_file('hosts',
                               "# bad\n0.0.0.0 WORSE.example worst.example\n");

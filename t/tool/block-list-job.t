@@ -209,7 +209,7 @@ sub settings {
         KEY_FILES => "$dir/entries.txt", EXCEPTIONS => "$dir/exceptions.txt",
         KEEP_KEYS => "$dir/kept",
         AS_OF => "date -r '$list' +%s", IMAGE => "$dir/bad.bloom",
-        BUILD_OPTIONS => '--key url --from auto --max-skipped 5% -p 1e-7'
+        BUILD_OPTIONS => '--form url --from auto --max-skipped 5% -p 1e-7'
                          . ' -n 2k',
         ZONE_URL => "$site/bloom/zones/bad", NGINX_RELOAD => '',
         MIN_KEYS => 500, MUST_HAVE => "$dir/must-have.txt",
@@ -477,7 +477,7 @@ subtest 'a disk that fills leaves everything as it was' => sub {
                limits => $limited->(20));
     is_refused('no room for the image', '/list', qr/the image cannot be built/,
                limits => $limited->(100),
-               BUILD_OPTIONS => '--key url --from auto -p 1e-7 -n 200k');
+               BUILD_OPTIONS => '--form url --from auto -p 1e-7 -n 200k');
 
     SKIP: {
         my @small = ('unshare', $> == 0 ? '-m' : '-rm', 'sh', '-c',
@@ -749,7 +749,7 @@ subtest 'again builds from the last keys and the entries of now' => sub {
 subtest 'an image that somebody else wrote is named' => sub {
     my $id = build_id($t, 'bad');
     my $good = $t->read_file('bad.bloom');
-    my @build = ('build', '-q', '--key', 'url', '-p', '1e-7', '-n', '2k',
+    my @build = ('build', '-q', '--form', 'url', '-p', '1e-7', '-n', '2k',
                  '--as-of', time - 9000, '-o');
 
     $t->write_file('foreign.txt', text(@urls[0 .. 99]));

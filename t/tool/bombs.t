@@ -54,12 +54,12 @@ for (
     (map { ['build', '--from', $_, $line] }
          'lines', 'hosts', 'adblock', 'csv:1', 'csv:url', 'json'),
     ['build', '--from', 'json', $json],
-    (map { ['build', '--key', $_, $line] } 'lower', 'host', 'url'),
+    (map { ['build', '--form', $_, $line] } 'lower', 'host', 'url'),
     ['build', "$dir/sparse"], ['build', '--max-errors', '1m', $line],
     ['add', $line], ['add', '-0', $line], ['add', "$dir/sparse"],
     ['test', '-f', $line], ['test', '-0', '-f', $line],
     ['test', '-f', "$dir/sparse"],
-    (map { ['expand', '--key', $_, '-f', $line] }
+    (map { ['expand', '--form', $_, '-f', $line] }
          'raw', 'lower', 'host', 'url'),
     ['expand', '-0', '-f', $line],
 ) {
@@ -86,7 +86,7 @@ for (['csv:url', 'quotes', "url,b\n\""],
     my $list = $t->write_file('open.gz',
                               gz($begin) . gz("a,b\n" x LIMIT) x 256);
     my ($exit, undef, $err, $peak)
-        = tool_memory({}, 'build', '--key', 'url', '-o', "$dir/out.bloom", @few,
+        = tool_memory({}, 'build', '--form', 'url', '-o', "$dir/out.bloom", @few,
                       '--from', $format, $list);
 
     is($exit, 2, "open $what are refused ($format)");
@@ -104,7 +104,7 @@ for (['csv:url', 'quotes', "url,b\n\""],
     my $list = $t->write_file('fields.csv', "url,b\n" . $record x 8);
     my $before = (times)[2];
     my ($exit, undef, $err)
-        = $t->run_tool('build', '-q', '-o', "$dir/out.bloom", '--key', 'url',
+        = $t->run_tool('build', '-q', '-o', "$dir/out.bloom", '--form', 'url',
                        '--from', 'csv:url', $list);
 
     is("$exit $err", '0 ', 'records of a million fields are read');

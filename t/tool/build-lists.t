@@ -69,7 +69,7 @@ sub refused {
     counts($json, 'lines', received => 6, items => 5, duplicates => 1,
            empty => 2, comments => 3, skipped => 0, errors => 0);
 
-    my ($urls) = build("http://a.b/#x\n# c.d\n", '--from', 'lines', '--key',
+    my ($urls) = build("http://a.b/#x\n# c.d\n", '--from', 'lines', '--form',
                        'url');
     has($urls, 'lines of URLs', 'a.b');
 }
@@ -94,7 +94,7 @@ JSON
     counts($json, 'JSON', received => 6, items => 6, empty => 2, comments => 0,
            skipped => 0, errors => 0);
 
-    my ($hosts) = build('{"key":"One.Example."}', '--from', 'json', '--key',
+    my ($hosts) = build('{"key":"One.Example."}', '--from', 'json', '--form',
                         'host');
     has($hosts, 'JSON of hosts', 'one.example');
 
@@ -131,7 +131,7 @@ JSON
 127.0.0.1	three.example four.example localhost #five.example
 fe80::1%lo0 six.example
 HOSTS
-    my ($image, $json) = build($text, '--from', 'hosts', '--key', 'host');
+    my ($image, $json) = build($text, '--from', 'hosts', '--form', 'host');
 
     has($image, 'hosts', 'one.example', 'two.example', 'three.example',
         'four.example', 'www.six.example');
@@ -150,7 +150,7 @@ HOSTS
     refused("0.0.0.0 # a.b\n", qr/line 1: .* has an address but no name/,
             '--from', 'hosts');
     refused("0.0.0.0 a.b c:d\n", qr/line 1: "c:d" has a port that is not a number/,
-            '--from', 'hosts', '--key', 'host');
+            '--from', 'hosts', '--form', 'host');
 }
 
 
@@ -171,14 +171,14 @@ my $feed = <<'CSV';
 CSV
 
 {
-    my ($image, $json) = build($feed, '--from', 'csv:url', '--key', 'url');
+    my ($image, $json) = build($feed, '--from', 'csv:url', '--form', 'url');
 
     has($image, 'csv', 'http://one.example/a,b', 'two.example',
         'three.example/x%20y');
     counts($json, 'csv', received => 3, items => 3, empty => 1, comments => 5,
            skipped => 0, errors => 0);
 
-    ($image, $json) = build($feed, '--from', 'csv:URL', '--key', 'url');
+    ($image, $json) = build($feed, '--from', 'csv:URL', '--form', 'url');
     is($json->{items}, 3,
        'case makes no difference to the names of csv columns');
 
@@ -234,7 +234,7 @@ CSV
             'csv:b', "$dir/first.csv", "$dir/none.csv");
 
     gzip(\$feed, \my $zipped);
-    ($image, $json) = build($zipped, '--from', 'csv:url', '--key', 'url');
+    ($image, $json) = build($zipped, '--from', 'csv:url', '--form', 'url');
     is($json->{items}, 3, 'a csv column is found in gzip');
 
     refused("a,b\n1,2\n", qr/line 1: "a,b" is the header, and has no column .*csv:COLUMN/,
@@ -255,7 +255,7 @@ CSV
 {
     my $text = join '', map { $_ % 1000 ? "h$_.example\n" : "bad $_\n" }
                             1 .. 300_000;
-    my @options = ('--key', 'host', '-j', '4');
+    my @options = ('--form', 'host', '-j', '4');
 
     my ($image, $json, $err) = build($text, @options, '--max-errors', '300');
 
@@ -280,12 +280,12 @@ CSV
 
     my $many = 'x' x 30 . "\n" . "h.example\n" x 400_000;
 
-    for ([$many . "bad 1\n", 'line 400002', '--key', 'host'],
-         [$many =~ tr/\n/\0/r . "bad 1\0", 'key 400002', '--key', 'host', '-0'],
+    for ([$many . "bad 1\n", 'line 400002', '--form', 'host'],
+         [$many =~ tr/\n/\0/r . "bad 1\0", 'key 400002', '--form', 'host', '-0'],
          [$many =~ s/h\.example/"h.example\n"/gr . "bad 1\n", 'line 800002',
-          '--key', 'host', '--from', 'csv:1'],
+          '--form', 'host', '--from', 'csv:1'],
          [$many =~ s/.*\n/h.example CNAME (\n.\n)\n/gr . "a\n", 'line 1200004',
-          '--key', 'host', '--from', 'rpz'])
+          '--form', 'host', '--from', 'rpz'])
     {
         my ($big, $where, @form) = @$_;
         my ($exit, undef, $complaint)
@@ -298,7 +298,7 @@ CSV
     $t->write_file('good', "a.b\n");
     $t->write_file('bad', "\n# x\n/\n");
     my ($exit, undef, $where) = $t->run_tool(
-        'build', '-o', "$dir/none", '--key', 'url', '--from', 'lines',
+        'build', '-o', "$dir/none", '--form', 'url', '--from', 'lines',
         "$dir/good", "$dir/bad");
     is($exit, 2, 'a build fails if one of two files has an invalid line');
     like($where, qr{^ngx-bloom build: \Q$dir\E/bad: line 3: "/" has no host\n},
@@ -306,7 +306,7 @@ CSV
 
     my ($text_image) = "$dir/text";
     my ($status, $out) = $t->run_tool(
-        'build', '-o', $text_image, '--key', 'url', '--from', 'hosts',
+        'build', '-o', $text_image, '--form', 'url', '--from', 'hosts',
         '--max-errors', '2',
         { stdin => "# x\n\n0 a.b\n0 localhost\nx\ny\n" });
     is($status, 0, 'a build with --max-errors leaves invalid lines out');

@@ -401,7 +401,7 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
     my @options = ('--seed=5', '-p', '1e-9', '--max-errors', scalar @long);
 
     for my $form ('raw', 'lower') {
-        my ($image, undef, $err) = build(@options, '--key', $form,
+        my ($image, undef, $err) = build(@options, '--form', $form,
                                          { stdin => $input });
 
         is(count($image, @keys), @keys . ' present, 0 absent',
@@ -410,7 +410,7 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
            "longer ones, of almost 1 MiB, are left out: $form");
         like($err, qr/line 1: .* is longer than 65535 bytes$/m,
              "and named: $form");
-        ok(bits(scalar build(@options, '--key', $form, { stdin => gz($input) }))
+        ok(bits(scalar build(@options, '--form', $form, { stdin => gz($input) }))
            eq bits($image), "from gzip they make the same image: $form");
         is(count($image, substr $keys[-1], 0, -1), '0 present, 1 absent',
            "the longest key without its last byte is absent: $form");
@@ -429,7 +429,7 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
     is($default->{fpr}, 0.001, 'the default rate of build is 0.001');
     is($default->{layout}, 'blocked', 'the default layout of build is blocked');
     is($default->{hash}, 'murmur3', 'the default hash of build is murmur3');
-    is($default->{key_form}, 'raw', 'the default key form of build is raw');
+    is($default->{form}, 'raw', 'the default key form of build is raw');
     is($default->{as_of}, undef, 'build does not state as_of by default');
     is($default->{capacity}, 100,
        'the default capacity of build is the number of keys');
@@ -454,8 +454,8 @@ for (["a\rb\n", ["a\rb"], 'a CR inside a line belongs to the key'],
        'build --hash siphash makes an image of siphash');
     is($as->('--hash', 'murmur3')->{hash}, 'murmur3',
        'build --hash murmur3 makes an image of murmur3');
-    is($as->('--key', 'raw')->{key_form}, 'raw',
-       'build --key raw makes an image of the key form raw');
+    is($as->('--form', 'raw')->{form}, 'raw',
+       'build --form raw makes an image of the key form raw');
     is($as->('--seed', '4294967295')->{seed}, 4294967295,
        'build --seed takes the greatest seed of murmur3');
     is($as->('--seed', '0')->{seed}, 0, 'build --seed takes 0');
@@ -782,7 +782,8 @@ for ([qr/-p "2": .* 1e-9 to 0\.5/, '-p', '2'],
      [qr/--layout "counting": .*blocked.*classic/,
       '--layout', 'counting'],
      [qr/--hash "md5": .*murmur3.*siphash/, '--hash', 'md5'],
-     [qr/--key "url2": .*raw/, '--key', 'url2'],
+     [qr/unknown option "--key=url"; use --form;/, '--key=url'],
+     [qr/--form "url2": .*raw/, '--form', 'url2'],
      [qr/--seed "4294967296": .*number/, '--seed', '4294967296'],
      [qr/--seed "x":/, '--seed', 'x'],
      [qr/--seed "1": must be 32 hexadecimal/,

@@ -63,7 +63,7 @@ sub script {
 my %shape;
 
 for my $kind (['murmur3'], ['siphash', '--hash', 'siphash'],
-              ['lower', '--key', 'lower', '--layout', 'classic'])
+              ['lower', '--form', 'lower', '--layout', 'classic'])
 {
     my ($name, @options) = @$kind;
     my $empty = $t->build_image("$name.empty", [], '--allow-empty', '-n', '20k',
@@ -76,7 +76,7 @@ for my $kind (['murmur3'], ['siphash', '--hash', 'siphash'],
     my @both = map {
         $t->build_image("$name.$_->[0]", \@keys, '--like', $_->[1])
     } ['like-image', $empty], ['like-shape', $shape{$name}];
-    my @same = qw(layout k lines flags bits hash key_form seed capacity fpr items
+    my @same = qw(layout k lines flags bits hash form seed capacity fpr items
                   payload);
 
     is_deeply([@{ header($both[0]) }{@same}], [@{ header($both[1]) }{@same}],

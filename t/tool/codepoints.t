@@ -87,10 +87,10 @@ is(length $superscript, length $cyrillic, 'each letter has its counterpart');
 
 $t->build_image('hosts.bloom',
                 ['evil.example', map { encode_utf8("$_$_.example") }
-                                     split //, $cyrillic], '--key', 'host');
+                                     split //, $cyrillic], '--form', 'host');
 $t->build_image('urls.bloom',
                 ['evil.example', map { encode_utf8("$_$_.example") }
-                                     split //, $cyrillic], '--key', 'url');
+                                     split //, $cyrillic], '--form', 'url');
 
 sub answers {
     my ($image, @keys) = @_;

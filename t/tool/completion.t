@@ -42,7 +42,7 @@ is_deeply([offers('build', '--layout', '=')], \@layouts, 'after "="');
 is_deeply([offers('build', '--layout', '=', 'b')], ['blocked'],
           'one of them after "="');
 is_deeply([offers('build', '--hash', '')], [qw(murmur3 siphash)], 'the hashes');
-is_deeply([offers('build', '--key', '')], [qw(host lower raw url)],
+is_deeply([offers('build', '--form', '')], [qw(host lower raw url)],
           'the key forms');
 is_deeply([offers('build', '--from', '')],
           [qw(adblock auto dnsmasq hosts json lines rpz)], 'the lists');

@@ -122,7 +122,7 @@ for (['raw'], ['lower', '--layout', 'classic'], ['host'], ['url'],
     my $from = time;
 
     my ($image, $json) = build(lines_of(@listed), lines_of(@good, @good),
-                               '--key', $form, @rate, @options);
+                               '--form', $form, @rate, @options);
     my $content = content_of($image);
     my $parsed = parsed($content);
     my @exceptions = exceptions_in($content);
@@ -179,7 +179,7 @@ for (['raw'], ['lower', '--layout', 'classic'], ['host'], ['url'],
 # ---- conflicts ----
 
 {
-    my @host = ('--key', 'host', '-p', '1e-9');
+    my @host = ('--form', 'host', '-p', '1e-9');
 
     refused("one.example\nevil.example\n", "# good\n\nwww.evil.example # x\n",
             qr{^ngx-bloom\ build:\ \Q$dir\E/good:\ line\ 3:\ "www\.evil\.example"
@@ -194,10 +194,10 @@ for (['raw'], ['lower', '--layout', 'classic'], ['host'], ['url'],
             "https://www.evil.example/a/b?c\n",
             qr{a/b\?c"\ must\ .*,\ line\ 1,\ has\ "evil\.example/a/b"
                .*line\ 2,\ has\ "evil\.example/a/"}xs,
-            '--key', 'url', '-p', '1e-9');
+            '--form', 'url', '-p', '1e-9');
     refused("id,url\n1,x.example/\n2,\"http://evil.example\n/\"\n"
             . "3,evil.example\n", "evil.example/x\n",
-            qr/line 5, has "evil\.example\/"/, '--key', 'url', '-p', '1e-9',
+            qr/line 5, has "evil\.example\/"/, '--form', 'url', '-p', '1e-9',
             '--from', 'csv:url', '--max-errors', 1);
     refused("a\0bad\0", "bad\n", qr/list, key 2, has "bad"/, '-0', '-p',
             '1e-9');
@@ -271,7 +271,7 @@ for (['raw'], ['lower', '--layout', 'classic'], ['host'], ['url'],
     my ($image, $json)
         = build(lines_of(@listed), lines_of('www.bad7.example', @good,
                                             'BAD9.example', 'a.bad7.example'),
-                '--key', 'host', '--except-wins', '-p', '0.05');
+                '--form', 'host', '--except-wins', '-p', '0.05');
 
     all_are('absent', 'a listed key is not found with --except-wins', $image,
             qw(bad7.example www.bad7.example bad9.example));
@@ -399,7 +399,7 @@ for (['raw'], ['lower', '--layout', 'classic'], ['host'], ['url'],
 
 {
     my $list = file('list', "bad.example\n");
-    my @build = ('build', '-o', "$dir/refused", '--key', 'host', '-p', '1e-9');
+    my @build = ('build', '-o', "$dir/refused", '--form', 'host', '-p', '1e-9');
 
     tool(2, qr/missing: cannot be opened/, @build, '--except', "$dir/missing",
          $list);
@@ -436,8 +436,8 @@ for (['raw'], ['lower', '--layout', 'classic'], ['host'], ['url'],
     }
 
     refused("bad.example\n", "x.example\nhttp://x.example/page\n",
-            qr/line 2: .* has a path; use --key url; correct the file of/,
-            '--key', 'host');
+            qr/line 2: .* has a path; use --form url; correct the file of/,
+            '--form', 'host');
     refused("bad\n", "x\n" . 'k' x 65536 . "\n",
             qr/line 2: "k+\.\.\." is longer than 65535 bytes; correct/);
     refused("bad\n", 'k' x 1_200_000, qr/a line of 1 MiB or more/);

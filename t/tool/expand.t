@@ -31,7 +31,7 @@ is(tool(0, undef, 'expand', 'a.b', 'c.d'),
    "http://a.b/\na.b/\n\nhttp://c.d/\nc.d/\n",
    'expand prints a blank line between keys');
 
-is(tool(0, undef, 'expand', '--key', 'url', { stdin => "a.b\r\nc.d" }),
+is(tool(0, undef, 'expand', '--form', 'url', { stdin => "a.b\r\nc.d" }),
    "http://a.b/\na.b/\n\nhttp://c.d/\nc.d/\n", 'expand reads standard input');
 
 $t->write_file('urls', "a.b\0c.d\0");
@@ -39,13 +39,13 @@ is(tool(0, undef, 'expand', '-0', '-f', "$dir/urls"),
    "http://a.b/\na.b/\n\nhttp://c.d/\nc.d/\n",
    'expand -0 -f reads keys that end with a zero byte from a file');
 
-is(tool(0, undef, 'expand', '--key', 'host', 'A.B.Co.UK.:80'),
+is(tool(0, undef, 'expand', '--form', 'host', 'A.B.Co.UK.:80'),
    "a.b.co.uk\na.b.co.uk\nb.co.uk\nco.uk\n",
-   'expand --key host prints a name and its parent domains');
-is(tool(0, undef, 'expand', '--key', 'lower', 'A b'), "a b\na b\n",
-   'expand --key lower prints a key in lower case');
-is(tool(0, undef, 'expand', '--key', 'raw', 'A b'), "A b\nA b\n",
-   'expand --key raw prints a key as it is');
+   'expand --form host prints a name and its parent domains');
+is(tool(0, undef, 'expand', '--form', 'lower', 'A b'), "a b\na b\n",
+   'expand --form lower prints a key in lower case');
+is(tool(0, undef, 'expand', '--form', 'raw', 'A b'), "A b\nA b\n",
+   'expand --form raw prints a key as it is');
 
 is(tool(1, qr/^ngx-bloom expand: "\/x" has no host\n\z/, 'expand', 'a.b', '/x'),
    "http://a.b/\na.b/\n",
@@ -65,7 +65,7 @@ tool(2, qr/there are no keys to expand/, 'expand', { stdin => '' });
 tool(2, qr/cannot be used together with keys on the command line/,
      'expand', '-f', "$dir/urls", 'a.b');
 tool(2, qr/cannot be opened/, 'expand', '-f', "$dir/none");
-tool(2, qr/^ngx-bloom expand: --key "URL": must be raw, lower, host or url;/,
-     'expand', '--key', 'URL', 'a.b');
+tool(2, qr/^ngx-bloom expand: --form "URL": must be raw, lower, host or url;/,
+     'expand', '--form', 'URL', 'a.b');
 
 done_testing;

@@ -26,7 +26,7 @@ my ($follower, $other);
 configure($t, ['zone=few capacity=10k fpr=1e-9 source=ids max_lag=off'
                . ' removals=2',
                map { "zone=$_ capacity=1m fpr=1e-9 source=ids max_lag=off"
-                     . ' removals=50k' . ($_ eq 'urls' ? ' key=url' : '') }
+                     . ' removals=50k' . ($_ eq 'urls' ? ' form=url' : '') }
                qw(both one urls)],
           api => 1, workers => 2);
 $t->run;

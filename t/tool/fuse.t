@@ -196,7 +196,7 @@ is(json(tool(0, undef, 'verify', '--json', $image))->{estimated_fpr}, 0,
 tool(2, qr/the input has no keys; use --allow-empty/, 'build', '--layout',
      'fuse', '-o', "$dir/refused", file('none', []));
 
-($image) = build(['EXAMPLE.com', 'evil.test'], '--key', 'host');
+($image) = build(['EXAMPLE.com', 'evil.test'], '--form', 'host');
 is(found($image, ['a.b.example.com', 'evil.test', 'good.test']), 2,
    'a key form works');
 

@@ -66,7 +66,7 @@ sub vectors {
 sub expanded {
     my ($form, $key) = @_;
 
-    my (undef, $out) = $t->run_tool('expand', '--json', '--key', $form,
+    my (undef, $out) = $t->run_tool('expand', '--json', '--form', $form,
                                     $key =~ /\n/ ? '-0' : (), '-f', '-',
                                     { stdin => $key });
     my $got = JSON::PP->new->decode($out);
@@ -135,7 +135,7 @@ sub added {
     my ($form, $key) = @_;
 
     my ($exit, undef, $err)
-        = $t->run_tool('build', '-q', '-0', '--key', $form, '-o',
+        = $t->run_tool('build', '-q', '-0', '--form', $form, '-o',
                        $t->testdir . '/image.bloom', { stdin => "$key\0" });
 
     return ($exit == 0 ? 1 : 0, $err);

@@ -100,14 +100,14 @@ subtest 'distinct keys count, not lines' => sub {
 
 
 subtest '--max-change refuses another key form' => sub {
-    start_with(1000, '--key', 'lower');
+    start_with(1000, '--form', 'lower');
 
     refused('it would have the key form raw, and the image that it replaces'
-            . ' has lower, .* correct --key, or use --max-change off .*',
+            . ' has lower, .* correct --form, or use --max-change off .*',
             1000, '--max-change', '20%');
-    build_over(0, 1000, '-q', '--max-change', '20%', '--key', 'lower');
+    build_over(0, 1000, '-q', '--max-change', '20%', '--form', 'lower');
     build_over(0, 1000, '-q', '--max-change', 'off');
-    is(info($image)->{key_form}, 'raw', '--max-change off allows it');
+    is(info($image)->{form}, 'raw', '--max-change off allows it');
 };
 
 
@@ -269,7 +269,7 @@ subtest '--must-have and --must-not-have' => sub {
 subtest 'samples are looked up in the key form' => sub {
     $t->write_file('urls.txt', "bad.example/\nshop.example/sale\n");
 
-    my @build = ('build', '-q', '-o', "$dir/urls.bloom", '--key', 'url', '-p',
+    my @build = ('build', '-q', '-o', "$dir/urls.bloom", '--form', 'url', '-p',
                  '1e-9', "$dir/urls.txt");
     my @with = map { my $name = $_; sub {
         $t->write_file('samples', $_[0]);

@@ -107,7 +107,7 @@ complains('a file of keys that does not exist', 'build', '-o', "$dir/x",
           "$dir/no$attack");
 mkdir "$dir/d$attack";
 complains('a directory of keys', 'build', '-o', "$dir/x", "$dir/d$attack");
-complains('a key that is no host', 'build', '-o', "$dir/x", '--key', 'host',
+complains('a key that is no host', 'build', '-o', "$dir/x", '--form', 'host',
           $hosts);
 complains('a header of a csv', 'build', '-o', "$dir/x", '--from', 'csv:u',
           $hosts);
@@ -235,7 +235,7 @@ for (['info', $file], ['verify', $file],
     is_visible($out, 'test --json');
     is(json($out)->{key}, $decoded, 'test --json has the key');
 
-    ($exit, $out) = $t->run_tool('expand', '--json', '--key', 'raw', $key);
+    ($exit, $out) = $t->run_tool('expand', '--json', '--form', 'raw', $key);
     is_visible($out, 'expand --json');
     is_deeply(json($out), { canonical => $decoded, expressions => [$decoded] },
               'expand --json has the key');
@@ -252,7 +252,7 @@ my $journal = BloomTest::Journal->new;
 $journal->append([$raw]);
 $segment = $t->write_file('attack.journal', $journal->segment);
 
-for (['expand', '--key', 'raw', $raw], ['test', $file, $raw],
+for (['expand', '--form', 'raw', $raw], ['test', $file, $raw],
      ['journal', '--keys', $segment], ['journal', '--keys', '-0', $segment])
 {
     my $command = $_->[0];

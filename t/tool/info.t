@@ -33,7 +33,7 @@ my $siphash = example_image('siphash');
     is($info->{seed}, 4294967295, 'info --json has the seed that --seed gave');
     is($info->{layout}, 'blocked', 'info --json names the layout');
     is($info->{hash}, 'murmur3', 'info --json names the hash');
-    is($info->{key_form}, 'raw', 'info --json names the key form');
+    is($info->{form}, 'raw', 'info --json names the key form');
     is($info->{as_of}, '2020-01-31T12:00:00.250Z',
        'info --json shows as_of to milliseconds');
     is($header->{as_of}, 1580472000250, 'the header has as_of in milliseconds');

@@ -75,7 +75,7 @@ my $image = "$dir/ids.bloom";
 my $fuse = "$dir/fuse.bloom";
 my $removed = $t->write_file('removed.bloom', with_exceptions(
     content_of($t->build_image('all.bloom', ["\xff"])), [[2, 1, "\xff"]]));
-my $hosts = $t->build_image('hosts.bloom', ['evil.example'], '--key', 'host');
+my $hosts = $t->build_image('hosts.bloom', ['evil.example'], '--form', 'host');
 
 my @import = ('--from', 'bitmap', '--scheme', 'double', '--bits', '800',
               '--hashes', '3');

@@ -60,9 +60,9 @@ my @forms = (
 
 for (@forms) {
     my ($form, $keys, $present, $absent, $invalid) = @$_;
-    my $image = build("$form.bloom", $keys, '--key', $form);
+    my $image = build("$form.bloom", $keys, '--form', $form);
 
-    is(json(tool(0, undef, 'info', '--json', $image))->{key_form}, $form,
+    is(json(tool(0, undef, 'info', '--json', $image))->{form}, $form,
        "info --json names the key form $form");
     like(tool(0, undef, 'info', $image), qr/^key form +$form$/m,
          "info names the key form $form");
@@ -117,26 +117,26 @@ is(tool(1, undef, 'test', '-c', "$dir/url.bloom", 'bad.example', 'x.test', '/'),
 is(json(tool(1, undef, 'test', '-c', '--json', "$dir/url.bloom", '/'))
    ->{invalid}, 1, 'test -c --json counts invalid keys');
 
-is(json((tool(0, undef, 'build', '--json', '--key', 'url', '-o',
+is(json((tool(0, undef, 'build', '--json', '--form', 'url', '-o',
                      "$dir/same", { stdin => "a.b\nHTTP://a.b:80/\na.b/x/..\n" }
                     )))->{items}, 1, 'spellings of one key count once');
 
 tool(2, qr{^ngx-bloom\ build:\ standard\ input:\ line\ 2:\ "/x"\ has\ no\ host\n
            ngx-bloom\ build:\ there\ are\ more\ invalid\ lines\ than
            \ --max-errors\ allows\ \(0\);\ [^\n]+\n\z}x,
-     'build', '--key', 'url', '-o', "$dir/none", { stdin => "a.b\n/x\n" });
+     'build', '--form', 'url', '-o', "$dir/none", { stdin => "a.b\n/x\n" });
 ok(!-e "$dir/none", 'nothing is built of a list with an invalid key');
 tool(2, qr/^ngx-bloom build: standard input: key 2: "\/x" has no host\n/,
-     'build', '-0', '--key', 'url', '-o', "$dir/none", { stdin => "a.b\0/x" });
+     'build', '-0', '--form', 'url', '-o', "$dir/none", { stdin => "a.b\0/x" });
 
 
 # A key to look up is a host as in a URL; a list has hosts.
 
-tool(2, qr/line 1: "\Q$_\E" has a byte that a host cannot have\n/, 'build', '--key',
+tool(2, qr/line 1: "\Q$_\E" has a byte that a host cannot have\n/, 'build', '--form',
      'host', '-o', "$dir/none", { stdin => "$_\n" })
     for '*.bad.example', 'someone@bad.example', '||bad.example^', 'a b';
 
-tool(2, qr/line 2: "\Q$_->[0]\E" $_->[1]\n/, 'build', '--key', 'url', '-o',
+tool(2, qr/line 2: "\Q$_->[0]\E" $_->[1]\n/, 'build', '--form', 'url', '-o',
      "$dir/none", { stdin => "ok.example\n$_->[0]\n" })
     for ['||evil.example^', 'has a byte that a host cannot have'],
         ['@@||good.example^', 'has a byte that a host cannot have'],
@@ -149,8 +149,8 @@ tool(2, qr/line 2: "\Q$_->[0]\E" $_->[1]\n/, 'build', '--key', 'url', '-o',
 tool(2, qr/line 1: .*\n.*more invalid lines/, 'add', "$dir/url.bloom",
      { stdin => "||evil.example^\n" });
 
-tool(2, qr/^ngx-bloom build: --key "names": must be raw, lower, host or url;/,
-     'build', '--key', 'names', '-o', "$dir/x");
+tool(2, qr/^ngx-bloom build: --form "names": must be raw, lower, host or url;/,
+     'build', '--form', 'names', '-o', "$dir/x");
 
 
 # ---- --like and merge ----
@@ -161,21 +161,21 @@ is((results("$dir/more.bloom", 'http://www.MORE.test/x'))[0]{answer},
    'present', 'build --like takes over the key form');
 
 tool(0, undef, 'build', '-q', '-o', "$dir/more.bloom", '--like',
-     "$dir/url.bloom", '--key', 'url', { stdin => "WWW.more.test\n" });
-tool(2, qr/^ngx-bloom build: --key "host": --like takes the key form of \S+, which is url;/,
-     'build', '-o', "$dir/none", '--like', "$dir/url.bloom", '--key', 'host',
+     "$dir/url.bloom", '--form', 'url', { stdin => "WWW.more.test\n" });
+tool(2, qr/^ngx-bloom build: --form "host": --like takes the key form of \S+, which is url;/,
+     'build', '-o', "$dir/none", '--like', "$dir/url.bloom", '--form', 'host',
      { stdin => "a.b\n" });
 
 tool(0, undef, 'merge', '-q', '-o', "$dir/all.bloom", "$dir/url.bloom",
      "$dir/more.bloom");
-is(json(tool(0, undef, 'info', '--json', "$dir/all.bloom"))->{key_form},
+is(json(tool(0, undef, 'info', '--json', "$dir/all.bloom"))->{form},
    'url', 'merge keeps the key form');
 is((results("$dir/all.bloom", $_))[0]{answer}, 'present',
    "$_ is present in a merged image of URLs")
     for 'x.bad.example/y', 'www.more.test:80';
 
 my @same = ('-n', '10', '--seed', '1');
-build("seeded-$_", ['a.b'], '--key', $_, @same) for qw(host url);
+build("seeded-$_", ['a.b'], '--form', $_, @same) for qw(host url);
 tool(2, qr/cannot be merged with .* they differ in key form;/, 'merge', '-o',
      "$dir/none", "$dir/seeded-host", "$dir/seeded-url");
 

@@ -40,7 +40,7 @@ sub grown {
     return $t->write_file("$name.bloom", image_of({
         layout => 'blocked', k => $base->{k}, lines => $base->{lines},
         bits => $base->{bits}, flags => 1, hash => 'murmur3', seed => 42,
-        key_form => 'raw', capacity => $capacity, items => scalar @$keys,
+        form => 'raw', capacity => $capacity, items => scalar @$keys,
         fpr => $fpr, created => 1_700_000_000_000, as_of => 0,
         build_id => "\x11" x 16, exceptions => [], keys => $keys,
         source => '', position => [0, 0],

@@ -36,7 +36,7 @@ sub cases {
     for (@cases) {
         my ($entry, $expected, @absent) = @$_;
         my ($image, $json)
-            = build("$before$entry\n", '--from', $format, '--key', $form,
+            = build("$before$entry\n", '--from', $format, '--form', $form,
                     '--allow-empty', '-p', '1e-9', '-n', 1000);
         my $what = "$format, $form: $entry" =~ s/\n/\\n/gr;
 
@@ -130,8 +130,8 @@ for my $form ('host', 'lower') {
     cases('adblock', $form, '',
         ['||one.example^', ['one.example']],
         ['||one.example/*', ['one.example']],
-        ['||one.example/page^', 'has a path; use --key url'],
-        ['||one.example?x', 'has a path; use --key url']);
+        ['||one.example/page^', 'has a path; use --form url'],
+        ['||one.example?x', 'has a path; use --form url']);
 }
 
 cases('adblock', 'host', '',
@@ -144,7 +144,7 @@ cases('adblock', 'host', '',
               'adblock: comments are counted');
 
     my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/none", '--from',
-        'adblock', '--key', 'host', { stdin => "||a b.c^\n" });
+        'adblock', '--form', 'host', { stdin => "||a b.c^\n" });
     is($exit, 2, 'adblock: an invalid host is refused');
     like($err, qr/line 1: "a b.c" has a byte that a host cannot have/,
          'adblock: an invalid host is named');
@@ -157,7 +157,7 @@ cases('adblock', 'host', '',
     my $text = "||a.example^\n@\@||Good.example^\n@\@||b.example/x^\$all\n"
                . "@\@||c.example^\$script\n@\@d.example\n";
     my $file = "$dir/exceptions";
-    my ($image, $json) = build($text, '--from', 'adblock', '--key', 'url',
+    my ($image, $json) = build($text, '--from', 'adblock', '--form', 'url',
                                '--exceptions', $file);
 
     is(content_of($file),
@@ -166,7 +166,7 @@ cases('adblock', 'host', '',
     is_deeply([@$json{qw(received exceptions skipped lines_read)}], [1, 4, 1, 5],
               'exceptions are counted');
 
-    my ($again) = build(content_of($file), '--key', 'url');
+    my ($again) = build(content_of($file), '--form', 'url');
     finds($again, 'an image is built from exceptions',
           ['http://www.good.example/x', 'b.example/x?y'], ['a.example']);
 
@@ -230,7 +230,7 @@ cases('adblock', 'host', '',
     my $many = join '', map { "@\@||x$_.example^\n" . '! ' . 'x' x 50 . "\n" }
                             1 .. 50_000;
     build($many, '--from', 'adblock', '--exceptions', $file, '-j', 4,
-          '--key', 'host', '--allow-empty');
+          '--form', 'host', '--allow-empty');
     is(content_of($file), join('', map { "x$_.example\n" } 1 .. 50_000),
        'exceptions are in the order of the list');
 }
@@ -286,7 +286,7 @@ ZONE
 sub zone {
     my ($text, @options) = @_;
 
-    return build($text, '--from', 'rpz', '--key', 'host', '--allow-empty',
+    return build($text, '--from', 'rpz', '--form', 'host', '--allow-empty',
                  '-p', '1e-9', '-n', 1000, @options);
 }
 
@@ -356,7 +356,7 @@ for (
          ["${head}" . 'x' x 300 . " CNAME .\n", qr/line 8: "x+..." has a name that is too long/])
     {
         my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/none",
-            '--from', 'rpz', '--key', 'host', '--max-errors', 0,
+            '--from', 'rpz', '--form', 'host', '--max-errors', 0,
             { stdin => $_->[0] });
         is($exit, 2, 'rpz: an invalid zone is refused');
         like($err, $_->[1], 'rpz: what is wrong with the zone is said');
@@ -382,9 +382,9 @@ cases('lines', 'host', '',
         'one.example', '*.one.example', 'http://one.example', 'one.example/',
         'https://one.example/', 'one.example:80', 'http://one.example:80/',
         'http://*.one.example/'),
-    ['http://one.example/p', 'has a path; use --key url'],
-    ['one.example/p', 'has a path; use --key url'],
-    ['http://one.example?p', 'has a path; use --key url'],
+    ['http://one.example/p', 'has a path; use --form url'],
+    ['one.example/p', 'has a path; use --form url'],
+    ['http://one.example?p', 'has a path; use --form url'],
     ['192.0.2.0/24', 'is a range of addresses'],
 );
 
@@ -399,7 +399,7 @@ for (['lines', 'one.example'], ['hosts', '0 one.example'],
      ['rpz', "one.example CNAME ."], ['csv:1', '"one.example",x'],
      ['json', '{"key":"one.example"}'])
 {
-    my ($image) = build("$_->[1]\n", '--from', $_->[0], '--key', 'url');
+    my ($image) = build("$_->[1]\n", '--from', $_->[0], '--form', 'url');
     finds($image, "$_->[0] with hosts: the form url finds URLs of subdomains",
           ['https://a.one.example/x/y?z', 'one.example'], ['two.example']);
 }
@@ -409,7 +409,7 @@ for (['lines', 'one.example'], ['hosts', '0 one.example'],
 
 {
     my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/none",
-        '--key', 'url', '--from', 'csv:1',
+        '--form', 'url', '--from', 'csv:1',
         { stdin => "x.example,\"a\nb\"\n\"http://a.example/x\ny\",z\n" });
     is($exit, 2, 'csv: a URL cannot have a line end within it');
     like($err, qr/line 3: "http:.*" has a tab or a line end within it/,
@@ -435,7 +435,7 @@ for (
     ['json', "{\"key\":\"a.example\"}\n"],
 ) {
     my ($format, $text) = @$_;
-    my ($image, $json, $err) = build($text, '--from', 'auto', '--key', 'url',
+    my ($image, $json, $err) = build($text, '--from', 'auto', '--form', 'url',
                                      '-q');
     is_deeply($json->{files}, [{ file => 'standard input', from => $format }],
               "auto recognizes $format");
@@ -481,7 +481,7 @@ for (
 $t->write_file('a', "0.0.0.0 a.example\n");
 $t->write_file('b', "||b.example^\n");
 {
-    my ($image, $json) = build('', '--from', 'auto', '-j', 4, '--key', 'host',
+    my ($image, $json) = build('', '--from', 'auto', '-j', 4, '--form', 'host',
                                "$dir/a", "$dir/b");
     is_deeply([map { $_->{from} } @{ $json->{files} }], ['hosts', 'adblock'],
               'auto decides for each file');
@@ -501,7 +501,7 @@ $t->write_file('b', "||b.example^\n");
 # ---- add reads the same lists ----
 
 {
-    my ($image) = build("a.example\n", '--key', 'url');
+    my ($image) = build("a.example\n", '--form', 'url');
     my @add = ('add', '--json', '--exceptions', "$dir/exceptions", '--from',
                'auto', '--max-skipped', '30%', $image);
     my ($exit, $out, $err) = $t->run_tool(@add,
@@ -527,7 +527,7 @@ $t->write_file('b', "||b.example^\n");
 
 {
     my $text = "||a.example^\n" x 90 . "! x\n\n" . "||b.example^\$image\n" x 10;
-    my @options = ('--from', 'adblock', '--key', 'host');
+    my @options = ('--from', 'adblock', '--form', 'host');
 
     build($text, @options, '--max-skipped', $_) for '10', '10%', '1k';
 
@@ -536,7 +536,7 @@ $t->write_file('b', "||b.example^\n");
         my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/old",
             @options, '--max-skipped', $_->[0], { stdin => $text });
         is($exit, 2, "--max-skipped $_->[0] is exceeded");
-        like($err, qr/\A(?:[^\n]*line 9[345]: "\|\|b.example\^\$image" has the option \$image\n){3}[^\n]*: 7 more lines: has the option \$image\n[^\n]*: more lines are skipped than --max-skipped allows \($_->[1]\); 10 of 100 are skipped: check --from and --key, or use a larger --max-skipped\n\z/,
+        like($err, qr/\A(?:[^\n]*line 9[345]: "\|\|b.example\^\$image" has the option \$image\n){3}[^\n]*: 7 more lines: has the option \$image\n[^\n]*: more lines are skipped than --max-skipped allows \($_->[1]\); 10 of 100 are skipped: check --from and --form, or use a larger --max-skipped\n\z/,
              "--max-skipped $_->[0] names the reasons");
         is(content_of("$dir/old"), 'old',
            'the old file stays if too many lines are skipped');
@@ -555,7 +555,7 @@ $t->write_file('b', "||b.example^\n");
           "||x^\$image\n" x 29 . "||x.example^\n" x 71, '29%', 29, 0])
     {
         my ($format, $option, $text, $limit, @left_out) = @$_;
-        my ($image, $json) = build($text, '--from', $format, '--key', 'host',
+        my ($image, $json) = build($text, '--from', $format, '--form', 'host',
                                    $option, $limit);
 
         is_deeply([@$json{qw(skipped errors)}], \@left_out,
@@ -577,7 +577,7 @@ $t->write_file('b', "||b.example^\n");
     my $text = "||a.example^\n||a.example^\n\n! x\n||b.example^\$image\n"
                . "##\e[1mx\n" . "/x.js\n" x 5;
     my ($exit, $out) = $t->run_tool('build', '-o', "$dir/summary", '--from',
-        'adblock', '--key', 'host', { stdin => $text });
+        'adblock', '--form', 'host', { stdin => $text });
     is(($out =~ /\A[^\n]*\n(.*)\z/s)[0], <<"TEXT", 'a build shows its summary');
 $dir/summary: 1 duplicate, 1 empty line, 1 comment, 7 other lines were skipped
   5 skipped: does not begin with a host
@@ -590,7 +590,7 @@ $dir/summary: 1 duplicate, 1 empty line, 1 comment, 7 other lines were skipped
     standard input:6: ##\\x1b[1mx
 TEXT
 
-    my (undef, $json) = build($text, '--from', 'adblock', '--key', 'host');
+    my (undef, $json) = build($text, '--from', 'adblock', '--form', 'host');
     is_deeply($json->{skipped_by_reason}[1],
               { reason => 'has the option $image', count => 1,
                 examples => [{ file => 'standard input', line => 5,
@@ -599,7 +599,7 @@ TEXT
     is($json->{duplicates}, 1, 'duplicates are in the JSON');
 
     (undef, $json) = build(join("\n", map({ "a$_.example" } 1 .. 5), '/', '/', ''),
-                           '--key', 'url', '--max-errors', '2');
+                           '--form', 'url', '--max-errors', '2');
     is_deeply($json->{errors_by_reason},
               [{ reason => 'has no host', count => 2,
                  examples => [map { { file => 'standard input', line => $_,
@@ -617,7 +617,7 @@ for (
     [[map { "A$_.example" } 1 .. 300], 0, 'hosts'],
 ) {
     my ($urls, $warns, $what) = @$_;
-    my ($image, undef, $err) = build(join("\n", @$urls), '--key', 'url');
+    my ($image, undef, $err) = build(join("\n", @$urls), '--form', 'url');
     is(scalar($err =~ /none of the 200 pages has a capital letter/), $warns || '',
        "a warning of lists in lower case: $what");
 }
@@ -641,7 +641,7 @@ for (
     my @results;
 
     for my $threads (1, 4) {
-        my ($image, $json) = build($text, '--from', $format, '--key', $form,
+        my ($image, $json) = build($text, '--from', $format, '--form', $form,
                                    '-j', $threads, '--seed', 1, '-p', 1e-6);
         delete @$json{qw(duration_ms created build_id path file)};
         push @results, [$image, $json];

@@ -88,7 +88,7 @@ for my $format (sort keys %lists) {
     my $image = $t->testdir . '/image';
 
     my ($exit, undef, $err) = $t->run_tool(
-        'build', '-q', '-o', $image, '--key', 'url', '-p', '1e-9', '--seed', 1,
+        'build', '-q', '-o', $image, '--form', 'url', '-p', '1e-9', '--seed', 1,
         '--from', 'auto', $path);
 
     is($exit, 0, "a list of the format $format is built with --from auto")

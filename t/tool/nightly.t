@@ -261,9 +261,9 @@ subtest 'an image of another kind changes nothing' => sub {
 
     changes_nothing('another key form',
                     qr/would have the key form lower, .* has raw/,
-                    BUILD_OPTIONS => '-p 1e-6 -n 5k --key lower');
+                    BUILD_OPTIONS => '-p 1e-6 -n 5k --form lower');
 
-    my ($exit, $said) = rebuild(BUILD_OPTIONS => '-p 1e-6 -n 5k --key lower',
+    my ($exit, $said) = rebuild(BUILD_OPTIONS => '-p 1e-6 -n 5k --form lower',
                                 CHANGE => 1);
     is($exit, 0, 'CHANGE=1 allows another key form') or diag($said);
     is(ask($t, 'ids', 'ID1'), '1', 'the new key form serves');

@@ -98,18 +98,18 @@ is(tool(1, undef, 'test', $image, qw(a b c d)),
 
 {
     my $url = image_with('url.bloom', ['http://a.b.example/x', 'b.example/'],
-                         ['a.b.example/x'], '--key', 'url');
+                         ['a.b.example/x'], '--form', 'url');
 
     is(tool(0, undef, 'test', '--json', $url, 'http://a.b.example/x')
        =~ /"expression":"([^"]*)"/ && $1, 'b.example/',
        'test finds another expression of a removed key');
     is(tool(1, undef, 'test', image_with('all.bloom',
                 ['http://a.b.example/x', 'b.example/'],
-                ['a.b.example/x', 'b.example/'], '--key', 'url'),
+                ['a.b.example/x', 'b.example/'], '--form', 'url'),
             'http://a.b.example/x'), "absent http://a.b.example/x\n",
        'test answers absent if all expressions are removed');
 
-    my $lower = image_with('lower.bloom', ['Ab'], ['ab'], '--key', 'lower');
+    my $lower = image_with('lower.bloom', ['Ab'], ['ab'], '--form', 'lower');
 
     is(tool(1, undef, 'test', $lower, 'AB'), "absent AB\n",
        'test compares the canonical key with the removed ones');

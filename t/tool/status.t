@@ -103,7 +103,7 @@ sub state_at {
         label => undef, expire => undef,
         image => { build_id => 'ab' x 16, uploaded => JSON::PP::false,
                    layout => 'blocked', lines => 1, hash => 'murmur3',
-                   key_form => 'raw', k => 8, bits => 15872, capacity => 1000,
+                   form => 'raw', k => 8, bits => 15872, capacity => 1000,
                    items => 3, items_estimated => JSON::PP::false },
         filter => { bits_set => 24, fill_ratio => 0.0015, estimated_items => 3,
                     max_items => 1000, layers => 0 },
@@ -234,9 +234,9 @@ problems_are([@urls], ['own estimated_items'],
 add($two, 'own', [map { "own-$_" } 1 .. 300]);
 problems_are([@urls], [], 'the zone has got the keys');
 
-$two->build_image('new.bloom', \@keys, '-n', '2k', '--key', 'lower');
+$two->build_image('new.bloom', \@keys, '-n', '2k', '--form', 'lower');
 upload_image($two, 'ids', 'new');
-like(problems_are([@urls], ['ids build_id', 'ids key_form'],
+like(problems_are([@urls], ['ids build_id', 'ids form'],
                   'a node has another image'),
      qr/^the key form differs: raw on \S+; lower on \S+; the nodes answer differently/m,
      'the message about key forms has both');

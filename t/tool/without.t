@@ -78,7 +78,7 @@ my %list = (
 for my $from (sort keys %list) {
     my ($image, $json, $err)
         = build($list{$from}, "# no longer bad\n\n  Evil.Example.  # yet\n",
-                '--key', 'url', '--from', $from);
+                '--form', 'url', '--from', $from);
 
     answers($from, $image, 'one.example' => 'present',
             'evil.example' => 'absent', 'two.example' => 'present');
@@ -93,7 +93,7 @@ for my $from (sort keys %list) {
 {
     my ($image, $json)
         = build("evil.example\nevil.example/x\nhttp://www.evil.example/\n"
-                . "EVIL.example\n", "HTTPS://evil.EXAMPLE\n", '--key', 'url');
+                . "EVIL.example\n", "HTTPS://evil.EXAMPLE\n", '--form', 'url');
 
     counts('entries of other pages and hosts stay', $json, items => 2,
            left_out => 2);
@@ -104,13 +104,13 @@ for my $from (sort keys %list) {
     ($image, $json) = build("B\xc3\xbccher.example\na.example\n192.0.2.1\n"
                             . "[2001:DB8::0:1]\n",
                             "xn--bcher-kva.example.\n2001:db8::1\n",
-                            '--key', 'host');
+                            '--form', 'host');
     answers('hosts', $image, 'xn--bcher-kva.example' => 'absent',
             'a.example' => 'present', '192.0.2.1' => 'present',
             '2001:db8::1' => 'absent');
     counts('hosts', $json, left_out => 2, items => 2);
 
-    ($image, $json) = build("One\none\nTWO\n", "ONE\n", '--key', 'lower');
+    ($image, $json) = build("One\none\nTWO\n", "ONE\n", '--form', 'lower');
     answers('lower', $image, one => 'absent', two => 'present');
     counts('lower', $json, left_out => 2, items => 1);
 
@@ -214,7 +214,7 @@ for my $from (sort keys %list) {
 {
     my $image = "$dir/added";
 
-    $t->run_tool('build', '-o', $image, '--key', 'url', '-p', '1e-7', '-n',
+    $t->run_tool('build', '-o', $image, '--form', 'url', '-p', '1e-7', '-n',
                  '1k', { stdin => "a.example\n" });
 
     my ($exit, $out, $err)
@@ -234,7 +234,7 @@ for my $from (sort keys %list) {
     my $image = "$dir/old";
     my $list = file('old-list', "a.example\n");
 
-    $t->run_tool('build', '-o', $image, '--key', 'url', $list);
+    $t->run_tool('build', '-o', $image, '--form', 'url', $list);
 
     my $before = bytes_of($image);
 
@@ -242,7 +242,7 @@ for my $from (sort keys %list) {
         my ($without, $complaint, @options) = @_;
 
         my ($exit, $out, $err)
-            = $t->run_tool('build', '-o', $image, '--key', 'url', '--without',
+            = $t->run_tool('build', '-o', $image, '--form', 'url', '--without',
                            $without, @options, $list);
 
         is($exit, 2, "--without $without @options is refused");
@@ -255,8 +255,8 @@ for my $from (sort keys %list) {
     $refuse->($bad, qr/\Q$bad\E:[ ]line[ ]3:[ ]"http:\/\/\\x1b\/x"[ ]
                        .*;[ ]correct[ ]the[ ]file[ ]of[ ]--without$/x);
     $refuse->(file('path', "evil.example/x\n"),
-              qr/line 1: "evil.example\/x" has a path; use --key url; correct/,
-              '--key', 'host');
+              qr/line 1: "evil.example\/x" has a path; use --form url; correct/,
+              '--form', 'host');
     $refuse->(file('range', "192.0.2.0/24\n"),
               qr/line 1: "192.0.2.0\/24" is a range of addresses; correct/);
     $refuse->("$dir/missing", qr/missing: cannot be opened: No such file.*/);

@@ -31,14 +31,14 @@ for my $form (@forms) {
     $good{$form} = [map { $key{$form}->('good', $_) } 1 .. 1000];
 
     $t->write_file("$form.good", join '', map { "$_\n" } @{ $good{$form} });
-    $t->build_image("$form.plain", $listed{$form}, '-p', '0.05', '--key', $form,
+    $t->build_image("$form.plain", $listed{$form}, '-p', '0.05', '--form', $form,
                     '--seed', 99);
-    $t->build_image("$form.bloom", $listed{$form}, '-p', '0.05', '--key', $form,
+    $t->build_image("$form.bloom", $listed{$form}, '-p', '0.05', '--form', $form,
                     '--seed', 99, '--except', "$dir/$form.good");
 }
 
-configure($t, [(map { "zone=$_ file=$_.bloom key=$_" } @forms),
-               (map { "zone=plain_$_ file=$_.plain key=$_" } @forms)],
+configure($t, [(map { "zone=$_ file=$_.bloom form=$_" } @forms),
+               (map { "zone=plain_$_ file=$_.plain form=$_" } @forms)],
           api => 1, server => join '', map { <<"CONF" } @forms);
 location = /reject/$_ {
     bloom_reject present \$arg_k zone=$_ decode=uri;

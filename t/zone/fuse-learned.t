@@ -25,9 +25,9 @@ $t->build_image('good.bloom', \@ids, @fuse, '-p', '0.02', '--seed', 1,
                 '--except', $t->write_file('good', join '', map { "no$_\n" }
                                                                 1 .. 2000));
 $t->build_image('hosts.bloom', [map { "d$_.example" } 1 .. 2000], @fuse,
-                '--key', 'host', '-p', '1e-6');
+                '--form', 'host', '-p', '1e-6');
 $t->build_image('urls.bloom', [map { "d$_.example/path/" } 1 .. 2000], @fuse,
-                '--key', 'url', '-p', '1e-6');
+                '--form', 'url', '-p', '1e-6');
 
 my @false = false_positives($t, 'ids', 40);
 

@@ -33,8 +33,8 @@ learning_backend($t, 8081);
 configure($t, ["zone=seen capacity=$capacity fpr=0.001 max_keys=100k"
                . ' removals=400',
                'zone=ids file=ids.bloom max_keys=100k removals=4000',
-               "zone=hosts capacity=$capacity fpr=0.001 max_keys=100k key=host",
-               "zone=urls capacity=$capacity fpr=0.001 max_keys=100k key=url"],
+               "zone=hosts capacity=$capacity fpr=0.001 max_keys=100k form=host",
+               "zone=urls capacity=$capacity fpr=0.001 max_keys=100k form=url"],
           api => 1, add => 1, workers => 2, server => <<'CONF');
         location /of/ids {
             bloom_reject absent $arg_id zone=ids;

@@ -457,7 +457,7 @@ subtest 'a file that the workers may not read' => sub {
 
 subtest 'keys in a key form' => sub {
     $t->build_image('urls.bloom', ['bad.example/', 'shop.example/sale'], '-p',
-                    '1e-9', '--key', 'url');
+                    '1e-9', '--form', 'url');
     $t->write_file('must-url.txt', "http://user\@BAD.example:80/any?thing\n"
                                    . "https://www.shop.example/sale\n");
     $t->write_file('own.txt', "http://own.example/\n"
@@ -465,7 +465,7 @@ subtest 'keys in a key form' => sub {
     $t->write_file('invalid.txt', "http://own.example/\nhttp://\n");
 
     install_image($t, 'urls');
-    set_up('key=url must_have=must-url.txt');
+    set_up('form=url must_have=must-url.txt');
     $t->run;
     is(ask($t, 'ids', 'http://bad.example/x'), '1',
        'keys are found by any of their expressions');

@@ -30,7 +30,7 @@ my $t = BloomTest->new(log_level => 'error');
 $t->nginx_build !~ /fsanitize/
     or plan(skip_all => 'valgrind cannot run an nginx with sanitizers');
 
-$t->build_image('hosts.bloom', ['evil.example'], '--key', 'host');
+$t->build_image('hosts.bloom', ['evil.example'], '--form', 'host');
 
 $t->write_file_expand('nginx.conf', <<'CONF');
 %%TEST_GLOBALS%%
@@ -43,7 +43,7 @@ http {
     large_client_header_buffers 4 16k;
 
     bloom_zone zone=hosts file=%%TESTDIR%%/hosts.bloom;
-    bloom_zone zone=new capacity=1k fpr=0.01 key=host;
+    bloom_zone zone=new capacity=1k fpr=0.01 form=host;
 
     server {
         listen 127.0.0.1:%%PORT_8080%%;

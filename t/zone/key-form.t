@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# A zone with key= takes images of that key form only, however an image gets
-# in; whatever served before serves on.  A zone without key= takes images of any
+# A zone with form= takes images of that key form only, however an image gets
+# in; whatever served before serves on.  A zone without form= takes images of any
 # form, and the log warns of a change.
 
 use strict;
@@ -19,7 +19,7 @@ my $dir = $t->testdir;
 my %key = (raw => 'HTTP://Evil.Example/', host => 'evil.example',
            url => 'evil.example/');
 
-$t->build_image("$_.bloom", [$key{$_}], '-p', '1e-9', '-n', '1k', '--key', $_)
+$t->build_image("$_.bloom", [$key{$_}], '-p', '1e-9', '-n', '1k', '--form', $_)
     for sort keys %key;
 
 my $odd = 'http://WWW.evil.example/x';
@@ -30,7 +30,7 @@ sub wrong {
     my ($has, $wants) = @_;
 
     my $phrase = qq(has the key form "$has", and the zone wants "$wants")
-                 . qq( ("key=$wants"): build it with "ngx-bloom build --key)
+                 . qq( ("form=$wants"): build it with "ngx-bloom build --form)
                  . qq( $wants");
 
     return qr/\Q$phrase\E/;
@@ -53,7 +53,7 @@ my $empty = 'capacity=1k fpr=1e-9';
 
 sub install { install_image($t, $_[0], 'urls') }
 
-sub form { return zone_state($t, 'urls')->{image}{key_form} }
+sub form { return zone_state($t, 'urls')->{image}{form} }
 
 # Tests that the image of the form url serves.
 
@@ -90,7 +90,7 @@ sub uploaded {
 
 subtest 'nginx starts with an image of the form only' => sub {
     install('raw');
-    set_up("$file key=url");
+    set_up("$file form=url");
 
     like($t->run_fails,
          qr/\[emerg\] .*$image $wrong/,
@@ -100,11 +100,11 @@ subtest 'nginx starts with an image of the form only' => sub {
     isnt($status, 0, 'nginx -t refuses it, too');
     like($text, $wrong, 'nginx -t says why');
 
-    set_up("$file key=raw");
-    is(($t->test_config)[0], 0, 'nginx -t accepts it with key= of its form');
+    set_up("$file form=raw");
+    is(($t->test_config)[0], 0, 'nginx -t accepts it with form= of its form');
 
     install('url');
-    set_up("$file key=url");
+    set_up("$file form=url");
     $t->run;
     serves_on('after a start');
 };
@@ -138,7 +138,7 @@ subtest 'an image of another form gets in by no way' => sub {
     serves_on('after an upgrade by USR2 was refused');
 
     install('url');
-    set_up("$file key=url watch=50ms");
+    set_up("$file form=url watch=50ms");
     $t->reload;
     $mark = $t->log_mark;
     install('raw');
@@ -152,7 +152,7 @@ subtest 'an image of another form gets in by no way' => sub {
 # A zone that started empty, too, has declared its form.
 
 subtest 'a zone that starts empty takes uploads of its form only' => sub {
-    set_up("$empty key=host");
+    set_up("$empty form=host");
     $t->run;
     is_refused('url', 'host');
     is_refused('raw', 'host');
@@ -166,14 +166,14 @@ subtest 'a zone that starts empty takes uploads of its form only' => sub {
     set_up($empty);
     $t->run;
     is(upload_image($t, 'urls', 'host')->status, 200,
-       'without key= it takes an upload of any form');
+       'without form= it takes an upload of any form');
     is(form(), 'host', 'that image serves in its form');
     $t->stop;
     unlink uploaded();
 };
 
 
-subtest 'key= is added while an upload of another form serves' => sub {
+subtest 'form= is added while an upload of another form serves' => sub {
     for my $source ($file, $empty) {
         my $instead = $source eq $file ? 'the image of "file"'
                                        : 'an empty filter';
@@ -186,13 +186,13 @@ subtest 'key= is added while an upload of another form serves' => sub {
 
         my $path = uploaded();
         my $starts = qr/"urls" in \S+nginx\.conf:\d+ starts with the uploaded/;
-        my $remove = quotemeta 'and upload it before you add "key="; or remove'
+        my $remove = quotemeta 'and upload it before you add "form="; or remove'
                                . " that file to start with $instead instead";
         my $which = qr/image "\Q$path\E", which $wrong, $remove/;
         my $refused = qr/\[emerg\] .*bloom zone $starts $which/;
 
-        set_up("$source key=url");
-        like($t->reload_fails, $refused, 'HUP is refused with key=url');
+        set_up("$source form=url");
+        like($t->reload_fails, $refused, 'HUP is refused with form=url');
         is(form(), 'raw', 'the upload serves on');
         like(($t->test_config)[1], $refused, 'nginx -t is refused');
 
@@ -205,7 +205,7 @@ subtest 'key= is added while an upload of another form serves' => sub {
         $t->run;
         is(form(), 'raw', 'the upload serves again without key=');
         unlink $path;
-        set_up("$source key=url");
+        set_up("$source form=url");
         $t->reload;
         ok(wait_until(sub { form() eq 'url' }),
            'a reload without that file brings an image of the form url');
@@ -216,17 +216,17 @@ subtest 'key= is added while an upload of another form serves' => sub {
 };
 
 
-# Here key= names the form that the empty filter had anyway, so nothing else in
+# Here form= names the form that the empty filter had anyway, so nothing else in
 # the configuration says that the memory has to be recreated.
 
-subtest 'key= has the form that the zone started with' => sub {
+subtest 'form= has the form that the zone started with' => sub {
     set_up($empty);
     $t->run;
     add($t, 'urls', ['evil.example']);
     is(upload_image($t, 'urls', 'host')->status, 200,
        'an upload of the form host serves');
     unlink uploaded();
-    set_up("$empty key=raw");
+    set_up("$empty form=raw");
     $t->reload;
     is(form(), 'raw', 'a reload without its file brings an empty filter back');
     is(ask_until_known($t, 'urls', 'evil.example', 'www.evil.example'), '10',
@@ -238,12 +238,12 @@ subtest 'key= has the form that the zone started with' => sub {
 # As above, but the zone also loses its journal, so no file tells the reload
 # what serves.
 
-subtest 'key= is added to a zone in memory' => sub {
+subtest 'form= is added to a zone in memory' => sub {
     set_up($file);
     $t->run;
     is(upload_image($t, 'urls', 'raw')->status, 200,
        'an upload of the form raw serves');
-    set_up("$file journal=off key=url");
+    set_up("$file journal=off form=url");
     $t->reload;
     ok(wait_until(sub { form() eq 'url' }), 'the reload loads file= instead');
     $t->wait_for_log(qr/going to load .*, since the image that serves has/);
@@ -259,7 +259,7 @@ subtest 'required=off' => sub {
     $t->run;
 
     my $mark = $t->log_mark;
-    set_up("$file required=off key=url");
+    set_up("$file required=off form=url");
     $t->reload;
     $t->expect_log(qr/\[alert\].*$wrong/);
     $t->wait_for_log(qr/\[alert\].*$wrong/, $mark);
@@ -281,7 +281,7 @@ subtest 'required=off' => sub {
 
 subtest 'the log warns of a change without key=' => sub {
     my $both = qr/has the key form "raw", and the image before it had "url"/;
-    my $form = qr/\[warn\].*"urls": its image $both;.*"--key url".*"key=url"/;
+    my $form = qr/\[warn\].*"urls": its image $both;.*"--form url".*"form=url"/;
 
     set_up($file);
     $t->run;

@@ -67,7 +67,7 @@ $zones{'url-other'} = ['url', 'other'];
 $t->build_image("$_.bloom",
                 [/raw|fuse/ ? '7f1c9a528b1e4f0e' : 'other.example'],
                 $_ eq 'fuse' ? ('--layout', 'fuse')
-                : ('--key', $_ eq 'other' ? 'url' : $_))
+                : ('--form', $_ eq 'other' ? 'url' : $_))
     for @zones;
 
 $t->write_file_expand('nginx.conf', join "\n",

@@ -56,7 +56,7 @@ my $locations = join '', map { <<"CONF" } sort keys %forms;
 CONF
 
 my $lookups = join '', map { <<"CONF" } sort keys %forms;
-    bloom_zone zone=$_ capacity=10k fpr=1e-9 journal=off key=$_;
+    bloom_zone zone=$_ capacity=10k fpr=1e-9 journal=off form=$_;
     bloom_lookup \$arg_k \$known_$_ zone=$_ decode=uri;
 CONF
 

@@ -84,10 +84,10 @@ ngx_http_bloom_effect_of(ngx_http_bloom_effect_zone_t *zones,
 
     if (ngx_http_bloom_effect_answer(zones, rule) == NGX_BLOOM_UNKNOWN
         && ngx_http_bloom_effect_enforcing(first,
-                                           NGX_HTTP_BLOOM_EFFECT_UNAVAILABLE)
+                                           NGX_HTTP_BLOOM_EFFECT_UNKNOWN)
            != NULL)
     {
-        return NGX_HTTP_BLOOM_EFFECT_UNAVAILABLE;
+        return NGX_HTTP_BLOOM_EFFECT_UNKNOWN;
     }
 
     return NGX_HTTP_BLOOM_EFFECT_NONE;
@@ -108,7 +108,7 @@ ngx_http_bloom_effect_fires(ngx_http_bloom_effect_zone_t *zones,
 
 
 /* Returns the first place of a list that is not in dry run; for
- * NGX_HTTP_BLOOM_EFFECT_UNAVAILABLE, one where unknown answers do not pass.
+ * NGX_HTTP_BLOOM_EFFECT_UNKNOWN, one where unknown answers do not pass.
  * Returns NULL if no place of the list is like that. */
 static ngx_http_bloom_place_t *
 ngx_http_bloom_effect_enforcing(ngx_http_bloom_rule_t *first,
@@ -122,8 +122,8 @@ ngx_http_bloom_effect_enforcing(ngx_http_bloom_rule_t *first,
     for (i = 0; i < first->places->nelts; i++) {
         if (!place[i].conf->dry_run
             && (effect == NGX_HTTP_BLOOM_EFFECT_FIRES
-                || place[i].conf->unavailable
-                   != NGX_HTTP_BLOOM_UNAVAILABLE_PASS))
+                || place[i].conf->unknown
+                   != NGX_HTTP_BLOOM_UNKNOWN_PASS))
         {
             return &place[i];
         }
@@ -195,14 +195,14 @@ ngx_http_bloom_effect_doing(ngx_http_bloom_text_t *text,
     ngx_http_bloom_text_printf(text, place == NULL || rule->dry_run
                                      ? "in dry run, " : "");
 
-    if (effect == NGX_HTTP_BLOOM_EFFECT_UNAVAILABLE
-        && place->conf->unavailable == NGX_HTTP_BLOOM_UNAVAILABLE_ROUTE)
+    if (effect == NGX_HTTP_BLOOM_EFFECT_UNKNOWN
+        && place->conf->unknown == NGX_HTTP_BLOOM_UNKNOWN_ROUTE)
     {
         ngx_http_bloom_text_printf(text, "routed to ");
         ngx_http_bloom_text_append(text,
-                                   &place->conf->unavailable_to->to.value);
+                                   &place->conf->unknown_to->to.value);
 
-    } else if (effect == NGX_HTTP_BLOOM_EFFECT_UNAVAILABLE) {
+    } else if (effect == NGX_HTTP_BLOOM_EFFECT_UNKNOWN) {
         ngx_http_bloom_text_printf(text, "rejected with %d",
                                    NGX_HTTP_SERVICE_UNAVAILABLE);
 

@@ -31,8 +31,8 @@ typedef struct {
 typedef enum {
     NGX_HTTP_BLOOM_EFFECT_NONE = 0,
     NGX_HTTP_BLOOM_EFFECT_FIRES,         /* its condition holds */
-    NGX_HTTP_BLOOM_EFFECT_UNAVAILABLE    /* the answer is unknown, and some
-                                            place has a "bloom_unavailable"
+    NGX_HTTP_BLOOM_EFFECT_UNKNOWN    /* the answer is unknown, and some
+                                            place has a "bloom_unknown"
                                             other than "pass" */
 } ngx_http_bloom_effect_e;
 

@@ -391,9 +391,9 @@ ngx_http_bloom_explain_put_place(ngx_http_bloom_turns_t *turns,
     ngx_str_t               location;
     ngx_http_bloom_text_t  *text, *scratch;
 
-    /* by NGX_HTTP_BLOOM_UNAVAILABLE_... */
+    /* by NGX_HTTP_BLOOM_UNKNOWN_... */
 
-    static const char  *unavailable[] = { "pass", "reject", "route" };
+    static const char  *unknown[] = { "pass", "reject", "route" };
 
     text = &turns->text;
     scratch = &explain->scratch;
@@ -412,13 +412,13 @@ ngx_http_bloom_explain_put_place(ngx_http_bloom_turns_t *turns,
 
     ngx_http_bloom_explain_string(text, ",\"location\":", &location);
 
-    ngx_http_bloom_text_printf(text, ",\"dry_run\":%s,\"unavailable\":\"%s\"",
+    ngx_http_bloom_text_printf(text, ",\"dry_run\":%s,\"unknown\":\"%s\"",
                                place->conf->dry_run ? "true" : "false",
-                               unavailable[place->conf->unavailable]);
+                               unknown[place->conf->unknown]);
 
-    if (place->conf->unavailable == NGX_HTTP_BLOOM_UNAVAILABLE_ROUTE) {
+    if (place->conf->unknown == NGX_HTTP_BLOOM_UNKNOWN_ROUTE) {
         ngx_http_bloom_explain_string(text, ",\"to\":",
-                                      &place->conf->unavailable_to->to.value);
+                                      &place->conf->unknown_to->to.value);
     }
 
     ngx_http_bloom_text_printf(text, "}");

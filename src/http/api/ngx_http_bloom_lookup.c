@@ -164,7 +164,7 @@ ngx_http_bloom_lookup_put(ngx_http_bloom_text_t *text, ngx_bloom_zone_t *zone,
                                &ngx_http_bloom_lookup_answers[answer]);
 
     if (lookup->generation != 0) {
-        ngx_http_bloom_text_printf(text, ",\"key_form\":\"%s\"",
+        ngx_http_bloom_text_printf(text, ",\"form\":\"%s\"",
                                    bloom_form_name(lookup->form));
     }
 

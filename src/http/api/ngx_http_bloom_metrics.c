@@ -92,14 +92,14 @@ static ngx_http_bloom_metrics_counter_t  ngx_http_bloom_metrics_counters[] = {
       NGX_HTTP_BLOOM_COUNT_FIRED,
       "Number of requests that a rule decided; fired: the rule passed, "
       "rejected or routed the request; dry_run and audited: the rule would "
-      "have done so; unavailable: the rule rejected or routed the request "
+      "have done so; unknown: the rule rejected or routed the request "
       "because the answer was unknown." },
     { "rule_requests_total", "decision=\"dry_run\"",
       NGX_HTTP_BLOOM_COUNT_DRY_RUN, NULL },
     { "rule_requests_total", "decision=\"audited\"",
       NGX_HTTP_BLOOM_COUNT_AUDITED, NULL },
-    { "rule_requests_total", "decision=\"unavailable\"",
-      NGX_HTTP_BLOOM_COUNT_UNAVAILABLE, NULL },
+    { "rule_requests_total", "decision=\"unknown\"",
+      NGX_HTTP_BLOOM_COUNT_UNKNOWN, NULL },
 
     { NULL, NULL, 0, NULL }
 };

@@ -209,7 +209,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "image.layout", STRING(layout), ALWAYS, MEMBER },
     { "image.lines", NUMBER(info.image.geometry.lines), ALWAYS, MEMBER },
     { "image.hash", STRING(hash), ALWAYS, MEMBER },
-    { "image.key_form", STRING(key_form), ALWAYS, MEMBER },
+    { "image.form", STRING(key_form), ALWAYS, MEMBER },
     { "image.k", NUMBER(info.image.geometry.k), ALWAYS, MEMBER },
     { "image.bits", NUMBER(info.image.geometry.bits), ALWAYS, MEMBER },
     { "image.capacity", NUMBER(info.image.capacity), IF(SERVING),
@@ -581,7 +581,7 @@ ngx_http_bloom_stats_image(ngx_http_bloom_stats_t *stats)
 
     p = ngx_snprintf(stats->labels_buf, sizeof(stats->labels_buf),
                      "build_id=\"%V\",layout=\"%V\",hash=\"%V\","
-                     "key_form=\"%V\",k=\"%uD\",uploaded=\"%s\"",
+                     "form=\"%V\",k=\"%uD\",uploaded=\"%s\"",
                      &stats->build_id, &stats->layout, &stats->hash,
                      &stats->key_form, g->k,
                      stats->info.uploaded ? "true" : "false");

@@ -48,7 +48,7 @@ sub scene {
     $t->build_image('urls.bloom',
                     ['http://evil.example/', 'http://phish.example/login',
                      map { "http://host$_.example/" } 1 .. 9_000],
-                    '-n', '10k', '-p', '1e-6', '--key', 'url',
+                    '-n', '10k', '-p', '1e-6', '--form', 'url',
                     '--hash', 'siphash', '--as-of', time_of(time - 1200));
 
     my $more = join "\n", map { "bloom_zone $_;" } @more;
@@ -137,7 +137,7 @@ sub second_node {
     copy($t->testdir . '/items.bloom', $other->testdir . '/items.bloom')
         or die "copy: $!";
     $other->build_image('urls.bloom', ['http://evil.example/'], '-n', '10k',
-                        '-p', '1e-6', '--key', 'url', '--hash', 'siphash');
+                        '-p', '1e-6', '--form', 'url', '--hash', 'siphash');
 
     $other->write_file_expand('nginx.conf', <<"CONF");
 %%TEST_GLOBALS%%

@@ -215,7 +215,7 @@ sub header {
     my $file = content_of($path);
     my %field;
 
-    @field{qw(version file_size at size layout k lines flags bits hash key_form
+    @field{qw(version file_size at size layout k lines flags bits hash form
               seed capacity items fpr created as_of build_id)}
         = unpack 'x8 L< x4 Q< Q< Q< x8 L< L< L< L< Q< L< L< L< x12 Q< Q< d<'
                  . ' Q< Q< H32', $file;

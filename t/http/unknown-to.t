@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Tests bloom_unavailable to=, which routes requests when a zone answers
+# Tests bloom_unknown to=, which routes requests when a zone answers
 # unknown: after the access checks of their location, as bloom_route does.
 
 use strict;
@@ -22,7 +22,7 @@ configure_rules($t, { ids => ['one'] }, <<'CONF', backend => 8090);
     server {
         listen 127.0.0.1:%%PORT_8080%%;
 
-        bloom_unavailable to=@exact;
+        bloom_unknown to=@exact;
 
         location /route {
             bloom_route present $arg_id zone=lost to=@routed;
@@ -37,7 +37,7 @@ configure_rules($t, { ids => ['one'] }, <<'CONF', backend => 8090);
             bloom_reject absent $arg_id zone=lost;
         }
         location /uri {
-            bloom_unavailable to=/exact/$arg_id;
+            bloom_unknown to=/exact/$arg_id;
             bloom_reject absent $arg_id zone=lost;
         }
         location /dry {
@@ -54,12 +54,12 @@ configure_rules($t, { ids => ['one'] }, <<'CONF', backend => 8090);
             proxy_pass http://127.0.0.1:%%PORT_8090%%;
         }
         location /skip {
-            bloom_unavailable pass;
+            bloom_unknown pass;
             bloom_reject absent $arg_id zone=lost;
             proxy_pass http://127.0.0.1:%%PORT_8090%%;
         }
         location /listed {
-            bloom_unavailable to=@rules;
+            bloom_unknown to=@rules;
             bloom_reject absent $arg_id zone=lost;
         }
         location @rules {
@@ -84,7 +84,7 @@ sub is_outcome {
 }
 
 
-is_outcome('/route?id=one', '200 UNAVAILABLE lost',
+is_outcome('/route?id=one', '200 UNKNOWN lost',
            'a request is routed when the zone answers unknown');
 is($t->get('/route?id=one')->body, 'exact',
    'a named location answers a request with an unknown key');
@@ -92,21 +92,21 @@ is($t->get('/pass?id=one')->body, 'exact',
    'bloom_pass routes a request with an unknown key, too');
 is($t->get('/uri?id=one')->body, '/exact/one',
    'a URI with variables answers a request with an unknown key');
-is_outcome('/uri?id=..', '400 UNAVAILABLE lost', 'an unsafe target is refused');
-is_outcome('/denied?id=one', '403 UNAVAILABLE lost',
+is_outcome('/uri?id=..', '400 UNKNOWN lost', 'an unsafe target is refused');
+is_outcome('/denied?id=one', '403 UNKNOWN lost',
            'a request is routed only after the access checks');
 is($t->get('/dry?id=one')->body, 'backend /dry?id=one',
    'a dry run does not route a request with an unknown key');
 is($t->get('/trial?id=one')->body, 'backend /trial?id=one',
    'a rule on trial does not route a request with an unknown key');
 is($t->get('/skip?id=one')->body, 'backend /skip?id=one',
-   'an inner location overrides bloom_unavailable to=');
+   'an inner location overrides bloom_unknown to=');
 is_outcome('/good?id=none', '411 REJECTED ids',
            'a zone that serves decides by itself');
 is_outcome('/listed?id=none', '412 REJECTED ids',
            'the rules of the target run');
-is_outcome('/listed?id=one', '200 UNAVAILABLE lost',
-           'a request that the rules of the target pass stays unavailable');
+is_outcome('/listed?id=one', '200 UNKNOWN lost',
+           'a request that the rules of the target pass stays unknown');
 is(decisions_logged($t, '/route?id=one'),
    'routing request: key "one" unknown in bloom zone "lost"',
    'the error log has a routed request');

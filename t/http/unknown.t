@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Tests bloom_unavailable, which decides about requests when a zone answers
+# Tests bloom_unknown, which decides about requests when a zone answers
 # unknown: they are passed by default, or rejected with status 503.
 
 use strict;
@@ -75,7 +75,7 @@ configure_rules($t, { ids => ['one'] }, <<'CONF',
         }
 
         location /reject/ {
-            bloom_unavailable reject;
+            bloom_unknown reject;
 
             location /reject/reject {
                 bloom_reject absent $arg_id zone=lost status=410;
@@ -117,7 +117,7 @@ configure_rules($t, { ids => ['one'] }, <<'CONF',
                 proxy_pass http://127.0.0.1:%%PORT_8081%%;
             }
             location /reject/not {
-                bloom_unavailable pass;
+                bloom_unknown pass;
                 bloom_reject absent $arg_id zone=lost status=410;
                 proxy_pass http://127.0.0.1:%%PORT_8081%%;
             }
@@ -136,11 +136,11 @@ sub is_outcome {
 }
 
 
-subtest 'bloom_unavailable pass is the default' => sub {
+subtest 'bloom_unknown pass is the default' => sub {
     for (qw(reject reject-present route)) {
-        is_outcome("/pass/$_?id=one", '200 UNAVAILABLE lost',
+        is_outcome("/pass/$_?id=one", '200 UNKNOWN lost',
                    "/pass/$_ passes a key of the image");
-        is_outcome("/pass/$_?id=none", '200 UNAVAILABLE lost',
+        is_outcome("/pass/$_?id=none", '200 UNKNOWN lost',
                    "/pass/$_ passes a key that the image does not have");
     }
 
@@ -149,8 +149,8 @@ subtest 'bloom_unavailable pass is the default' => sub {
 };
 
 
-subtest 'bloom_unavailable reject rejects with status 503' => sub {
-    is_outcome("/reject/$_?id=one", '503 UNAVAILABLE lost',
+subtest 'bloom_unknown reject rejects with status 503' => sub {
+    is_outcome("/reject/$_?id=one", '503 UNKNOWN lost',
                "/reject/$_ rejects a request with status 503")
         for qw(reject route pass page);
     is_outcome('/reject/reject', '200 ',
@@ -158,18 +158,18 @@ subtest 'bloom_unavailable reject rejects with status 503' => sub {
     is($t->get('/reject/page?id=none')->body,
        'backend /reject/reject-page?id=none',
          'the error page of status 503 is not checked');
-    is_outcome('/reject/not?id=one', '200 UNAVAILABLE lost',
-               'a location overrides bloom_unavailable reject');
+    is_outcome('/reject/not?id=one', '200 UNKNOWN lost',
+               'a location overrides bloom_unknown reject');
 };
 
 
 subtest 'rules of other zones still decide' => sub {
     is_outcome('/pass/then?id=none', '411 REJECTED ids',
                'a later rule that fires rejects a request');
-    is_outcome('/pass/then?id=one', '200 UNAVAILABLE lost',
-               'a request is unavailable when a later rule does not fire');
-    is_outcome('/pass/before?id=one', '200 UNAVAILABLE lost',
-               'a request is unavailable when an earlier rule does not fire');
+    is_outcome('/pass/then?id=one', '200 UNKNOWN lost',
+               'the answer is unknown when a later rule does not fire');
+    is_outcome('/pass/before?id=one', '200 UNKNOWN lost',
+               'the answer is unknown when an earlier rule does not fire');
     is_outcome('/pass/before?id=none', '411 REJECTED ids',
                'an earlier rule that fires rejects a request');
     is_outcome('/pass/allowed?id=none', '411 REJECTED ids',
@@ -183,15 +183,15 @@ subtest 'rules of other zones still decide' => sub {
                'a zone that serves rejects an absent key by its own status');
     is_outcome('/reject/before?id=none', '411 REJECTED ids',
                'an earlier rule that fires decides the status of a rejection');
-    is_outcome('/reject/before?id=one', '503 UNAVAILABLE lost',
+    is_outcome('/reject/before?id=one', '503 UNKNOWN lost',
                'a request is rejected when an earlier rule does not fire');
     is_outcome('/reject/allowed?id=one', '200 PASSED ids',
                'an earlier bloom_pass that fires passes a request');
 };
 
 
-subtest 'a dry run passes under bloom_unavailable reject' => sub {
-    is_outcome('/reject/dry?id=one', '200 UNAVAILABLE lost',
+subtest 'a dry run passes under bloom_unknown reject' => sub {
+    is_outcome('/reject/dry?id=one', '200 UNKNOWN lost',
                'a dry run passes a request when the zone answers unknown');
 };
 
