@@ -74,7 +74,12 @@ put_entry(change_batch_t *batch, const redisReply *entry, uint64_t skip,
         sign = sign_of(fields->element[i]);
 
         if (sign == 0) {
-            batch->ignored++;
+
+            if (batch->other == NULL) {
+                batch->other = fields->element[i];
+                batch->other_entry = redis_stream_id(entry);
+            }
+
             continue;
         }
 
@@ -101,11 +106,11 @@ void
 change_batch_fill(change_batch_t *batch, redisReply **entries, size_t n,
     uint64_t offset, size_t max)
 {
-    size_t  i, len, changes, ignored;
+    size_t  i, len, changes;
 
     batch->len = 0;
     batch->changes = 0;
-    batch->ignored = 0;
+    batch->other = NULL;
     batch->offset = offset;
     batch->more = !put_entry(batch, entries[0], offset, max);
 
@@ -119,12 +124,10 @@ change_batch_fill(change_batch_t *batch, redisReply **entries, size_t n,
 
         len = batch->len;
         changes = batch->changes;
-        ignored = batch->ignored;
 
         if (!put_entry(batch, entries[i], 0, max) || batch->len > max) {
             batch->len = len;
             batch->changes = changes;
-            batch->ignored = ignored;
             break;
         }
     }

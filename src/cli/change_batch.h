@@ -20,7 +20,9 @@ typedef struct {
     size_t             size;             /* of the memory */
     size_t             entries;          /* 1 if it is a part of one */
     size_t             changes;
-    size_t             ignored;          /* fields with other names */
+    const redisReply  *other;            /* the first field with another name;
+                                            NULL: all are changes */
+    bloom_position_t   other_entry;      /* which has it */
     uint64_t           offset;           /* changes of the first entry that come
                                             before those in the body */
     int                more;             /* 1: and others come after them */

@@ -44,14 +44,20 @@ typedef struct {
 static int
 take_zone(const option_t *option, const char *text, void *to)
 {
+    int        rc;
+    char      *shown;
     follow_t  *follow = to;
 
     if (!http_url_valid(text)) {
 
         /* the text may have a password */
 
-        return options_wrong(option, "", "must be the URL of a zone, such as "
-                             "http://10.0.0.1:8080/bloom/zones/ids");
+        shown = http_url_shown(text);
+        rc = options_wrong(option, shown, "must be the URL of a zone, such as "
+                           "http://10.0.0.1:8080/bloom/zones/ids");
+        free(shown);
+
+        return rc;
     }
 
     follow->zones = cli_realloc(follow->zones,
@@ -110,7 +116,7 @@ static const option_t  options[] = {
       .needed = "the key of the stream" },
     { 0, "source", "NAME", offsetof(follow_t, source), take_source,
       "the source of the zones: the name in their source=",
-      .needed = "the name of the source" },
+      .needed = "the source" },
     { 0, "zone", "URL", 0, take_zone,
       "a zone at the endpoint of an nginx, such as "
       "http://10.0.0.1:8080/bloom/zones/ids; it may have a user and a "
@@ -119,7 +125,8 @@ static const option_t  options[] = {
     { 0, "from", "WHERE", 0, take_from,
       "where a zone begins that has no changes yet: beginning (a gap if the "
       "stream was trimmed), now, or after the entry of this ID (default: an "
-      "hour before the as_of of its image, if IDs of the stream are times)" },
+      "hour before the as_of of its image, if IDs of the stream are times; "
+      "the beginning, if it started empty)" },
     { 0, "empty", NULL, offsetof(follow_t, empty), options_take_flag,
       "the stream is new: a zone without changes is up to date although the "
       "stream does not exist yet (otherwise that is taken for a wrong name or "

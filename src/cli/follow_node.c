@@ -178,6 +178,24 @@ take(follow_node_t *node, int rc, const http_response_t *response,
 }
 
 
+/* Returns 1 if a zone started empty and has got no image since, else 0. */
+static int
+read_empty(const json_doc_t *doc)
+{
+    int                  uploaded;
+    const json_token_t  *file;
+
+    file = json_read_member(doc, doc->tokens, "file");
+
+    return file != NULL && file->kind == JSON_READ_NULL
+           && json_read_bool(doc, json_read_member(doc, doc->tokens,
+                                                   "image.uploaded"),
+                             &uploaded)
+              == 0
+           && !uploaded;
+}
+
+
 static follow_answer_t
 read_state(follow_node_t *node, const json_doc_t *doc, follow_state_t *state)
 {
@@ -221,6 +239,7 @@ read_state(follow_node_t *node, const json_doc_t *doc, follow_state_t *state)
     state->max_body = max_body < BODY_LEAST ? BODY_LEAST
                       : max_body > BODY_MOST ? BODY_MOST : (size_t) max_body;
     state->as_of = 0;
+    state->empty = read_empty(doc);
 
     if (json_read_text(doc, json_read_member(doc, doc->tokens, "image.as_of"),
                        text, sizeof(text))

@@ -28,6 +28,7 @@ typedef struct {
     int               gap;               /* changes are missing */
     size_t            max_body;
     uint64_t          as_of;             /* of the image, in ms; 0: none */
+    int               empty;             /* 1: no image was ever loaded */
 } follow_state_t;
 
 typedef struct {

@@ -23,9 +23,10 @@ static follow_origin_answer_t
 from_image(uint64_t as_of, stream_reader_t *reader, stream_cursor_t *cursor,
     char *why, size_t size)
 {
-    char                   last[BLOOM_POSITION_TEXT_MAX];
+    char                   text[BLOOM_POSITION_TEXT_MAX];
     uint64_t               clock, now, behind;
     struct timespec        ts;
+    bloom_position_t       id;
     const stream_facts_t  *facts;
 
     facts = &reader->moment.facts;
@@ -57,11 +58,16 @@ from_image(uint64_t as_of, stream_reader_t *reader, stream_cursor_t *cursor,
         return FOLLOW_ORIGIN_UNKNOWN;
     }
 
-    if (facts->last.high < STREAMS_SINCE || facts->last.high > now + HOUR) {
-        bloom_position_write(facts->last, last);
-        snprintf(why, size, "the last ID of the stream, %s, is not a recent "
-                 "time in milliseconds, so IDs cannot be compared with the "
-                 "as_of of the image", last);
+    /* IDs ascend, so all others are between these */
+
+    id = facts->length != 0 && facts->first.high < STREAMS_SINCE
+         ? facts->first : facts->last;
+
+    if (id.high < STREAMS_SINCE || id.high > now + HOUR) {
+        bloom_position_write(id, text);
+        snprintf(why, size, "the ID %s of the stream is not a recent time in "
+                 "milliseconds, so IDs cannot be compared with the as_of of "
+                 "the image", text);
         return FOLLOW_ORIGIN_UNKNOWN;
     }
 

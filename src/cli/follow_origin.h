@@ -4,8 +4,8 @@
  * An origin is where a zone begins in a stream if it has no changes yet.
  *
  * A zone with an image begins an hour before the image's as_of: IDs of entries
- * are times, and clocks may differ by half an hour.  Otherwise an operator says
- * where it begins.
+ * are times, and clocks may differ by half an hour.  A zone that started empty
+ * begins with the stream.  Or an operator says where a zone begins.
  */
 
 #ifndef FOLLOW_ORIGIN_H

@@ -9,6 +9,8 @@
 #include "follow_send.h"
 
 #define RECOVERY  64                     /* bodies grow by a part of this */
+#define PAUSE     60.0                   /* seconds between two warnings */
+#define SHOWN     64                     /* bytes of a field's name */
 
 
 /* Makes the next request smaller.  Returns 1; or 0 if it cannot be smaller. */
@@ -54,6 +56,32 @@ follow_send(follow_send_t *send, follow_node_t *node, bloom_position_t after,
 }
 
 
+/* Names a field that is no change, at most once in a while. */
+static void
+name_other_field(follow_send_t *send, const char *zone)
+{
+    char                   text[BLOOM_POSITION_TEXT_MAX];
+    const change_batch_t  *batch;
+
+    batch = &send->batch;
+
+    if (batch->other == NULL
+        || (send->warned_at != 0 && follow_now() - send->warned_at < PAUSE))
+    {
+        return;
+    }
+
+    send->warned_at = follow_now();
+    bloom_position_write(batch->other_entry, text);
+
+    follow_log(NULL, zone, FOLLOW_WARNING, "other_fields", "the entry %s of "
+               "the stream has the field \"%.*s\", which is no change and is "
+               "left out: keys are in fields add and remove", text,
+               (int) (batch->other->len < SHOWN ? batch->other->len : SHOWN),
+               batch->other->str);
+}
+
+
 void
 follow_send_taken(follow_send_t *send, const char *zone, size_t max_body,
     redisReply **entries, const follow_result_t *result)
@@ -66,10 +94,5 @@ follow_send_taken(follow_send_t *send, const char *zone, size_t max_body,
 
     invalid_keys_count(&send->invalid, zone, &send->batch, entries, result);
 
-    if (send->batch.ignored != 0 && !send->warned) {
-        send->warned = 1;
-        follow_log(NULL, zone, FOLLOW_WARNING, "other_fields", "entries have "
-                   "fields other than add and remove, which are ignored; this "
-                   "is said once");
-    }
+    name_other_field(send, zone);
 }

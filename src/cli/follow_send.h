@@ -19,7 +19,7 @@ typedef struct {
                                             entry, since one was refused */
     change_batch_t    batch;             /* what was sent last */
     invalid_keys_t    invalid;
-    int               warned;            /* 1: of other fields */
+    double            warned_at;         /* of other fields; 0: never */
 } follow_send_t;
 
 

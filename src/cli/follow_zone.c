@@ -270,14 +270,18 @@ name_beginning(follow_zone_t *zone, const stream_facts_t *facts)
 static step_t
 start(follow_zone_t *zone, const stream_facts_t *facts)
 {
-    char              why[512];
-    follow_origin_t  *origin;
+    char             why[512];
+    follow_origin_t  origin;
 
-    origin = &zone->settings->origin;
+    origin = zone->settings->origin;
 
-    if (origin->from == FOLLOW_FROM_IMAGE || !zone->has_origin) {
+    if (origin.from == FOLLOW_FROM_IMAGE && zone->state.empty) {
+        origin.from = FOLLOW_FROM_BEGINNING;
+    }
 
-        switch (follow_origin_find(origin, zone->state.as_of, &zone->reader,
+    if (origin.from == FOLLOW_FROM_IMAGE || !zone->has_origin) {
+
+        switch (follow_origin_find(&origin, zone->state.as_of, &zone->reader,
                                    &zone->origin, why, sizeof(why)))
         {
         case FOLLOW_ORIGIN_OK:
@@ -292,7 +296,7 @@ start(follow_zone_t *zone, const stream_facts_t *facts)
 
         zone->has_origin = 1;
 
-        if (origin->from == FOLLOW_FROM_BEGINNING && facts->exists
+        if (origin.from == FOLLOW_FROM_BEGINNING && facts->exists
             && !facts->counts)
         {
             name_beginning(zone, facts);
@@ -322,7 +326,10 @@ no_stream(follow_zone_t *zone)
                "database %u has no key \"%s\"; check --stream and the database "
                "in the URL%s", url->shown, url->db, zone->settings->stream,
                bloom_position_is_zero(zone->state.position)
-               ? "; if nothing was added to the stream yet, use --empty" : "");
+               ? "; if nothing was added to the stream yet, use --empty"
+               : "; or Redis has lost the stream, as this zone has entries of "
+                 "it: then add new entries, and load an image built after the "
+                 "first of them");
 
     if (zone->settings->once) {
         return STEP_REFUSED;
@@ -817,7 +824,9 @@ run(void *data)
 
         zone->failures = 0;
 
-        if (zone->failing && zone->view.phase == FOLLOW_CURRENT) {
+        if (zone->failing && zone->view.phase == FOLLOW_CURRENT
+            && !zone->state.gap)
+        {
             zone->failing = 0;
             follow_log(&zone->log, zone->shown, FOLLOW_INFO, "recovered",
                        "the zone is up to date again");

@@ -59,10 +59,10 @@ invalid_keys_say(invalid_keys_t *invalid, const char *zone, int now)
     bloom_position_write(invalid->entry, text);
 
     follow_log(NULL, zone, FOLLOW_WARNING, "invalid_keys",
-               "left out %llu invalid key%s: the %skey of change %llu of the "
-               "entry %s %s; correct what adds to the stream",
+               "left out %llu invalid key%s: %s in change %llu of the entry "
+               "%s, and %s; correct what adds to the stream",
                (unsigned long long) invalid->keys, CLI_S(invalid->keys),
-               invalid->keys == 1 ? "" : "first one, the ",
+               invalid->keys == 1 ? "it is" : "the first one is",
                (unsigned long long) invalid->number, text, invalid->reason);
 
     invalid->keys = 0;

@@ -162,7 +162,9 @@ failed(redis_connection_t *conn, const char *doing)
         conn->closed = 1;
         say(conn, "the server closed the connection during %s; look at its "
             "log, and if that speaks of output buffer limits, raise "
-            "client-output-buffer-limit for normal clients", doing);
+            "client-output-buffer-limit for normal clients%s", doing,
+            conn->tls == NULL && conn->url.path == NULL
+            ? "; if the port is for TLS, write rediss://" : "");
 
     } else {
         say(conn, "the connection failed during %s: %s; try again", doing,
@@ -465,7 +467,10 @@ start_tls(redis_connection_t *conn)
                          conn->error, sizeof(conn->error));
 
     if (deadline_end()) {
-        return timed_out(conn, "the TLS handshake");
+        say(conn, "the server did not answer the TLS handshake within %u s; "
+            "check that the port is for TLS, otherwise write redis://",
+            conn->timeout);
+        return -1;
     }
 
     return conn->tls != NULL ? 0 : -1;

@@ -50,30 +50,54 @@ is_dumped_module(const uint8_t *head, size_t len, uint64_t size)
 }
 
 
-/* What DUMP writes of a string: type 0, the length in 6, 14 or 32 bits, the
- * string, the version of RDB in 2 bytes, and a checksum of 8 bytes. */
+/* Reads a length of an RDB file at *at, of 6, 14 or 32 bits, and moves *at
+ * behind it.  The file has 5 bytes there.  Returns 0 or -1. */
+static int
+read_length(const uint8_t *head, size_t *at, uint64_t *length)
+{
+    const uint8_t  *p;
+
+    p = head + *at;
+
+    if (p[0] < 0x40) {
+        *length = p[0];
+        *at += 1;
+
+    } else if (p[0] < 0x80) {
+        *length = (uint64_t) (p[0] & 0x3f) << 8 | p[1];
+        *at += 2;
+
+    } else if (p[0] == 0x80) {
+        *length = bloom_get32be(p + 1);
+        *at += 5;
+
+    } else {
+        return -1;
+    }
+
+    return 0;
+}
+
+
+/* What DUMP writes of a string: type 0; the length and the string, or 0xc3, the
+ * lengths when compressed and before, and the compressed string; the version of
+ * RDB in 2 bytes, and a checksum of 8 bytes. */
 static int
 is_dumped_string(const uint8_t *head, size_t len, uint64_t size)
 {
-    uint64_t  string, at;
+    size_t    at;
+    uint64_t  string, before;
 
-    if (len < 11 || head[0] != 0) {
+    if (len < 12 || head[0] != 0) {
         return 0;
     }
 
-    if (head[1] < 0x40) {
-        string = head[1];
-        at = 2;
+    at = head[1] == 0xc3 ? 2 : 1;
 
-    } else if (head[1] < 0x80) {
-        string = (uint64_t) (head[1] & 0x3f) << 8 | head[2];
-        at = 3;
-
-    } else if (head[1] == 0x80) {
-        string = bloom_get32be(head + 2);
-        at = 6;
-
-    } else {
+    if (read_length(head, &at, &string) != 0
+        || (head[1] == 0xc3
+            && (len < at + 5 || read_length(head, &at, &before) != 0)))
+    {
         return 0;
     }
 

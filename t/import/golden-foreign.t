@@ -246,6 +246,7 @@ my %refused = (
     'redis.rdb' => ['an RDB file of Redis', 1],
     'redisbloom-dump' => ['the result of DUMP for a filter of RedisBloom', 1],
     'bitmap-dump' => ['the result of DUMP for a string of Redis', 1],
+    'bitmap-dump-lzf' => ['the result of DUMP for a string of Redis', 1],
     'bits-and-blooms.gob' => ['a Go gob'],
     'struct.gob' => ['a Go gob'],
     'redisbloom.pickle' => ['a Python pickle'],

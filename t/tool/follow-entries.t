@@ -91,7 +91,7 @@ sub digest { return zone_state($t, $_[0])->{source}{digest} }
 sub is_named {
     my ($zone, $count, $number, $id, $reason) = @_;
 
-    my $message = "change $number of the entry $id $reason; correct";
+    my $message = "change $number of the entry $id, and $reason; correct";
 
     ok(wait_until(sub {
         grep { $_->{event} eq 'invalid_keys' && $_->{zone} =~ m{/$zone$}
@@ -133,7 +133,8 @@ subtest 'keys that can never be applied are left out' => sub {
     is(present('one', 'javascript:alert(1)'), 1, 'and where it is valid, it, too');
 
     is(zone_state($t, 'one')->{counters}{invalid}, 4, 'nginx counts them');
-    is(scalar(grep { $_->{message} =~ /entry \Q$empty\E/
+    is(scalar(grep { $_->{event} eq 'invalid_keys'
+                     && $_->{message} =~ /entry \Q$empty\E/
                      && ($_->{zone} // q()) =~ m{/one$} } log_of($follower)), 1,
        'a zone\'s log names an entry once');
 };

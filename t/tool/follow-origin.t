@@ -69,10 +69,21 @@ subtest 'IDs that are no times' => sub {
         my $f = once(1, "the ID is $id");
         my $text = $id =~ s/-0$//r;
         ok(wait_for_event($f, 'no_origin',
-                          qr/last ID of the stream, $text, is not a recent time.*--source ids=POSITION, or use --from/),
+                          qr/the ID $text of the stream is not a recent time.*--source ids=POSITION, or use --from/),
            "the log names the ID $id, and what to do");
         untouched("the ID is $id");
     }
+
+    # the first ID tells, too
+
+    redis($server, 'DEL', 's');
+    add('4711-0', 'add', 'one');
+    add('*', 'add', 'two');
+    reset_zone(time - 60);
+    my $f = once(1, 'the first ID is no time');
+    ok(wait_for_event($f, 'no_origin', qr/the ID 4711 of the stream/),
+       'the log names the first ID');
+    untouched('the first ID is no time');
 
     redis($server, 'DEL', 's');
     add('4711-0', 'add', 'one');
@@ -97,6 +108,23 @@ subtest 'a stream in which nothing happened lately' => sub {
     is($zone->changes, '+new', 'the zone gets a new entry');
     is($zone->zone->{position}, $id, 'and is at its position');
     is_deeply($zone->zone->{gaps}, [], 'there is no gap');
+};
+
+
+subtest 'a zone that started empty' => sub {
+    redis($server, 'DEL', 's');
+    add("$_-0", 'add', "at-$_") for 1 .. 3;
+    reset_zone();
+    $zone->set(empty => 1);
+    once(0, 'the zone needs all of the stream');
+    is($zone->changes, '+at-1 +at-2 +at-3', 'and gets it');
+
+    redis($server, 'XTRIM', 's', 'MAXLEN', 1);
+    reset_zone();
+    my $f = once(1, 'the stream was trimmed');
+    ok(wait_for_event($f, 'gap_trimmed', qr/2 are missing/),
+       'a trimmed stream is a gap');
+    $zone->set(empty => 0);
 };
 
 
@@ -191,7 +219,8 @@ subtest 'a stream that does not exist' => sub {
     $f = follow($t, '--empty', '--zone', $zone->url, $server->{url});
     my $event = wait_for_event($f, 'no_stream');
     ok($event, 'a stream that is gone is named');
-    unlike($event->{message}, qr/--empty/, 'which cannot be new');
+    like($event->{message}, qr/or Redis has lost the stream/,
+         'which cannot be new');
     stop_follow($f);
     is_deeply([@{ $zone->zone }{qw(position signs)}], ['7', 0],
               'the zone stays where it is, without signs of life');

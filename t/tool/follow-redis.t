@@ -133,6 +133,8 @@ gaps_are($f, ['6', '11-' . max()], 'gap_replaced', 'deleted and recreated');
 ok($zone->wait_for(sub { $_->{changes}[-1] eq '+new' }),
    'the follower goes on with the new stream');
 is(scalar @{ $zone->zone->{gaps} }, 2, 'and there is no further gap');
+is(scalar(grep { $_->{event} eq 'recovered' } log_of($f)), 0,
+   'a zone with a gap has not recovered');
 stop_follow($f);
 
 fresh('20-0', '21-0');

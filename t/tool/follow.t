@@ -42,7 +42,8 @@ ok($_->wait_for(sub { $_->{position} eq '3-5' }),
    'a zone is at the last entry, which has no keys') for $one, $two;
 is($_->changes, '+a +b -a +c +d', 'a zone has all changes in order')
     for $one, $two;
-ok(wait_for_event($f, 'other_fields'), 'other fields are named');
+ok(wait_for_event($f, 'other_fields', qr/entry \S+ of the stream has the field "\w+"/),
+   'other fields are named');
 
 ok($one->wait_for(sub { $_->{signs} > 2 }), 'an idle zone gets signs of life');
 my $signs = $one->zone->{signs};
@@ -158,7 +159,7 @@ is_deeply([@{ $one->zone->{changes} }[-3 .. -1]],
           ["+two\nlines", "-cr\r", "+q\"\\\x01"], 'byte for byte');
 
 entry_at('7-1', 'add', 'some invalid key');
-ok(wait_for_event($f, 'invalid_keys', qr/^left out 1 invalid key: the key of change 1 of the entry 7-1 is invalid; correct/),
+ok(wait_for_event($f, 'invalid_keys', qr/^left out 1 invalid key: it is in change 1 of the entry 7-1, and is invalid; correct/),
    'an invalid key is named with its entry');
 
 # An entry of several bodies; a key that no body has room for

@@ -117,7 +117,8 @@ sub _state {
     my ($zone) = @_;
 
     return { name => 'ids', state => 'serving',
-             image => { as_of => $zone->{as_of} },
+             file => $zone->{empty} ? undef : '/etc/nginx/ids.bloom',
+             image => { as_of => $zone->{as_of}, uploaded => JSON::PP::false },
              source => defined $zone->{source} ? {
                  name => $zone->{source}, position => $zone->{position},
                  state => $zone->{gap} ? 'gap' : 'current', lag_ms => 5,
