@@ -394,11 +394,13 @@ check_sizes() {
 
 # ---- directives and variables ----
 
-# Prints "NAME: CONTEXT, CONTEXT" for each directive of the module.
+# Prints "NAME: CONTEXT, CONTEXT" for each directive of the module, but for old
+# names.
 
 commands() {
     tr -d '\n' < ngx_http_bloom_module.c \
-    | grep -oE '\{ ngx_string\("bloom_[a-z_]+"\), +[A-Z0-9_|]+' \
+    | grep -oE '\{ ngx_string\("bloom_[a-z_]+"\), +[A-Z0-9_|]+, +[a-z_]+' \
+    | grep -v 'ngx_http_bloom_conf_renamed$' \
     | while IFS= read -r line; do
         contexts=
         case $line in *HTTP_MAIN*) contexts="$contexts, http" ;; esac

@@ -250,7 +250,7 @@ parse_field(vector_t *v, const char *name, char *value)
     bloom_image_t  *im;
 
     static const char  *names[NFIELDS] = {
-        "layout", "k", "lines", "bits", "flags", "hash", "", "key-form",
+        "layout", "k", "lines", "bits", "flags", "hash", "", "form",
         "capacity", "items", "fpr", "created", "as-of", "build-id", "size"
     };
 
