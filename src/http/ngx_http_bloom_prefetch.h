@@ -29,8 +29,9 @@
 #define NGX_HTTP_BLOOM_PREFETCH_MAX  8
 
 /*
- * Marks the rules whose keys only read the request (rule->plain), and those that
- * are checked by prefetch (NGX_HTTP_BLOOM_PREFETCH).  Call this when all variables of the configuration are known.
+ * Marks the rules whose keys only read the request (rule->plain), and those
+ * that are checked by prefetch (NGX_HTTP_BLOOM_PREFETCH).  Call this when all
+ * variables of the configuration are known.
  */
 void ngx_http_bloom_prefetch_plan(ngx_http_core_main_conf_t *cmcf,
     ngx_http_bloom_main_conf_t *bmcf);

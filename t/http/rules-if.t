@@ -214,7 +214,8 @@ subtest 'each action takes a condition' => sub {
 subtest 'a rule that is skipped is not blamed by bloom_feedback' => sub {
     my $said = sub { zone_state($t, 'learner')->{feedback}{false_positives} };
 
-    is(outcome_of('POST', '/feedback?id=one'), '404 ', 'POST reaches the backend');
+    is(outcome_of('POST', '/feedback?id=one'), '404 ',
+       'POST reaches the backend');
     is($said->(), 0, 'a 404 for POST is no false positive');
     $t->get('/feedback?id=one');
     is($said->(), 1, 'a 404 for GET is a false positive');

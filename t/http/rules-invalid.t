@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Tests invalid= and empty=: with "fire", the rule acts as if its condition held
-# if its key is invalid or empty; with "pass", the rule is skipped.  With either,
-# $bloom_status of a request with an invalid key is INVALID.
+# Tests invalid= and empty=: with "fire", the rule acts as if its condition
+# held if its key is invalid or empty; with "pass", the rule is skipped.  With
+# either, $bloom_status of a request with an invalid key is INVALID.
 
 use strict;
 use warnings;
@@ -72,7 +72,8 @@ my %rules = (
                      bloom_reject present $arg_k zone=hosts invalid=pass',
     then_routed  => 'bloom_reject present $arg_k zone=hosts invalid=pass;
                      bloom_route present $arg_l zone=hosts to=@routed',
-    then_dry     => 'bloom_dry_run on; bloom_reject present $arg_k zone=hosts invalid=pass;
+    then_dry     => 'bloom_dry_run on;
+                     bloom_reject present $arg_k zone=hosts invalid=pass;
                      bloom_reject present $arg_l zone=hosts invalid=pass',
     routed_then  => 'bloom_route present $arg_l zone=hosts to=@checked',
 
