@@ -63,7 +63,7 @@ my %example = (
         excuse => qr/pulled\.bloom" of bloom zone|"ids" is not loaded/,
     },
     'learn.conf' => { attacks => [paths(), writes()], more => \&learn },
-    'lua.conf' => { attacks => [paths(), refused_writes()] },
+    'lua.conf' => { attacks => [paths(), writes()] },
     'njs.conf' => {
         attacks => [paths('id-'), refused_writes('id-'), title(), ['/backend/title', ''],
                     ['/backend/../backend/x', '']],
@@ -145,8 +145,7 @@ sub writes { return map { ['/item/9999', '/item/9999', method => $_] } methods()
 sub refused_writes {
     my ($prefix) = @_;
 
-    my $no = ($prefix // '') . 9999;
-    return map { ["/item/$no", '', method => $_] } methods();
+    return map { ["/item/${prefix}9999", '', method => $_] } methods();
 }
 
 sub methods { return qw(POST PUT DELETE OPTIONS PROPFIND) }
