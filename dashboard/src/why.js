@@ -183,7 +183,8 @@ function effects({ lists, zones }) {
     return lists.flatMap(({ places, rules }) => rules.map((rule, i) => {
         const zone = byName.get(rule.zone);
         const late = rules.slice(0, i).some((one) =>
-            one.key === rule.key && one.decides);
+            one.key === rule.key && one.decides
+            && (one.if === undefined || one.if === rule.if));
         const refusing = zone.answer !== 'unknown' ? undefined
             : places.find((place) => place.unknown !== 'pass'
                                      && !place.dry_run);
@@ -230,7 +231,9 @@ function effect({ rule, places, zone, does, finds }) {
             rule.rule === rule.at ? 'By the rule at ' : 'By rule ',
             rule.rule === rule.at ? undefined : code(rule.rule),
             rule.rule === rule.at ? undefined : ' at ',
-            code(rule.at), ', if ', code(rule.key), ' is this key'),
+            code(rule.at), ', if ', code(rule.key), ' is this key',
+            ...rule.if === undefined ? []
+                : [' and ', code(`if=${rule.if}`), ' holds']),
         places.length === 1
             ? h('p', { class: 'hint' }, ...place(places[0]))
             : folded(true, `In ${plural(places.length, 'place')}`,

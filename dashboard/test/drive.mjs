@@ -527,7 +527,7 @@ async function keys(page) {
        'Rejected with 403 because zone bad-urls (URLhaus) finds evil.example/',
        'the page says first what happens to a listed URL, and why');
     like(await text(result.locator('.effects > li').first()),
-         /By the rule at \S+\/nginx\.conf:\d+, if \$arg_url is this key In location \/go of server \S+:\d+$/,
+         /By the rule at \S+\/nginx\.conf:\d+, if \$arg_url is this key and if=\$reads holds In location \/go of server \S+:\d+$/,
          'the page says which rule decides, and where it is');
     is(await verdict.count() > 1 && await verdict.last().isVisible(), false,
        'rules that do not find the key are folded');

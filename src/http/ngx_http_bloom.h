@@ -101,14 +101,18 @@ typedef struct {
                                             of the key; 0: it has no parts */
     ngx_uint_t                 status;   /* of a rejection */
     ngx_http_bloom_target_t    target;   /* of a route */
+    ngx_http_complex_value_t  *filter;   /* the rule is skipped if this is
+                                            empty or "0"; NULL: it never is */
     unsigned                   all:1;    /* the condition must hold for all
                                             parts; 0: for one of them */
     unsigned                   invalid:1;  /* fires on an invalid key */
     unsigned                   empty:1;  /* fires on an empty key */
     unsigned                   dry_run:1;  /* on trial: decides and counts, and
                                             the request goes on */
-    unsigned                   plain:1;  /* evaluating the key's variable has
-                                            no side effect */
+    unsigned                   plain:1;  /* the key's variables only read the
+                                            request: evaluating them has no
+                                            side effect, and they have nothing
+                                            from "set" or "map" */
 
     /* in the first rule of a list: */
 
@@ -288,6 +292,8 @@ typedef struct {
     unsigned                   decided:1;  /* no more rules are checked */
     unsigned                   changed:1;  /* the keys of bloom_add and
                                             bloom_remove are done */
+    unsigned                   ambiguous:1;  /* an ambiguous argument, cookie or
+                                            header was read */
     ngx_uint_t                 nchecked; /* lists in `checked` */
     ngx_uint_t                 suspects; /* sum over the rules on "absent" that
                                             let the request pass under

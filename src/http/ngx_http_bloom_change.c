@@ -117,13 +117,10 @@ ngx_http_bloom_change_one(ngx_http_request_t *r,
     ngx_str_t  text;
 
     if (change->filter != NULL) {
+        rc = ngx_http_bloom_key_condition(r, change->filter);
 
-        if (ngx_http_complex_value(r, change->filter, &text) != NGX_OK) {
-            return NGX_ERROR;
-        }
-
-        if (text.len == 0 || (text.len == 1 && text.data[0] == '0')) {
-            return NGX_OK;
+        if (rc != NGX_OK) {
+            return rc == NGX_DECLINED ? NGX_OK : rc;
         }
     }
 

@@ -108,7 +108,7 @@ static ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_param[] = {
       NGX_HTTP_BLOOM_CONF_KEY },
 
     { ngx_string("if="), offsetof(ngx_http_bloom_conf_params_t, condition),
-      NGX_HTTP_BLOOM_CONF_CHANGE },
+      NGX_HTTP_BLOOM_CONF_CHANGE|NGX_HTTP_BLOOM_CONF_RULE },
 
     { ngx_string("status="), offsetof(ngx_http_bloom_conf_params_t, status),
       NGX_HTTP_BLOOM_CONF_REJECT },
@@ -336,6 +336,35 @@ ngx_http_bloom_conf_split(ngx_conf_t *cf, ngx_http_bloom_conf_params_t *params,
     }
 
     *split = params->split.data[0];
+
+    return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_bloom_conf_condition(ngx_conf_t *cf,
+    ngx_http_bloom_conf_params_t *params, ngx_http_complex_value_t **filter)
+{
+    *filter = NULL;
+
+    if (params->condition.data == NULL) {
+        return NGX_CONF_OK;
+    }
+
+    *filter = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
+
+    if (*filter == NULL
+        || ngx_http_bloom_conf_value(cf, &params->condition, *filter)
+           != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    if ((*filter)->lengths == NULL) {
+        return ngx_http_bloom_conf_invalid(cf, "if", &params->condition,
+                                           "a condition with a variable, such "
+                                           "as if=$variable");
+    }
 
     return NGX_CONF_OK;
 }

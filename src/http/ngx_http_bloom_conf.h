@@ -86,6 +86,11 @@ char *ngx_http_bloom_conf_renamed(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_bloom_conf_split(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, u_char *split);
 
+/* Reads "if=": *filter becomes its condition, or NULL without the parameter.
+ * Returns NGX_CONF_OK or NGX_CONF_ERROR. */
+char *ngx_http_bloom_conf_condition(ngx_conf_t *cf,
+    ngx_http_bloom_conf_params_t *params, ngx_http_complex_value_t **filter);
+
 /*
  * Adds a variable of the module; `text` is "$name".  The variable is not
  * cached, since its value may change during a request, and since a subrequest

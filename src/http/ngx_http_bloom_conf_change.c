@@ -126,21 +126,7 @@ ngx_http_bloom_conf_change_read(ngx_conf_t *cf, ngx_http_bloom_change_t *change)
         return rc;
     }
 
-    if (params.condition.data == NULL) {
-        return NGX_CONF_OK;
-    }
-
-    if (params.condition.len == 0) {
-        return ngx_http_bloom_conf_invalid(cf, "if", &params.condition,
-                                           "a condition, such as if=$variable");
-    }
-
-    change->filter = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
-    if (change->filter == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    return ngx_http_bloom_conf_value(cf, &params.condition, change->filter);
+    return ngx_http_bloom_conf_condition(cf, &params, &change->filter);
 }
 
 

@@ -15,6 +15,8 @@ static char *ngx_http_bloom_conf_rules_how(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule);
 static char *ngx_http_bloom_conf_rules_fires(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule);
+static char *ngx_http_bloom_conf_rules_fire(ngx_conf_t *cf, char *name,
+    ngx_str_t *value, ngx_uint_t *fire);
 static char *ngx_http_bloom_conf_rules_name(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule);
 
@@ -241,29 +243,52 @@ ngx_http_bloom_conf_rules_how(ngx_conf_t *cf,
 }
 
 
-/* Reads "invalid=" and "empty=": whether a rule fires on such a key. */
+/*
+ * Reads "if=", "invalid=" and "empty=": when a rule runs, and whether it fires
+ * on such a key.  By default, a rule that keeps listed keys out fires on a key
+ * that cannot be looked up.  No rule fires on an empty key.
+ */
 static char *
 ngx_http_bloom_conf_rules_fires(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule)
 {
-    if (params->invalid.data != NULL) {
+    ngx_uint_t  invalid, empty;
 
-        if (ngx_strcmp(params->invalid.data, "fire") != 0) {
-            return ngx_http_bloom_conf_invalid(cf, "value of \"invalid\"",
-                                               &params->invalid, "\"fire\"");
-        }
+    invalid = (rule->action != NGX_HTTP_BLOOM_PASS
+               && rule->fires == NGX_BLOOM_PRESENT);
+    empty = 0;
 
-        rule->invalid = 1;
+    if (ngx_http_bloom_conf_rules_fire(cf, "value of \"invalid\"",
+                                       &params->invalid, &invalid)
+        != NGX_CONF_OK
+        || ngx_http_bloom_conf_rules_fire(cf, "value of \"empty\"",
+                                          &params->empty, &empty)
+           != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
     }
 
-    if (params->empty.data != NULL) {
+    rule->invalid = invalid;
+    rule->empty = empty;
 
-        if (ngx_strcmp(params->empty.data, "fire") != 0) {
-            return ngx_http_bloom_conf_invalid(cf, "value of \"empty\"",
-                                               &params->empty, "\"fire\"");
-        }
+    return ngx_http_bloom_conf_condition(cf, params, &rule->filter);
+}
 
-        rule->empty = 1;
+
+/* Reads "fire" or "pass".  Without the parameter, *fire stays as it is. */
+static char *
+ngx_http_bloom_conf_rules_fire(ngx_conf_t *cf, char *name, ngx_str_t *value,
+    ngx_uint_t *fire)
+{
+    if (value->data == NULL) {
+        return NGX_CONF_OK;
+    }
+
+    *fire = (ngx_strcmp(value->data, "fire") == 0);
+
+    if (!*fire && ngx_strcmp(value->data, "pass") != 0) {
+        return ngx_http_bloom_conf_invalid(cf, name, value,
+                                           "\"fire\" or \"pass\"");
     }
 
     return NGX_CONF_OK;

@@ -18,9 +18,12 @@ typedef struct {
 
 static void ngx_http_bloom_conf_warn_key(ngx_conf_t *cf,
     ngx_http_bloom_rule_t *first, ngx_http_bloom_rule_t *rule);
+static void ngx_http_bloom_conf_warn_variables(ngx_conf_t *cf,
+    ngx_http_bloom_rule_t *first, ngx_http_bloom_rule_t *rule,
+    ngx_uint_t *index, char *where);
 static void ngx_http_bloom_conf_warn_variable(ngx_conf_t *cf,
     ngx_http_bloom_rule_t *first, ngx_http_bloom_rule_t *rule,
-    ngx_str_t *name);
+    ngx_str_t *name, char *where);
 static ngx_uint_t ngx_http_bloom_conf_warn_is_internal(
     ngx_http_bloom_rule_t *first);
 static uint32_t ngx_http_bloom_conf_warn_form(ngx_bloom_zone_t *zone);
@@ -120,36 +123,49 @@ ngx_http_bloom_conf_warn(ngx_conf_t *cf, ngx_http_bloom_main_conf_t *bmcf)
 }
 
 
-/* Warns of variables in a rule's key that have no value yet; `first` is the
- * first rule of its list. */
+/* Warns of variables in a rule's key and condition that have no value yet;
+ * `first` is the first rule of its list. */
 static void
 ngx_http_bloom_conf_warn_key(ngx_conf_t *cf, ngx_http_bloom_rule_t *first,
     ngx_http_bloom_rule_t *rule)
 {
-    ngx_uint_t                 *index;
+    ngx_uint_t  *index, alone[2];
+
+    alone[0] = (ngx_uint_t) rule->key.index;
+    alone[1] = (ngx_uint_t) -1;
+
+    index = (rule->key.index != NGX_ERROR) ? alone : rule->key.value.flushes;
+
+    ngx_http_bloom_conf_warn_variables(cf, first, rule, index, "the key");
+
+    if (rule->filter != NULL) {
+        ngx_http_bloom_conf_warn_variables(cf, first, rule,
+                                           rule->filter->flushes, "\"if=\"");
+    }
+}
+
+
+/* Warns of the variables with these indices, which end with -1. */
+static void
+ngx_http_bloom_conf_warn_variables(ngx_conf_t *cf, ngx_http_bloom_rule_t *first,
+    ngx_http_bloom_rule_t *rule, ngx_uint_t *index, char *where)
+{
     ngx_http_variable_t        *v;
     ngx_http_core_main_conf_t  *cmcf;
 
     cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
     v = cmcf->variables.elts;
 
-    if (rule->key.index != NGX_ERROR) {
-        ngx_http_bloom_conf_warn_variable(cf, first, rule,
-                                          &v[rule->key.index].name);
-        return;
-    }
-
-    index = rule->key.value.flushes;     /* the key's variables */
-
     for ( /* void */ ; index && *index != (ngx_uint_t) -1; index++) {
-        ngx_http_bloom_conf_warn_variable(cf, first, rule, &v[*index].name);
+        ngx_http_bloom_conf_warn_variable(cf, first, rule, &v[*index].name,
+                                          where);
     }
 }
 
 
 static void
 ngx_http_bloom_conf_warn_variable(ngx_conf_t *cf, ngx_http_bloom_rule_t *first,
-    ngx_http_bloom_rule_t *rule, ngx_str_t *name)
+    ngx_http_bloom_rule_t *rule, ngx_str_t *name, char *where)
 {
     ngx_http_bloom_conf_warn_name_t  *no;
 
@@ -163,8 +179,8 @@ ngx_http_bloom_conf_warn_variable(ngx_conf_t *cf, ngx_http_bloom_rule_t *first,
         }
 
         ngx_log_error(NGX_LOG_WARN, cf->log, 0,
-                      "\"$%V\" in the key of the rule in %s:%ui has no value "
-                      "when rules run: %s", name, rule->conf_file,
+                      "\"$%V\" in %s of the rule in %s:%ui has no value "
+                      "when rules run: %s", name, where, rule->conf_file,
                       rule->conf_line, no->why);
         return;
     }

@@ -39,6 +39,17 @@ ngx_http_bloom_debug_write_rule(ngx_http_request_t *r,
 
 
 void
+ngx_http_bloom_debug_write_skip(ngx_http_request_t *r,
+    ngx_http_bloom_rule_t *rule)
+{
+    ngx_log_debug3(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "bloom rule \"%V\" of zone \"%V\": skipped, since \"%V\" "
+                   "is empty or 0", &rule->label, &rule->key.zone->name,
+                   &rule->filter->value);
+}
+
+
+void
 ngx_http_bloom_debug_write_lookup(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t answer)
 {

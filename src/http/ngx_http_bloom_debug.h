@@ -23,6 +23,10 @@
     ngx_http_bloom_debug(r, ngx_http_bloom_debug_write_rule(r, rule, key,     \
                                                             answer, decision))
 
+/* Logs that a rule is skipped because of "if=". */
+#define ngx_http_bloom_debug_skip(r, rule)                                    \
+    ngx_http_bloom_debug(r, ngx_http_bloom_debug_write_skip(r, rule))
+
 /* Logs the answer of a zone to bloom_lookup. */
 #define ngx_http_bloom_debug_lookup(r, zone, key, answer)                     \
     ngx_http_bloom_debug(r, ngx_http_bloom_debug_write_lookup(r, zone, key,   \
@@ -37,6 +41,8 @@
 void ngx_http_bloom_debug_write_rule(ngx_http_request_t *r,
     ngx_http_bloom_rule_t *rule, ngx_str_t *key, ngx_uint_t answer,
     const char *decision);
+void ngx_http_bloom_debug_write_skip(ngx_http_request_t *r,
+    ngx_http_bloom_rule_t *rule);
 void ngx_http_bloom_debug_write_lookup(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t answer);
 void ngx_http_bloom_debug_write_change(ngx_http_request_t *r, const char *does,
@@ -45,6 +51,7 @@ void ngx_http_bloom_debug_write_change(ngx_http_request_t *r, const char *does,
 #else
 
 #define ngx_http_bloom_debug_rule(r, rule, key, answer, decision)
+#define ngx_http_bloom_debug_skip(r, rule)
 #define ngx_http_bloom_debug_lookup(r, zone, key, answer)
 #define ngx_http_bloom_debug_change(r, does, zone, key)
 

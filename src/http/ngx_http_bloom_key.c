@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file evaluates and decodes the keys of directives, and writes keys for
- * the log.
+ * This file evaluates the conditions of directives, evaluates and decodes their
+ * keys, and writes keys for the log.
  */
 
 #include "ngx_http_bloom_key.h"
@@ -108,6 +108,21 @@ ngx_http_bloom_key_check_as(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
     }
 
     return ngx_http_bloom_key_checked(key, rc, answer);
+}
+
+
+ngx_int_t
+ngx_http_bloom_key_condition(ngx_http_request_t *r,
+    ngx_http_complex_value_t *filter)
+{
+    ngx_str_t  text;
+
+    if (ngx_http_complex_value(r, filter, &text) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return text.len == 0 || (text.len == 1 && text.data[0] == '0')
+           ? NGX_DECLINED : NGX_OK;
 }
 
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This header declares how the key of a directive is evaluated, decoded and
- * looked up.
+ * This header declares how the condition and the key of a directive are
+ * evaluated, and how the key is decoded and looked up.
  */
 
 #ifndef _NGX_HTTP_BLOOM_KEY_H_INCLUDED_
@@ -47,6 +47,16 @@ static ngx_inline ngx_int_t ngx_http_bloom_key_check(ngx_http_request_t *r,
 ngx_int_t ngx_http_bloom_key_check_as(ngx_http_request_t *r,
     ngx_http_bloom_key_t *key, ngx_uint_t how, ngx_str_t *text,
     ngx_uint_t *answer);
+
+/*
+ * Evaluates the condition of "if=".  Returns
+ *
+ *     NGX_OK          the condition holds
+ *     NGX_DECLINED    the condition is empty or "0"
+ *     NGX_ERROR       memory is short
+ */
+ngx_int_t ngx_http_bloom_key_condition(ngx_http_request_t *r,
+    ngx_http_complex_value_t *filter);
 
 /*
  * Writes a key for the log: up to NGX_HTTP_BLOOM_KEY_LOG_LEN bytes.  Keys come

@@ -16,6 +16,8 @@ typedef struct {
 } ngx_http_bloom_prefetch_t;
 
 
+static ngx_uint_t ngx_http_bloom_prefetch_is_plain_key(
+    ngx_http_core_main_conf_t *cmcf, ngx_http_bloom_key_t *key);
 static ngx_uint_t ngx_http_bloom_prefetch_is_plain(
     ngx_http_core_main_conf_t *cmcf, ngx_http_variable_t *v);
 static void ngx_http_bloom_prefetch_take(ngx_http_request_t *r,
@@ -62,19 +64,24 @@ ngx_http_bloom_prefetch_plan(ngx_http_core_main_conf_t *cmcf,
 {
     ngx_uint_t              i, j, n;
     ngx_array_t           **list;
-    ngx_http_variable_t    *v;
     ngx_http_bloom_rule_t  *rule;
 
-    v = cmcf->variables.elts;
     list = bmcf->rules.elts;
 
     for (i = 0; i < bmcf->rules.nelts; i++) {
 
         rule = list[i]->elts;
+
+        for (j = 0; j < list[i]->nelts; j++) {
+            rule[j].plain =
+                       ngx_http_bloom_prefetch_is_plain_key(cmcf, &rule[j].key);
+        }
+
         n = ngx_min(list[i]->nelts, NGX_HTTP_BLOOM_PREFETCH_MAX);
 
         for (j = 0; j < n; j++) {
             if (rule[j].how == NGX_HTTP_BLOOM_LIST
+                || rule[j].filter != NULL
                 || rule[j].key.index == NGX_ERROR)
             {
                 break;
@@ -89,10 +96,34 @@ ngx_http_bloom_prefetch_plan(ngx_http_core_main_conf_t *cmcf,
 
         while (j-- != 0) {
             rule[j].how = NGX_HTTP_BLOOM_PREFETCH;
-            rule[j].plain =
-                ngx_http_bloom_prefetch_is_plain(cmcf, &v[rule[j].key.index]);
         }
     }
+}
+
+
+/* Returns 1 if all variables of a key only read the request. */
+static ngx_uint_t
+ngx_http_bloom_prefetch_is_plain_key(ngx_http_core_main_conf_t *cmcf,
+    ngx_http_bloom_key_t *key)
+{
+    ngx_uint_t           *index;
+    ngx_http_variable_t  *v;
+
+    v = cmcf->variables.elts;
+
+    if (key->index != NGX_ERROR) {
+        return ngx_http_bloom_prefetch_is_plain(cmcf, &v[key->index]);
+    }
+
+    index = key->value.flushes;
+
+    for ( /* void */ ; index && *index != (ngx_uint_t) -1; index++) {
+        if (!ngx_http_bloom_prefetch_is_plain(cmcf, &v[*index])) {
+            return 0;
+        }
+    }
+
+    return 1;
 }
 
 

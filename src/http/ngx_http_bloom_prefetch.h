@@ -8,6 +8,7 @@
  * It ends at the first rule whose key cannot be evaluated before its turn:
  *
  *     a text of several variables, or a key with "split="
+ *     the key of a rule with "if=", which may not run
  *     a variable whose evaluation may have a side effect that an earlier rule
  *         must not see yet: one of map, js_set, perl_set, auth_request ...
  *
@@ -28,8 +29,9 @@
 #define NGX_HTTP_BLOOM_PREFETCH_MAX  8
 
 /*
- * Marks the rules that are checked by prefetch (NGX_HTTP_BLOOM_PREFETCH).  Call
- * this when all variables of the configuration are known.
+ * Marks the rules whose keys only read the request (rule->plain), and those
+ * that are checked by prefetch (NGX_HTTP_BLOOM_PREFETCH).  Call this when all
+ * variables of the configuration are known.
  */
 void ngx_http_bloom_prefetch_plan(ngx_http_core_main_conf_t *cmcf,
     ngx_http_bloom_main_conf_t *bmcf);

@@ -15,6 +15,9 @@
 #include "ngx_http_bloom_route.h"
 
 
+static ngx_inline ngx_int_t ngx_http_bloom_rules_check(ngx_http_request_t *r,
+    ngx_http_bloom_ctx_t *ctx, ngx_http_bloom_rule_t *rule, ngx_uint_t i,
+    ngx_str_t *text, ngx_uint_t *answer);
 static ngx_int_t ngx_http_bloom_rules_check_more(ngx_http_request_t *r,
     ngx_http_bloom_rule_t *rule, ngx_uint_t i, ngx_str_t *text);
 static ngx_int_t ngx_http_bloom_rules_check_list(ngx_http_request_t *r,
@@ -100,17 +103,7 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
             ngx_http_bloom_feedback_begin(blcf->feedback, &rule[i], &mark);
         }
 
-        if (rule[i].how == NGX_HTTP_BLOOM_ALONE) {
-            rc = ngx_http_bloom_key_check(r, &rule[i].key, &key, &answer);
-
-        } else {
-            rc = ngx_http_bloom_rules_check_more(r, &rule[i], i, &key);
-
-            if (rc >= 0) {
-                answer = (ngx_uint_t) rc;
-                rc = NGX_OK;
-            }
-        }
+        rc = ngx_http_bloom_rules_check(r, ctx, &rule[i], i, &key, &answer);
 
         if (rc != NGX_OK) {
 
@@ -118,17 +111,15 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
                 return NGX_HTTP_INTERNAL_SERVER_ERROR;
             }
 
-            answer = NGX_HTTP_BLOOM_EMPTY;
-
-            if (!rule[i].empty) {
-                ngx_http_bloom_debug_rule(r, &rule[i], &key, answer,
-                                          "continue");
-                ngx_bloom_counters_count(rule[i].series, answer, 1);
-                continue;
-            }
+            continue;
         }
 
         ngx_bloom_counters_count(rule[i].series, answer, 1);
+
+        if (answer == NGX_HTTP_BLOOM_EMPTY && !rule[i].empty) {
+            ngx_http_bloom_debug_rule(r, &rule[i], &key, answer, "continue");
+            continue;
+        }
 
         if (blcf->feedback != NULL && !rule[i].dry_run) {
             ngx_http_bloom_feedback_note(r, ctx, blcf->feedback, &rule[i],
@@ -392,6 +383,57 @@ ngx_http_bloom_rules_dry_run(ngx_http_request_t *r,
         ngx_http_bloom_rules_set_fired(ctx, status, rule, answer, key,
                                        r->pool);
     }
+}
+
+
+/*
+ * Checks the condition and the key of a rule.  Returns
+ *
+ *     NGX_OK          *answer is the answer about the key *text, or
+ *                     NGX_HTTP_BLOOM_EMPTY
+ *     NGX_DECLINED    the rule is skipped, see "if="
+ *     NGX_ERROR       memory is short
+ */
+static ngx_inline ngx_int_t
+ngx_http_bloom_rules_check(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
+    ngx_http_bloom_rule_t *rule, ngx_uint_t i, ngx_str_t *text,
+    ngx_uint_t *answer)
+{
+    ngx_int_t  rc;
+
+    if (rule->filter != NULL) {
+        rc = ngx_http_bloom_key_condition(r, rule->filter);
+
+        if (rc == NGX_DECLINED) {
+            ngx_http_bloom_debug_skip(r, rule);
+        }
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    if (rule->how == NGX_HTTP_BLOOM_ALONE) {
+        rc = ngx_http_bloom_key_check(r, &rule->key, text, answer);
+
+    } else {
+        rc = ngx_http_bloom_rules_check_more(r, rule, i, text);
+
+        if (rc >= 0) {
+            *answer = (ngx_uint_t) rc;
+            return NGX_OK;
+        }
+    }
+
+    if (rc == NGX_DECLINED) {
+        ngx_str_set(text, "");
+        *answer = (ctx->ambiguous && !rule->plain)
+                  ? ngx_http_bloom_key_count_ambiguous(&rule->key)
+                  : NGX_HTTP_BLOOM_EMPTY;
+        rc = NGX_OK;
+    }
+
+    return rc;
 }
 
 

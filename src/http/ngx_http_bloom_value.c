@@ -38,6 +38,7 @@ static ngx_uint_t ngx_http_bloom_value_is_name(ngx_str_t *name,
     ngx_uint_t source);
 static ngx_int_t ngx_http_bloom_value_read(ngx_http_request_t *r,
     ngx_http_bloom_value_t *named, ngx_str_t *value);
+static ngx_int_t ngx_http_bloom_value_mark(ngx_http_request_t *r);
 static ngx_int_t ngx_http_bloom_value_escaped(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_bloom_value_arg(ngx_http_request_t *r,
@@ -212,12 +213,36 @@ ngx_http_bloom_value_read(ngx_http_request_t *r, ngx_http_bloom_value_t *named,
         value->len = 0;
         value->data = ngx_http_bloom_value_ambiguous;
 
-    } else if (value->data == NULL) {
-        ngx_str_set(value, "");
-
-    } else if (named->source->encoded) {
-        return ngx_http_bloom_value_decode(r->pool, value);
+        return ngx_http_bloom_value_mark(r);
     }
+
+    if (value->data == NULL) {
+        ngx_str_set(value, "");
+        return NGX_OK;
+    }
+
+    return named->source->encoded ? ngx_http_bloom_value_decode(r->pool, value)
+                                  : NGX_OK;
+}
+
+
+/* Marks a request with an ambiguous value: a rule whose key is empty may have
+ * its key from the value by way of "set" or "map". */
+static ngx_int_t
+ngx_http_bloom_value_mark(ngx_http_request_t *r)
+{
+    ngx_http_bloom_ctx_t  *ctx;
+
+    if (r != r->main) {
+        return NGX_OK;                  /* rules run in the main request only */
+    }
+
+    ctx = ngx_http_bloom_ctx_obtain(r);
+    if (ctx == NULL) {
+        return NGX_ERROR;
+    }
+
+    ctx->ambiguous = 1;
 
     return NGX_OK;
 }

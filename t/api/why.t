@@ -38,6 +38,7 @@ http {
     bloom_lookup $arg_k $known zone=ids;               # mark:known
     bloom_lookup "$arg_a-$arg_b" $pair zone=idle decode=uri; # mark:pair
 
+    map $request_method $reads { GET 1; HEAD 1; }
     bloom_reject absent $arg_id zone=ids;              # mark:http
     server {
         listen 127.0.0.1:%%PORT_8080%%;
@@ -73,7 +74,7 @@ http {
             try_files /none =204;
         }
         location /cond {
-            bloom_reject present $arg_c zone=bad;      # mark:cond
+            bloom_reject present $arg_c zone=bad invalid=pass; # mark:cond
             if ($arg_x) { set $y 1; }
             limit_except GET { deny all; }
         }
@@ -82,9 +83,18 @@ http {
         }
         location /flags {
             bloom_pass present $arg_f zone=good exact; # mark:exact
-            bloom_reject present $arg_f zone=good name=trial dry_run; # mark:dry
+            bloom_reject present $arg_f zone=good name=trial dry_run
+                         invalid=pass; # mark:dry
             bloom_reject present $arg_f zone=bad exact; # mark:whole
             bloom_reject absent $arg_f zone=good exact; # mark:neither
+            try_files /none =204;
+        }
+        location /if {
+            bloom_reject present $arg_i zone=bad if=$reads; # mark:if
+            bloom_reject present $arg_i zone=bad if=$reads empty=fire; # mark:if2
+            bloom_reject present $arg_i zone=bad if=$arg_if; # mark:other-if
+            bloom_reject present $arg_i zone=bad status=410; # mark:always
+            bloom_reject present $arg_i zone=bad if=$reads; # mark:last
             try_files /none =204;
         }
         location /off { bloom_rules off; try_files /none =204; }
@@ -245,8 +255,35 @@ subtest 'exact, dry_run, invalid=fire' => sub {
     like(sentences($invalid, 'split'),
          qr/: zone bad \(URLhaus\) calls it invalid: it has /,
          'the summary says why the key is invalid');
+    is(rule($invalid, 'go')->{fires}, JSON::PP::true,
+       'a block list fires on an invalid key by default');
+    is_deeply([@{ rule($invalid, 'go') }{qw(invalid empty if)}],
+              ['fire', 'pass', undef], 'a block list has its defaults');
+    is_deeply([@{ rule($invalid, 'http') }{qw(invalid empty)}],
+              ['pass', 'pass'], 'a shield has its defaults');
+    is_deeply([@{ rule($invalid, 'pass') }{qw(invalid empty)}],
+              ['pass', 'pass'], 'bloom_pass has its defaults');
     is(rule($invalid, 'cond')->{fires}, JSON::PP::false,
-       'a rule without invalid=fire does not fire on an invalid key');
+       'a rule with invalid=pass does not fire on an invalid key');
+};
+
+
+subtest 'a rule with if= may not run' => sub {
+    my $answer = why($evil);
+
+    is(rule($answer, 'if')->{if}, '$reads', 'a rule has its condition');
+    is(rule($answer, 'if2')->{empty}, 'fire', 'empty=fire is shown');
+    like(sentences($answer, 'if'),
+         qr/, if \$arg_i is this key and if=\$reads holds: zone bad/,
+         'the summary has the condition');
+    is(join(' ', map { rule($answer, $_)->{decides} ? 1 : 0 }
+                     qw(if if2 other-if always last)), '1 0 1 1 0',
+       'a rule with if= hides those with the same condition alone');
+    is(sentences($answer, 'last'), '',
+       'a rule that never comes to its turn is not in the summary');
+    is($t->get("/if?i=$evil")->status, 403, 'the condition holds for GET');
+    is($t->request('POST', "/if?i=$evil")->status, 410,
+       'the rule without a condition decides about POST');
 };
 
 

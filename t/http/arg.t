@@ -31,6 +31,7 @@ configure_rules($t, { ids => ['one', 'a b', 'x&y', "two\r\nlines", 'a:b'] },
     bloom_lookup $id $known zone=ids;
     bloom_lookup "$id:$other" $both_known zone=ids;
     map $id $mapped { default "<$id>"; }
+    map $id $through { default $id; }
 
     server {
         listen 127.0.0.1:%%PORT_8080%%;
@@ -68,13 +69,53 @@ configure_rules($t, { ids => ['one', 'a b', 'x&y', "two\r\nlines", 'a:b'] },
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
         location = /two {
-            bloom_reject present $other zone=ids status=481;
+            bloom_reject present $other zone=ids status=481 invalid=pass;
             bloom_reject absent $id zone=ids status=482 invalid=fire;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
         location = /two-first {
             bloom_reject absent $id zone=ids status=481 invalid=fire;
             bloom_reject present $other zone=ids status=482;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+        location = /block {
+            bloom_reject present $id zone=ids;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+        location = /by-map {
+            bloom_reject present $through zone=ids;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+        location = /by-map-pass {
+            bloom_reject present $through zone=ids invalid=pass;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+        location = /by-map-shield {
+            bloom_reject absent $through zone=ids;
+            bloom_reject absent "$through$arg_more" zone=ids empty=fire
+                         status=410;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+        location = /by-set {
+            set $kept $id;
+            bloom_reject present $kept zone=ids;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+        location = /by-set-list {
+            set $kept $id;
+            bloom_reject present "$kept" zone=ids split=,;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+        location = /by-set-two {
+            set $kept $id;
+            bloom_reject present $host zone=ids status=481;
+            bloom_reject present $kept zone=ids status=482;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+        location = /by-lookup {
+            if ($known = 2) { return 500; }
+            bloom_reject present $other zone=ids status=481;
+            bloom_reject present "$arg_more" zone=ids status=482;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
         location = /names { return 200 "<$odd><$ids><$arg_lower>"; }
@@ -219,6 +260,9 @@ subtest 'an argument with several values is invalid' => sub {
          ['passing', 'id=one&id=none', '200 INVALID ids'],
          ['passing', 'id=none', '404 REJECTED ids'],
          ['passing', '', '200 '],
+         ['block', 'id=none&id=one', '403 INVALID ids'],
+         ['block', 'id=none', '200 PASSED ids'],
+         ['block', '', '200 '],
          ['composed', 'id=a&other=b', '200 PASSED ids'],
          ['composed', 'id=a&other=c', '410 REJECTED ids'],
          ['composed', 'id=a&other=b&id=c', '410 INVALID ids'],
@@ -244,6 +288,37 @@ subtest 'an argument with several values is invalid' => sub {
     is(decisions_logged($t, '/composed?id=a&other=b&id=c'),
        'rejecting request: key ":b" invalid for bloom zone "ids"',
        'the log has the key without its ambiguous argument');
+};
+
+
+subtest 'an ambiguous value that went through set or map is invalid' => sub {
+    for (# location, query, outcome
+         ['by-map', 'id=one', '403 REJECTED ids'],
+         ['by-map', 'id=none', '200 PASSED ids'],
+         ['by-map', 'id=none&id=one', '403 INVALID ids'],
+         ['by-map', '', '200 '],
+         ['by-map-pass', 'id=none&id=one', '200 INVALID ids'],
+         ['by-map-shield', 'id=none&id=one', '200 INVALID ids'],
+         ['by-map-shield', '', '410 REJECTED ids'],
+         ['by-set', 'id=one', '403 REJECTED ids'],
+         ['by-set', 'id=none&id=one', '403 INVALID ids'],
+         ['by-set', '', '200 '],
+         ['by-set-list', 'id=none,one', '403 REJECTED ids'],
+         ['by-set-list', 'id=none&id=one', '403 INVALID ids'],
+         ['by-set-list', '', '200 '],
+         ['by-set-two', 'id=none&id=one', '482 INVALID ids'],
+         ['by-set-two', '', '200 PASSED ids'],
+         ['by-lookup', 'id=one&other=one', '481 REJECTED ids'],
+         ['by-lookup', 'id=none&id=one', '200 '])
+    {
+        my ($name, $query, $expected) = @$_;
+        is(outcome($t, "/$name?$query"), $expected,
+           "the outcome of $name for ?$query is $expected");
+    }
+
+    is(decisions_logged($t, '/by-set?id=one&id=two'),
+       'rejecting request: key "" invalid for bloom zone "ids"',
+       'the log says that the key is invalid');
 };
 
 

@@ -396,23 +396,33 @@ subtest 'nginx refuses wrong parameters of rules' => sub {
 
     my @rule = qw(split match invalid empty exact dry_run name);
 
+    table('location', "$_ zone=ids if=%s;",
+          'invalid if "%s": it must be a condition with a variable, such as'
+          . ' if=$variable', '', 'reads', 1)
+        for 'bloom_reject absent $uri', 'bloom_pass absent $uri',
+            'bloom_route absent $uri to=@known', 'bloom_add $uri',
+            'bloom_remove $uri';
+
     table('location', 'bloom_reject absent $uri zone=ids %s;',
-          invalid('bloom_reject', qw(zone decode status), @rule),
+          invalid('bloom_reject', qw(zone decode if status), @rule),
           qw(to=@known file=ids.bloom fpr=0.1 x exact=on exactly exac
              dry_run=off dry_runs));
     table('location', 'bloom_pass absent $uri zone=ids %s;',
-          invalid('bloom_pass', qw(zone decode), @rule),
+          invalid('bloom_pass', qw(zone decode if), @rule),
           qw(to=@known status=404));
     table('location', 'bloom_route absent $uri zone=ids to=@known %s;',
-          invalid('bloom_route', qw(zone decode to), @rule), qw(status=404));
+          invalid('bloom_route', qw(zone decode if to), @rule), qw(status=404));
     table('location', 'bloom_route absent $uri zone=ids to=@known %s;',
           'duplicate parameter "%s"', qw(zone=ids to=/x));
     table('location', 'bloom_pass absent $uri zone=ids exact dry_run %s;',
           'duplicate parameter "%s"', qw(exact dry_run));
     for my $parameter (qw(invalid empty)) {
         table('location', "bloom_pass absent \$uri zone=ids $parameter=%s;",
-              "invalid value of \"$parameter\" \"%s\": it must be \"fire\"",
-              '', qw(pass on Fire firex));
+              "invalid value of \"$parameter\" \"%s\": it must be \"fire\" or"
+              . ' "pass"', '', qw(on off Fire firex passed));
+        is_accepted('location', "bloom_reject absent \$uri zone=ids"
+                                . " $parameter=$_;")
+            for qw(fire pass);
         table('location',
               "bloom_pass absent \$uri zone=ids $parameter=fire %s;",
               'duplicate parameter "%s"', "$parameter=fire");
@@ -432,9 +442,6 @@ subtest 'nginx refuses wrong parameters of rules' => sub {
         table('location', "$directive \$uri zone=ids split=%s;",
               'invalid split "%s": it must be one byte, such as split=,',
               '', ',,', 'comma');
-        table('location', "$directive \$uri zone=ids if=%s;",
-              'invalid if "%s": it must be a condition, such as if=$variable',
-              '');
         is_refused('location', "$directive \$uri zone=ids;\n>$directive off;",
                    "\"$directive off\" cannot be used together with another"
                    . " \"$directive\", because $level: remove it");
@@ -577,6 +584,10 @@ subtest 'nginx warns of keys that are not there yet' => sub {
         like(warnings('location', ">bloom_reject present \"$key\" zone=ids;"),
              qr/"\$\w+" in the key of the rule in \S+:\d+ has no value when rules run: .*\Q$when\E/,
              "nginx warns of the key $key, and says when it exists");
+        like(warnings('location', '>bloom_reject present $uri zone=ids'
+                                  . " \"if=$key\";"),
+             qr/"\$\w+" in "if=" of the rule in \S+:\d+ has no value when rules run: .*\Q$when\E/,
+             "nginx warns of the condition $key, and says when it exists");
     }
 
     for my $key ('$arg_request_body', '$uri', '$host:$http_sent_x',

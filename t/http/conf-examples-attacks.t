@@ -45,31 +45,31 @@ my %example = (
     },
     'block-list.conf' => { attacks => [sites()], alone => 1 },
     'shield.conf' => {
-        attacks => [paths(), ids('/item', 1001, 9999)],
+        attacks => [paths(), writes(), ids('/item', 1001, 9999)],
     },
     'empty-result.conf' => { attacks => [ids('/search', 1001, 9999)] },
-    'dry-run.conf' => { attacks => [grep { $_->[1] ne '' } paths()] },
-    'endpoint.conf' => { attacks => [paths()] },
+    'dry-run.conf' => { attacks => [grep { $_->[1] ne '' } paths(), writes()] },
+    'endpoint.conf' => { attacks => [paths(), writes()] },
     'grow.conf' => {
-        attacks => [paths()],
+        attacks => [paths(), writes()],
         before => 'seq 1 5000 | curl -fsS --data-binary @- '
                   . 'http://127.0.0.1:8082/bloom/zones/ids/keys',
     },
     'image-server.conf' => {
-        attacks => [paths()], backend => 8082, more => \&image_server,
+        attacks => [paths(), writes()], backend => 8082, more => \&image_server,
         before => 'build/ngx-bloom-pull http://127.0.0.1:8081/ids.bloom '
                   . 'conf-examples/pulled.bloom '
                   . '--public-key conf-examples/images.pub',
         excuse => qr/pulled\.bloom" of bloom zone|"ids" is not loaded/,
     },
-    'learn.conf' => { attacks => [paths()], more => \&learn },
-    'lua.conf' => { attacks => [paths()] },
+    'learn.conf' => { attacks => [paths(), writes()], more => \&learn },
+    'lua.conf' => { attacks => [paths(), writes()] },
     'njs.conf' => {
-        attacks => [paths('id-'), title(), ['/backend/title', ''],
+        attacks => [paths('id-'), refused_writes('id-'), title(), ['/backend/title', ''],
                     ['/backend/../backend/x', '']],
     },
-    'shield-add.conf' => { attacks => [paths()] },
-    'watch.conf' => { attacks => [paths()] },
+    'shield-add.conf' => { attacks => [paths(), writes()] },
+    'watch.conf' => { attacks => [paths(), writes()] },
     'revoked-tokens.conf' => { attacks => [tokens()], more => \&tokens_once },
     'cache-admission.conf' => { attacks => [], more => \&cache },
     'link-check.conf' => { attacks => [], more => \&link_check },
@@ -133,9 +133,22 @@ sub paths {
                "/item/$yes%2F..%2F$no", "/item/$yes%20", "/item/$no?id=$yes",
                "/item/$no#/../$yes", "http://localhost/item/$no",
                "http://localhost//item/$no?$yes"),
-           map({ ["/item/$no", '', method => $_] }
-               qw(HEAD POST PUT DELETE OPTIONS PROPFIND));
+           ["/item/$no", '', method => 'HEAD'];
 }
+
+
+# Requests by other methods for an unknown id, which a shield for requests that
+# read lets through, and which another shield refuses.
+
+sub writes { return map { ['/item/9999', '/item/9999', method => $_] } methods() }
+
+sub refused_writes {
+    my ($prefix) = @_;
+
+    return map { ["/item/${prefix}9999", '', method => $_] } methods();
+}
+
+sub methods { return qw(POST PUT DELETE OPTIONS PROPFIND) }
 
 
 # Requests with an argument "id", one of which is known and another is not.

@@ -66,6 +66,10 @@ configure_rules($t, { bad => ['evil', "two words", 'a,b', 'e%20f', 'e f'] },
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
         location = /passing {
+            bloom_reject present $sid zone=bad invalid=pass;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+        location = /default {
             bloom_reject present $sid zone=bad;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
@@ -195,6 +199,8 @@ subtest 'no spelling gets past a list' => sub {
          ['bad-cookie', '200 PASSED bad', cookies('SID=good; sid=evil')],
          ['bad-cookie', '200 ', cookies('sid=evil')],
          ['passing', '200 INVALID bad', cookies('SID=good; SID=evil')],
+         ['default', '403 INVALID bad', cookies('SID=good; SID=evil')],
+         ['default', '200 ', cookies('sid=evil')],
          ['decoded', '403 REJECTED bad', cookies('SID=%65vil')],
          ['decoded', '403 REJECTED bad', cookies('SID=e%20f')],
          ['decoded', '200 PASSED bad', cookies('SID=e%2525f')],

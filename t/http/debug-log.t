@@ -49,7 +49,8 @@ configure_rules($t, { ids => ['one', 'two'], bad => ['two'] }, <<'CONF',
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
         location = /invalid {
-            bloom_reject present $id zone=bad name=form;
+            bloom_reject present $id zone=bad name=form invalid=pass;
+            bloom_reject present $id zone=bad name=method if=$is_post;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
         location = /known { return 200 $known; }
@@ -57,6 +58,7 @@ configure_rules($t, { ids => ['one', 'two'], bad => ['two'] }, <<'CONF',
         location = /remove { bloom_remove $arg_id zone=seen; return 204; }
     }
     bloom_arg id $id;
+    map $request_method $is_post { POST 1; }
 CONF
                 backend => 8081);
 
@@ -114,8 +116,9 @@ subtest 'the debug log has the key, answer and decision of each rule' => sub {
        'rule "sample" of zone "ids": key "three", answer absent, audit',
        'an audit lets the request through');
     is(said('/invalid?id=one&id=two'),
-       'rule "form" of zone "bad": key "", answer invalid, continue',
-       'a rule continues on an invalid key');
+       'rule "form" of zone "bad": key "", answer invalid, continue'
+       . '|rule "method" of zone "bad": skipped, since "$is_post" is empty or 0',
+       'a rule continues on an invalid key, and another one is skipped');
 };
 
 

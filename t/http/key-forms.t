@@ -156,11 +156,13 @@ for my $zone (sort keys %invalid) {
 
         is(answer($zone, $key), '?', "$name is neither absent nor present");
 
-        for my $rule (qw(absent present)) {
+        for (['absent', 200], ['present', 403]) {
+            my ($rule, $status) = @$_;
             my $r = $t->get("/$rule/$zone?k=$k");
-            is($r->status, 200, "$name does not fire bloom_reject $rule");
+            is($r->status, $status,
+               "bloom_reject $rule answers $status to the $name");
             is($r->header('X-Status'), 'INVALID',
-               "\$bloom_status says that bloom_reject $rule passed the $name");
+               "\$bloom_status says that bloom_reject $rule met the $name");
         }
     }
 
@@ -170,8 +172,11 @@ for my $zone (sort keys %invalid) {
     is($after->{invalid} - $before->{invalid}, $n,
        "each invalid $zone key is counted");
     is($after->{$_}, $before->{$_}, "an invalid $zone key is not counted in $_")
-        for qw(checks absent present unknown rejected);
-    is(scalar(() = $t->log_since($mark) =~ / passing request: key "[^"]*" invalid for/g),
+        for qw(checks absent present unknown);
+    is($after->{rejected} - $before->{rejected}, $n / 3,
+       "each invalid $zone key that is rejected is counted");
+    is(scalar(() = $t->log_since($mark)
+                  =~ / (?:pass|reject)ing request: key "[^"]*" invalid for/g),
        2 * $n / 3,
        "each rule logs an invalid $zone key at the level of bloom_log_level");
     ok(zone_state($t, $zone)->{image}{form} eq $zone,
@@ -190,7 +195,8 @@ for (['present', 'url', 'HTTP://WWW.Evil.Example:80/a/%2e./b?c#d', 403,
      ['present', 'raw', 'Evil.Example', 403, 'Evil.Example'],
      ['absent', 'host', 'OTHER.example', 404, 'other.example'],
      ['present', 'host', 'OTHER.example', 200, 'other.example'],
-     ['present', 'host', 'no/HOST', 200, 'no/HOST'])
+     ['absent', 'host', 'no/HOST', 200, 'no/HOST'],
+     ['present', 'host', 'no/HOST', 403, undef])
 {
     my ($rule, $zone, $key, $status, $canonical) = @$_;
     my $r = $t->get("/$rule/$zone?k=" . encoded($key));
@@ -198,7 +204,8 @@ for (['present', 'url', 'HTTP://WWW.Evil.Example:80/a/%2e./b?c#d', 403,
     is($r->status, $status,
        "bloom_reject $rule zone=$zone answers $status to $key");
     is($r->header('X-Key'), $canonical,
-       "bloom_reject $rule zone=$zone changes $key to $canonical");
+       "bloom_reject $rule zone=$zone changes $key to "
+       . ($canonical // 'no key'));
 }
 
 like($t->log_since(0), qr{rejecting\ request:\ key\ "www\.evil\.example/b\?c"\ maybe

@@ -174,9 +174,9 @@ subtest 'exact changes neither what is valid nor the canonical key' => sub {
     for my $way (sort keys %ways) {
         for my $exact ('', '-exact') {
             is(outcome($t, "/$way-url$exact?k=http%3A%2F%2F"),
-               '200 INVALID url', "an invalid key passes: $way$exact");
-            is(outcome($t, "/$way-host$exact?k=.."), '200 INVALID host',
-               "an invalid host passes: $way$exact");
+               '403 INVALID url', "an invalid key is rejected: $way$exact");
+            is(outcome($t, "/$way-host$exact?k=.."), '403 INVALID host',
+               "an invalid host is rejected: $way$exact");
             is(outcome($t, "/$way-cold$exact?k=good.example"),
                '200 UNKNOWN cold', "the answer is unknown: $way$exact");
         }

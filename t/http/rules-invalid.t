@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Tests invalid=fire and empty=fire: the rule acts as if its condition held if
-# its key is invalid or empty.  With or without invalid=fire, $bloom_status of a
-# request with an invalid key is INVALID.
+# Tests invalid= and empty=: with "fire", the rule acts as if its condition
+# held if its key is invalid or empty; with "pass", the rule is skipped.  With
+# either, $bloom_status of a request with an invalid key is INVALID.
 
 use strict;
 use warnings;
@@ -35,8 +35,10 @@ my %rules = (
     pass           => 'bloom_pass present $arg_k zone=hosts invalid=fire
                        empty=fire; bloom_reject absent never zone=ids',
     invalid        => 'bloom_reject present $arg_k zone=urls invalid=fire',
-    empty          => 'bloom_reject present $arg_k zone=urls empty=fire',
-    neither        => 'bloom_reject present $arg_k zone=urls',
+    empty          => 'bloom_reject present $arg_k zone=urls empty=fire
+                       invalid=pass',
+    neither        => 'bloom_reject present $arg_k zone=urls invalid=pass
+                       empty=pass',
     composed       => 'bloom_reject present "$arg_k$arg_l" zone=urls
                        invalid=fire empty=fire',
     raw            => 'bloom_reject present $arg_k zone=ids invalid=fire',
@@ -60,19 +62,35 @@ my %rules = (
 
     # an invalid key and a later rule
 
-    then_passed  => 'bloom_reject present $arg_k zone=hosts;
-                     bloom_reject present $arg_l zone=hosts',
-    then_allowed => 'bloom_reject present $arg_k zone=hosts;
+    then_passed  => 'bloom_reject present $arg_k zone=hosts invalid=pass;
+                     bloom_reject present $arg_l zone=hosts invalid=pass',
+    then_allowed => 'bloom_reject present $arg_k zone=hosts invalid=pass;
                      bloom_pass present $arg_l zone=hosts',
-    then_unknown => 'bloom_reject present $arg_k zone=hosts;
+    then_unknown => 'bloom_reject present $arg_k zone=hosts invalid=pass;
                      bloom_reject present $arg_l zone=cold',
     unknown_then => 'bloom_reject present $arg_l zone=cold;
-                     bloom_reject present $arg_k zone=hosts',
-    then_routed  => 'bloom_reject present $arg_k zone=hosts;
+                     bloom_reject present $arg_k zone=hosts invalid=pass',
+    then_routed  => 'bloom_reject present $arg_k zone=hosts invalid=pass;
                      bloom_route present $arg_l zone=hosts to=@routed',
-    then_dry     => 'bloom_dry_run on; bloom_reject present $arg_k zone=hosts;
-                     bloom_reject present $arg_l zone=hosts',
+    then_dry     => 'bloom_dry_run on;
+                     bloom_reject present $arg_k zone=hosts invalid=pass;
+                     bloom_reject present $arg_l zone=hosts invalid=pass',
     routed_then  => 'bloom_route present $arg_l zone=hosts to=@checked',
+
+    # the defaults
+
+    default_reject_present => 'bloom_reject present $arg_k zone=hosts',
+    default_reject_absent  => 'bloom_reject absent $arg_k zone=hosts',
+    default_route_present  => 'bloom_route present $arg_k zone=hosts
+                               to=@routed',
+    default_route_absent   => 'bloom_route absent $arg_k zone=hosts
+                               to=@routed',
+    default_pass_present   => 'bloom_pass present $arg_k zone=hosts;
+                               bloom_reject absent never zone=ids',
+    default_pass_absent    => 'bloom_pass absent $arg_k zone=hosts;
+                               bloom_reject absent never zone=ids',
+    default_any            => 'bloom_reject present $arg_k zone=hosts
+                               split=,',
 
     # keys with split=
 
@@ -84,7 +102,8 @@ my %rules = (
                      status=410 invalid=fire',
     pass_all     => 'bloom_pass present $arg_k zone=hosts split=, invalid=fire;
                      bloom_reject absent never zone=ids',
-    any_not      => 'bloom_reject present $arg_k zone=hosts split=,',
+    any_not      => 'bloom_reject present $arg_k zone=hosts split=,
+                     invalid=pass',
     all_not      => 'bloom_reject absent $arg_k zone=hosts split=, match=all',
     cold_list    => 'bloom_reject present $arg_k zone=cold split=, invalid=fire
                      empty=fire',
@@ -112,7 +131,7 @@ configure_rules($t, { ids => ['one'] }, join "\n", <<'CONF',
         }
         location @checked {
             add_header X-Bloom "$bloom_status $bloom_zone" always;
-            bloom_reject present $arg_k zone=hosts;
+            bloom_reject present $arg_k zone=hosts invalid=pass;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
         location = /audit {
@@ -208,6 +227,34 @@ subtest 'a rule fires on an invalid and on an empty key' => sub {
                'empty=fire fires where the argument is missing');
     is($t->get('/route?k=..')->body, 'routed',
        'a route that fires on an invalid key leads to its target');
+};
+
+
+subtest 'the defaults depend on the kind of the rule' => sub {
+    for (# location, outcome for an invalid key, outcome for an empty key, body
+         # for an invalid key
+         ['reject_present', '403 INVALID hosts', '200 '],
+         ['reject_absent', '200 INVALID hosts', '200 '],
+         ['route_present', '200 INVALID hosts', '200 ', 'routed'],
+         ['route_absent', '200 INVALID hosts', '200 ', 'backend'],
+         ['pass_present', '404 REJECTED ids', '404 REJECTED ids'],
+         ['pass_absent', '404 REJECTED ids', '404 REJECTED ids'],
+         ['any', '403 INVALID hosts', '200 '])
+    {
+        my ($name, $invalid, $empty, $body) = @$_;
+
+        is_outcome("/default_$name?k=..", $invalid,
+                   "$name has a default for an invalid key");
+        is_outcome("/default_$name?k=", $empty,
+                   "$name has a default for an empty key");
+        is_outcome("/default_$name", $empty,
+                   "$name has a default for a missing key");
+        is($t->get("/default_$name?k=..")->body, $body,
+           "$name leads an invalid key to $body") if $body;
+    }
+
+    is_outcome('/default_any?k=good.example,..', '403 INVALID hosts',
+               'an invalid part of a block list fires by default');
 };
 
 

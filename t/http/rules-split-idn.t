@@ -40,12 +40,12 @@ http {
         add_header X-Status $bloom_status always;
 
         location = /block {
-            bloom_reject present $http_x_hosts zone=hosts split=, invalid=fire;
+            bloom_reject present $http_x_hosts zone=hosts split=,;
             empty_gif;
         }
 
         location = /open {
-            bloom_reject present $http_x_hosts zone=hosts split=,;
+            bloom_reject present $http_x_hosts zone=hosts split=, invalid=pass;
             empty_gif;
         }
 
@@ -56,7 +56,7 @@ http {
 
         location = /except {
             bloom_reject present $http_x_hosts zone=except split=,
-                         match=all;
+                         match=all invalid=pass;
             empty_gif;
         }
     }

@@ -34,7 +34,8 @@ my %rules = (
     t_composed  => "bloom_reject present \"\$arg_k\$arg_l\" $new",
     t_fire      => "bloom_reject present \$arg_k zone=hosts dry_run name=trial
                     invalid=fire empty=fire",
-    t_invalid   => 'bloom_reject present $arg_k zone=hosts dry_run name=trial',
+    t_invalid   => 'bloom_reject present $arg_k zone=hosts dry_run name=trial
+                    invalid=pass',
     t_cold      => 'bloom_unknown reject;
                     bloom_reject present $arg_k zone=cold dry_run name=trial',
     t_e_reject  => "bloom_reject present \$arg_k $new;
@@ -47,13 +48,13 @@ my %rules = (
     t_e_fire    => "bloom_reject present \$arg_k $new;
                     bloom_pass present \$arg_e zone=hosts invalid=fire",
     t_e_invalid => "bloom_reject present \$arg_k $new;
-                    bloom_reject present \$arg_e zone=hosts",
+                    bloom_reject present \$arg_e zone=hosts invalid=pass",
     t_e_cold    => "bloom_unknown reject;
                     bloom_reject present \$arg_k $new;
                     bloom_reject present \$arg_e zone=cold",
     e_t_reject  => "bloom_reject present \$arg_e zone=bad;
                     bloom_reject present \$arg_k $new",
-    e_t_invalid => "bloom_reject present \$arg_e zone=hosts;
+    e_t_invalid => "bloom_reject present \$arg_e zone=hosts invalid=pass;
                     bloom_reject present \$arg_k $new",
     t_t         => "bloom_reject present \$arg_k $new;
                     bloom_route present \$arg_e zone=bad dry_run to=\@routed",
@@ -253,7 +254,7 @@ subtest 'an invalid, empty or unknown key does not stop a trial' => sub {
     is(outcome($t, '/t_fire'), '200 REJECTED_DRY_RUN hosts',
        'empty=fire holds on trial');
     is(outcome($t, '/t_invalid?k=..'), '200 INVALID hosts',
-       'an invalid key passes without invalid=fire');
+       'an invalid key passes with invalid=pass');
     is(outcome($t, '/t_cold?k=x'), '200 UNKNOWN cold',
        'an unknown key passes in spite of bloom_unknown reject');
     is(adds('/t_cold?k=x'), 'unknown',

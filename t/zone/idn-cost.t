@@ -48,7 +48,8 @@ http {
     server {
         listen 127.0.0.1:%%PORT_8080%%;
         location / {
-            bloom_reject present $http_x_hosts zone=hosts split=,;
+            bloom_reject present $http_x_hosts zone=hosts split=,
+                         invalid=pass;
             empty_gif;
         }
         location /bloom/ { bloom_api write=on; }

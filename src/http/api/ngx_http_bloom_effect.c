@@ -30,6 +30,8 @@ static void ngx_http_bloom_effect_exception(ngx_http_bloom_text_t *text,
     ngx_bloom_explain_t *lookup, ngx_http_bloom_rule_t *rule);
 static void ngx_http_bloom_effect_expression(ngx_http_bloom_text_t *text,
     ngx_bloom_explain_t *lookup, unsigned which);
+static ngx_uint_t ngx_http_bloom_effect_is_same(ngx_http_complex_value_t *one,
+    ngx_http_complex_value_t *other);
 static ngx_uint_t ngx_http_bloom_effect_is_named(ngx_http_bloom_rule_t *rule);
 
 
@@ -137,18 +139,17 @@ ngx_uint_t
 ngx_http_bloom_effect_is_decided(ngx_http_bloom_effect_zone_t *zones,
     ngx_http_bloom_rule_t *first, ngx_http_bloom_rule_t *rule)
 {
-    ngx_str_t              *one, *other;
     ngx_http_bloom_rule_t  *before;
-
-    other = &rule->key.value.value;
 
     for (before = first; before < rule; before++) {
 
-        one = &before->key.value.value;
-
         if (!before->dry_run
-            && one->len == other->len
-            && ngx_strncmp(one->data, other->data, one->len) == 0
+            && ngx_http_bloom_effect_is_same(&before->key.value,
+                                             &rule->key.value)
+            && (before->filter == NULL
+                || (rule->filter != NULL
+                    && ngx_http_bloom_effect_is_same(before->filter,
+                                                     rule->filter)))
             && ngx_http_bloom_effect_fires(zones, before))
         {
             return 1;
@@ -156,6 +157,17 @@ ngx_http_bloom_effect_is_decided(ngx_http_bloom_effect_zone_t *zones,
     }
 
     return 0;
+}
+
+
+/* Returns 1 if two texts are written alike in the configuration. */
+static ngx_uint_t
+ngx_http_bloom_effect_is_same(ngx_http_complex_value_t *one,
+    ngx_http_complex_value_t *other)
+{
+    return one->value.len == other->value.len
+           && ngx_strncmp(one->value.data, other->value.data, one->value.len)
+              == 0;
 }
 
 
@@ -181,7 +193,15 @@ ngx_http_bloom_effect_say(ngx_http_bloom_text_t *text,
 
     ngx_http_bloom_text_printf(text, ", if ");
     ngx_http_bloom_text_append(text, &rule->key.value.value);
-    ngx_http_bloom_text_printf(text, " is this key: ");
+    ngx_http_bloom_text_printf(text, " is this key");
+
+    if (rule->filter != NULL) {
+        ngx_http_bloom_text_printf(text, " and if=");
+        ngx_http_bloom_text_append(text, &rule->filter->value);
+        ngx_http_bloom_text_printf(text, " holds");
+    }
+
+    ngx_http_bloom_text_printf(text, ": ");
 
     ngx_http_bloom_effect_reason(text, zones, rule);
 }

@@ -470,10 +470,15 @@ ngx_http_bloom_explain_put_rule(ngx_http_bloom_turns_t *turns,
                                    rule->all ? "all" : "any");
     }
 
-    ngx_http_bloom_text_printf(text, "%s%s,\"exact\":%s,\"dry_run\":%s,"
+    if (rule->filter != NULL) {
+        ngx_http_bloom_explain_string(text, ",\"if\":", &rule->filter->value);
+    }
+
+    ngx_http_bloom_text_printf(text, ",\"invalid\":\"%s\",\"empty\":\"%s\","
+                               "\"exact\":%s,\"dry_run\":%s,"
                                "\"fires\":%s,\"decides\":%s}",
-                               rule->invalid ? ",\"invalid\":\"fire\"" : "",
-                               rule->empty ? ",\"empty\":\"fire\"" : "",
+                               rule->invalid ? "fire" : "pass",
+                               rule->empty ? "fire" : "pass",
                                rule->lookup & NGX_BLOOM_LOOKUP_EXACT
                                ? "true" : "false",
                                rule->dry_run ? "true" : "false",

@@ -81,6 +81,7 @@ http {
     bloom_zone zone=seen capacity=50k fpr=0.01 layout=classic journal=off;
     $more
     bloom_lookup \$arg_k \$seen zone=seen;
+    map \$request_method \$reads { GET 1; HEAD 1; }
     server {
         listen 127.0.0.1:%%PORT_8080%%;
         bloom_feedback 404;
@@ -95,7 +96,8 @@ $bad
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
         location /go {
-            bloom_reject present \$arg_url zone=bad-urls decode=uri;
+            bloom_reject present \$arg_url zone=bad-urls decode=uri
+                         if=\$reads;
             try_files /none =204;
         }
         location /seen { return 200 "\$seen"; }
