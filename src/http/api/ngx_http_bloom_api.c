@@ -8,7 +8,6 @@
 #include "ngx_http_bloom_api.h"
 #include "ngx_http_bloom.h"
 #include "ngx_http_bloom_endpoint.h"
-#include "ngx_http_bloom_etag.h"
 #include "ngx_http_bloom_explain.h"
 #include "ngx_http_bloom_header.h"
 #include "ngx_http_bloom_image.h"
@@ -22,6 +21,7 @@
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_source.h"
 #include "ngx_http_bloom_task.h"
+#include "ngx_http_bloom_token.h"
 #include "ngx_http_bloom_turns.h"
 #include "ngx_http_bloom_upload.h"
 #include "bloom_version.h"
@@ -176,7 +176,7 @@ ngx_http_bloom_api_handler(ngx_http_request_t *r)
         return NGX_HTTP_NOT_FOUND;
     }
 
-    /* nginx would check If-Match against the response, after the change */
+    /* nginx would check conditions against the response, after the change */
 
     r->disable_not_modified = 1;
 
@@ -448,7 +448,8 @@ ngx_http_bloom_api_call(ngx_http_request_t *r,
                                               "\"Origin\" of the request");
     }
 
-    if (zone != NULL && ngx_http_bloom_etag_match(r, zone, &error) != NGX_OK) {
+    if (zone != NULL && ngx_http_bloom_token_match(r, zone, &error) != NGX_OK)
+    {
         return ngx_http_bloom_response_refuse_error(r, &error);
     }
 
@@ -625,10 +626,6 @@ ngx_http_bloom_api_zone(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     ngx_http_bloom_text_t  text;
 
     ngx_http_bloom_endpoint_info(ngx_http_bloom_endpoint_get(r), zone, &info);
-
-    if (ngx_http_bloom_etag_add(r, &info) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
 
     ngx_http_bloom_text_init(&text, r->pool);
     ngx_http_bloom_json_zone(&text, zone, &info);
