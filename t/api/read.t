@@ -64,7 +64,7 @@ subtest 'GET zones has the state of all zones' => sub {
 subtest 'GET zones/NAME has the state of one zone' => sub {
     my $r = api($t, GET => 'zones/ids');
     is($r->status, 200, 'GET zones/ids answers with 200');
-    is($r->header('ETag'), undef, 'the state of a zone, which changes, has no ETag');
+    is($r->header('ETag'), undef, 'the state of a zone has no ETag');
 
     my $ids = $r->json;
     my ($exit, $out) = $t->run_tool('info', '--json',

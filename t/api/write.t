@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # Tests that the endpoint loads, uploads, sends and saves images.  It refuses
-# bad images, an outdated token and pages of other sites before anything changes.
+# bad images, an outdated token and pages of other sites before anything
+# changes.
 
 use strict;
 use warnings;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file writes the metrics of an endpoint's zones, and of the rules that ask
- * them, in the text format of Prometheus.  The metrics of zones are in the table of stats
- * (ngx_http_bloom_stats.c), those of rules in the table below.
+ * This file writes the metrics of an endpoint's zones, and of the rules that
+ * ask them, in the text format of Prometheus.  The metrics of zones are in the
+ * table of stats (ngx_http_bloom_stats.c), those of rules in the table below.
  *
  * Every sample has the label "zone".  Samples of rules also have the labels
  * "rule" (its name, or FILE:LINE), "action" and "condition".  The number of
  * rules is bounded by the series of counters (ngx_bloom_counters.h); rules that
- * found none are one rule "other", which an endpoint shows only if all zones exist
- * there.
+ * found none are one rule "other", which an endpoint shows only if all zones
+ * exist there.
  */
 
 #include "ngx_http_bloom_metrics.h"
