@@ -18,6 +18,7 @@
 #include "ngx_http_bloom_conf_rules.h"
 #include "ngx_http_bloom_conf_warn.h"
 #include "ngx_http_bloom_conf_zone.h"
+#include "ngx_http_bloom_endpoint.h"
 #include "ngx_http_bloom_feedback.h"
 #include "ngx_http_bloom_ffi_zone.h"
 #include "ngx_http_bloom_prefetch.h"
@@ -157,7 +158,7 @@ static ngx_command_t  ngx_http_bloom_commands[] = {
       NULL },
 
     { ngx_string("bloom_api"),
-      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE12,
+      NGX_HTTP_LOC_CONF|NGX_CONF_ANY,
       ngx_http_bloom_api,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
@@ -244,6 +245,7 @@ ngx_http_bloom_add_handlers(ngx_conf_t *cf)
     }
 
     if (ngx_http_bloom_conf_zone_init(cf, bmcf) != NGX_OK
+        || ngx_http_bloom_endpoint_init(cf, bmcf) != NGX_OK
         || ngx_bloom_declare_check(cf, &bmcf->zones) != NGX_OK
         || ngx_http_bloom_conf_rules_check_routes(cf, bmcf) != NGX_OK)
     {
@@ -418,6 +420,9 @@ ngx_http_bloom_create_main_conf(ngx_conf_t *cf)
         || ngx_array_init(&bmcf->askers, cf->pool, 4,
                           sizeof(ngx_http_bloom_asker_t *))
            != NGX_OK
+        || ngx_array_init(&bmcf->endpoints, cf->pool, 4,
+                          sizeof(ngx_http_bloom_endpoint_t *))
+           != NGX_OK
         || ngx_array_init(&bmcf->rules, cf->pool, 4, sizeof(ngx_array_t *))
            != NGX_OK)
     {
@@ -510,85 +515,15 @@ ngx_http_bloom_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 static char *
 ngx_http_bloom_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_bloom_loc_conf_t *blcf = conf;
+    char                      *rc;
+    ngx_http_core_loc_conf_t  *clcf;
 
-    ngx_str_t                   *value, name;
-    ngx_flag_t                  *flag;
-    ngx_uint_t                   i;
-    ngx_http_core_loc_conf_t    *clcf;
-    ngx_http_bloom_endpoint_t   *endpoint;
-    ngx_http_bloom_main_conf_t  *bmcf;
+    rc = ngx_http_bloom_endpoint_conf(cf, cmd, conf);
 
-    if (blcf->endpoint != NULL) {
-        return "is duplicate";
+    if (rc == NGX_CONF_OK) {
+        clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+        clcf->handler = ngx_http_bloom_api_handler;
     }
 
-    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-
-    if (clcf->named
-#if (NGX_PCRE)
-        || clcf->regex != NULL
-#endif
-       )
-    {
-        return "must be in a prefix location, such as "
-               "\"location /bloom/ { ... }\"";
-    }
-
-    endpoint = ngx_pcalloc(cf->pool, sizeof(ngx_http_bloom_endpoint_t));
-    if (endpoint == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    name = clcf->name;
-
-    if (name.len != 0 && name.data[name.len - 1] == '/') {
-        name.len--;
-    }
-
-    endpoint->prefix = name;
-
-    value = cf->args->elts;
-
-    endpoint->write = NGX_CONF_UNSET;
-    endpoint->image = NGX_CONF_UNSET;
-
-    for (i = 1; i < cf->args->nelts; i++) {
-
-        flag = ngx_strncmp(value[i].data, "write=", 6) == 0 ? &endpoint->write
-               : ngx_strncmp(value[i].data, "image=", 6) == 0 ? &endpoint->image
-               : NULL;
-
-        if (flag != NULL && ngx_strcmp(value[i].data + 6, "on") == 0
-            && *flag == NGX_CONF_UNSET)
-        {
-            *flag = 1;
-
-        } else if (flag != NULL && ngx_strcmp(value[i].data + 6, "off") == 0
-                   && *flag == NGX_CONF_UNSET)
-        {
-            *flag = 0;
-
-        } else {
-            return ngx_http_bloom_conf_invalid(cf, "parameter", &value[i],
-                                               "\"write=on\", \"write=off\", "
-                                               "\"image=on\" or "
-                                               "\"image=off\", each once");
-        }
-    }
-
-    /* a client that may replace the image may also read it */
-
-    ngx_conf_init_value(endpoint->write, 0);
-    ngx_conf_init_value(endpoint->image, endpoint->write);
-
-    if (endpoint->write) {
-        bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);
-        bmcf->writes = 1;
-    }
-
-    blcf->endpoint = endpoint;
-    clcf->handler = ngx_http_bloom_api_handler;
-
-    return NGX_CONF_OK;
+    return rc;
 }

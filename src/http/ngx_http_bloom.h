@@ -215,6 +215,12 @@ typedef struct {
                                             at the end */
     ngx_flag_t                 write;
     ngx_flag_t                 image;    /* it sends images */
+    ngx_array_t               *zones;    /* of ngx_bloom_zone_t *: those that
+                                            exist there */
+    u_char                    *has;      /* by the number of a zone: 1 if the
+                                            zone exists there */
+    ngx_uint_t                 all;      /* it has no "zone=": all zones exist
+                                            there */
 } ngx_http_bloom_endpoint_t;
 
 
@@ -225,7 +231,7 @@ typedef struct {
     ngx_array_t                askers;   /* of ngx_http_bloom_asker_t * */
     ngx_str_t                  state_path;             /* data NULL: default;
                                                           len 0: off */
-    ngx_uint_t                 writes;   /* some endpoint has write=on */
+    ngx_array_t                endpoints;  /* of ngx_http_bloom_endpoint_t * */
     ngx_uint_t                 asks;     /* some location has bloom_feedback or
                                             bloom_audit */
     ngx_uint_t                 routes;   /* some request may be routed */

@@ -706,10 +706,6 @@ ngx_http_bloom_conf_zone_init(ngx_conf_t *cf, ngx_http_bloom_main_conf_t *bmcf)
         }
 
         ngx_http_bloom_conf_zone_warn(cf, zone[i]);
-
-        if (bmcf->writes) {
-            zone[i]->adds = 1;
-        }
     }
 
     return NGX_OK;

@@ -226,7 +226,11 @@ subtest 'signs of life' => sub {
     alive($t, 'lag', 3);
     is(scalar ask($t, 'lag', qw(a b)), '10', 'and recovers');
 
-    is(api($t, POST => 'zones/lag/clear')->status, 200, 'a clear');
+    my $clear = 'zones/lag/clear?serving';
+    is(api($t, POST => "$clear=1-0")->status, 412,
+       'a clear of another generation is refused');
+    is(api($t, POST => "$clear=" . zone_state($t, 'lag')->{token})->status, 200,
+       'a clear');
     is(source_state($t, 'lag'), 'waiting', 'waits for a sign of life');
     is(scalar ask($t, 'lag', 'b'), '?', 'until then, absent is unknown');
     is_applied(changes($t, 'lag', 0, 3, '+a'), 3, 'changes after a clear');

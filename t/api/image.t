@@ -138,7 +138,7 @@ subtest 'an image has all keys acknowledged before the request' => sub {
 
     is(upload_image($t, 'ids', 'other')->status, 200, 'an image is uploaded');
     my $r = $t->get('/images/zones/ids/image');
-    is($r->header('ETag'), api($t, GET => 'zones/ids')->header('ETag'),
+    is($r->header('ETag'), '"' . zone_state($t, 'ids')->{token} . '"',
        'an image after an upload has the ETag of the new generation');
     my ($exit) = $t->run_tool('test', '-q', $t->write_file('got.bloom', $r->body),
                               { stdin => "id2\nadded5\n" });

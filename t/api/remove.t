@@ -158,7 +158,7 @@ subtest 'DELETE removes one key' => sub {
              qr/more than one "key", and nothing was changed/,
              'DELETE of two keys is refused');
     is_error(api($t, DELETE => 'zones/seen/keys?key=a&durabel=true'), 400,
-             qr/unknown argument "durabel".*"key" and "durable"/,
+             qr/unknown argument "durabel".*"key", "durable" and "serving"/,
              'DELETE with a misspelled argument is refused');
     is_error(api($t, DELETE => 'zones/seen/keys?key=a&durable=maybe'), 400,
              qr/"durable"/, 'DELETE with a wrong durable= is refused');
@@ -361,7 +361,6 @@ subtest 'GET removed lists the removed keys' => sub {
     is($r->json->{limit}, 10000, 'the list has the limit');
     is($r->json->{generation}, 1, 'the list has the generation');
     is($r->json->{next}, undef, 'the list is complete');
-    like($r->header('ETag'), qr/^"1-/, 'the list has an ETag');
     is_deeply([sort map { $_->{key} } @{ $r->json->{keys} }],
               [sort 'm1', map { my $k = $_; utf8::decode($k); $k } @keys],
               'the list has all keys');

@@ -387,7 +387,7 @@ subtest 'keys and errors' => sub {
     is(api($t, GET => 'keys/?key=id%31+')->json->{key}, 'id1 ',
        'the key is form-decoded');
     is(api($t, GET => 'keys?key=id1', headers => { 'If-Match' => '"x"' })
-           ->status, 200, 'If-Match has no meaning here');
+           ->status, 200, 'If-Match does not prevent reading');
 
     # bytes that a terminal obeys, or that are not UTF-8
 

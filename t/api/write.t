@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # Tests that the endpoint loads, uploads, sends and saves images.  It refuses
-# bad images, an outdated If-Match and pages of other sites before anything
+# bad images, an outdated token and pages of other sites before anything
 # changes.
 
 use strict;
@@ -46,16 +46,23 @@ my @writes = (
     ['DELETE', 'zones/ids/keys?key=id1', ''],
     ['POST', 'zones/ids/reload', ''],
     ['POST', 'zones/ids/checkpoint', ''],
+    ['POST', 'zones/ids/clear', ''],
+    ['POST', 'zones/ids/clear?only=removed', ''],
     ['PUT', 'zones/ids/image', $t->read_file('two.bloom')],
 );
+
+# Tests that all of them are refused with these headers or, as `query`, with an
+# argument.
 
 sub refused_all {
     my ($status, $message, $what, %headers) = @_;
 
+    my $query = delete $headers{query};
     my $before = generation($t, 'ids');
 
     for (@writes) {
         my ($method, $path, $body) = @$_;
+        $path .= ($path =~ /\?/ ? '&' : '?') . $query if defined $query;
         is_error(api($t, $method, $path, body => $body, headers => \%headers),
                  $status, $message, "$method $path is refused with $what");
     }
@@ -67,28 +74,69 @@ sub refused_all {
 }
 
 
-subtest 'If-Match that names another generation is refused' => sub {
-    my $etag = api($t, GET => 'zones/ids')->header('ETag');
+sub token { return zone_state($t, @_)->{token} }
 
-    refused_all(412, qr/generation/, "If-Match: $_", 'If-Match' => $_)
-        for '"none"', "W/$etag", '"1", "2"', substr($etag, 0, -1);
 
-    for my $match ($etag, '*', qq("x", $etag), qq($etag,"x")) {
-        my $r = api($t, POST => 'zones/seen/keys', body => "m\n",
-                    headers => { 'If-Match' => $match =~ s/\Q$etag\E/
-                        api($t, GET => 'zones\/seen')->header('ETag')/er });
-        is($r->status, 200, "If-Match: $match matches");
+subtest 'a change of another generation is refused' => sub {
+    my $token = token('ids');
+    my $upper = uc $token;
+
+    like($token, qr/^\d+-[0-9a-f]{16}$/, 'the state has a token');
+    isnt($token, token('seen'), 'two zones have different tokens');
+
+    for my $serving ('none', '', '*', "\"$token\"", substr($token, 0, -1),
+                     "${token}0", "0$token", "$token,$token",
+                     $upper eq $token ? () : $upper, token('seen'))
+    {
+        refused_all(412, qr/generation ".*nothing was changed/,
+                    "serving=$serving", query => "serving=$serving");
     }
 
-    my $r = api($t, POST => 'zones/ids/reload',
-                headers => { 'If-Match' => $etag });
-    is($r->status, 200,
-       'a load with the ETag of the generation that serves works');
-    isnt(api($t, GET => 'zones/ids')->header('ETag'), $etag,
-         'a load changes the ETag');
-    is_error(api($t, POST => 'zones/ids/reload',
-                 headers => { 'If-Match' => $etag }), 412, qr/generation/,
-             'a load with the ETag of an earlier generation is refused');
+    refused_all(412, qr/"If-Match" never matches; write "\?serving=TOKEN"/,
+                "If-Match: $_", 'If-Match' => $_)
+        for '*', "\"$token\"";
+
+    for my $path (qw(keys remove test)) {
+        is(api($t, POST => "zones/ids/$path?serving=$token",
+               body => "m\n")->status, 200,
+           "POST $path with the token of what serves works");
+    }
+
+    is(api($t, DELETE => "zones/ids/keys?key=m&serving=$token")->status, 200,
+       'DELETE keys with the token of what serves works');
+    is(token('ids'), $token, 'added and removed keys do not change the token');
+
+    my $r = api($t, POST => "zones/ids/reload?serving=$token");
+    is($r->status, 200, 'a load with the token of what serves works');
+    is($r->json->{zone}{token}, token('ids'),
+       'the response to a load has the new token');
+    isnt(token('ids'), $token, 'a load changes the token');
+    is_error(api($t, POST => "zones/ids/reload?serving=$token"), 412,
+             qr/generation/, 'a load with an earlier token is refused');
+
+    $token = token('ids');
+    is(api($t, PUT => "zones/ids/image?serving=$token",
+           body => $t->read_file('one.bloom'))->status, 200,
+       'an upload with the token of what serves works');
+    is(api($t, GET => 'zones/ids')->header('ETag'), undef,
+       'the state has no ETag');
+
+    $token = token('ids');
+
+    my $c = $t->connect;
+    my $text = $t->request_text(PUT => "/bloom/zones/ids/image?serving=$token",
+                                body => $t->read_file('two.bloom'));
+    $c->send(substr($text, 0, -1));
+    ok(wait_until(sub { files("$dir/state/ids/body.*") }),
+       'the body of an upload arrives');
+    is(api($t, POST => 'zones/ids/reload')->status, 200, 'meanwhile, a load');
+    $c->send(substr($text, -1));
+    is_error($c->response, 412, qr/nothing was changed/,
+             'the upload is refused when its body has arrived');
+    is(ask($t, 'ids', @ids, @others), "$all$none", 'the upload is not loaded');
+    is(api($t, GET => 'zones/ids',
+           headers => { 'If-Match' => '"x"', 'If-None-Match' => '*' })->status,
+       200, 'conditions do not prevent reading');
 
     is(api($t, POST => 'zones/ids/reload',
            headers => { 'If-None-Match' => '*' })->status, 200,
@@ -96,6 +144,23 @@ subtest 'If-Match that names another generation is refused' => sub {
     is(api($t, POST => 'zones/ids/reload', headers => {
            'If-Unmodified-Since' => 'Thu, 01 Jan 1970 00:00:00 GMT' })->status,
        200, 'If-Unmodified-Since does not prevent a load');
+};
+
+
+subtest 'a token is not repeated after a restart' => sub {
+    my $before = zone_state($t, 'ids');
+
+    $t->stop;
+    $t->run;
+    api($t, POST => 'zones/ids/reload')
+        until generation($t, 'ids') >= $before->{generation};
+
+    is(generation($t, 'ids'), $before->{generation},
+       'the generation is that before the restart');
+    isnt(token('ids'), $before->{token}, 'the token is another one');
+    is_error(api($t, POST => "zones/ids/keys?serving=$before->{token}",
+                 body => "late\n"), 412, qr/generation/,
+             'a token of before the restart is refused');
 };
 
 
@@ -167,7 +232,7 @@ subtest 'a reload of a bad file changes nothing' => sub {
     for (@cases) {
         my ($what, $status, $message, $make) = @$_;
         my $before = generation($t, 'ids');
-        my $etag = api($t, GET => 'zones/ids')->header('ETag');
+        my $token = token('ids');
 
         unlink "$dir/ids.bloom";
         $t->write_file('ids.bloom', $t->read_file('one.bloom'));
@@ -178,8 +243,8 @@ subtest 'a reload of a bad file changes nothing' => sub {
                  "a reload of $what is refused");
         is(generation($t, 'ids'), $before,
            "the generation is as it was after a reload of $what");
-        is(api($t, GET => 'zones/ids')->header('ETag'), $etag,
-           "the ETag is as it was after a reload of $what");
+        is(token('ids'), $token,
+           "the token is as it was after a reload of $what");
         is(ask($t, 'ids', @ids, @others), "$none$all",
            "the old image answers after a reload of $what");
         like($t->wait_for_log(qr/zone "ids"/, $mark), qr/\[(error|warn)\]/,
@@ -353,7 +418,8 @@ subtest 'GET image sends the zone as an image' => sub {
        'an image has a Content-Length');
     like($r->header('Content-Disposition') // '', qr/^attachment;.*ids/,
          'an image has a file name with the name of the zone');
-    like($r->header('ETag') // '', qr/^"/, 'an image has an ETag');
+    is($r->header('ETag'), '"' . token('ids') . '"',
+       'an image has the token of the zone as its ETag');
 
     my $file = $t->write_file('got.bloom', $r->body);
     my ($exit) = $t->run_tool('verify', $file);

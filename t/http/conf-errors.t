@@ -156,6 +156,19 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
     is_accepted('http', 'bloom_lookup $uri $known zone=later;'
                         . 'bloom_zone zone=later capacity=1k fpr=0.1;');
 
+    is_refused('location', '>bloom_api zone=ids zone=nope;', $unknown);
+    is_refused('location', '>bloom_api zone=ids zone=ids;',
+               'duplicate parameter "zone=ids"');
+    table('location', 'bloom_api zone=%s;',
+          'invalid zone "%s": it must be the name of a zone', '', 'ids:1m');
+    table('location', 'bloom_api %s;',
+          'invalid parameter "%s": it must be "write=on", "write=off", '
+          . '"image=on" or "image=off", each once, or "zone=NAME"',
+          'zones=ids', 'write=maybe');
+    is_accepted('http', 'server { listen 127.0.0.1:%%PORT_8081%%;'
+                        . 'location /b { bloom_api zone=later zone=ids; } }'
+                        . 'bloom_zone zone=later capacity=1k fpr=0.1;');
+
     my $either = 'bloom zone "z" must have either "file=", or "capacity="'
                  . ' and "fpr="';
 

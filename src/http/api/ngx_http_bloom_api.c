@@ -7,7 +7,7 @@
 
 #include "ngx_http_bloom_api.h"
 #include "ngx_http_bloom.h"
-#include "ngx_http_bloom_etag.h"
+#include "ngx_http_bloom_endpoint.h"
 #include "ngx_http_bloom_explain.h"
 #include "ngx_http_bloom_header.h"
 #include "ngx_http_bloom_image.h"
@@ -21,6 +21,7 @@
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_source.h"
 #include "ngx_http_bloom_task.h"
+#include "ngx_http_bloom_token.h"
 #include "ngx_http_bloom_turns.h"
 #include "ngx_http_bloom_upload.h"
 #include "bloom_version.h"
@@ -175,7 +176,7 @@ ngx_http_bloom_api_handler(ngx_http_request_t *r)
         return NGX_HTTP_NOT_FOUND;
     }
 
-    /* nginx would check If-Match against the response, after the change */
+    /* nginx would check conditions against the response, after the change */
 
     r->disable_not_modified = 1;
 
@@ -293,15 +294,14 @@ ngx_http_bloom_api_on_path(ngx_http_request_t *r,
 static ngx_bloom_zone_t *
 ngx_http_bloom_api_zone_named(ngx_http_request_t *r, ngx_str_t *name)
 {
-    ngx_uint_t                   i;
-    ngx_bloom_zone_t           **zone;
-    ngx_http_bloom_main_conf_t  *bmcf;
+    ngx_uint_t          i;
+    ngx_array_t        *zones;
+    ngx_bloom_zone_t  **zone;
 
-    bmcf = ngx_http_get_module_main_conf(r, ngx_http_bloom_module);
+    zones = ngx_http_bloom_endpoint_get(r)->zones;
+    zone = zones->elts;
 
-    zone = bmcf->zones.elts;
-
-    for (i = 0; i < bmcf->zones.nelts; i++) {
+    for (i = 0; i < zones->nelts; i++) {
         if (zone[i]->name.len == name->len
             && ngx_strncmp(zone[i]->name.data, name->data, name->len) == 0)
         {
@@ -448,7 +448,8 @@ ngx_http_bloom_api_call(ngx_http_request_t *r,
                                               "\"Origin\" of the request");
     }
 
-    if (zone != NULL && ngx_http_bloom_etag_match(r, zone, &error) != NGX_OK) {
+    if (zone != NULL && ngx_http_bloom_token_match(r, zone, &error) != NGX_OK)
+    {
         return ngx_http_bloom_response_refuse_error(r, &error);
     }
 
@@ -512,9 +513,8 @@ ngx_http_bloom_api_index(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     ngx_uint_t                    i;
     ngx_bloom_zone_t            **zones;
     ngx_http_bloom_text_t         text;
+    ngx_http_bloom_endpoint_t    *endpoint;
     ngx_http_bloom_api_route_t   *route;
-    ngx_http_bloom_loc_conf_t    *blcf;
-    ngx_http_bloom_main_conf_t   *bmcf;
 
     if (ngx_http_bloom_page_wanted(r)) {
         return ngx_http_bloom_page_respond(r);
@@ -531,22 +531,20 @@ ngx_http_bloom_api_index(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     ngx_http_bloom_text_printf(&text, "{\"version\":\"" BLOOM_VERSION "\","
                                "\"zones\":[");
 
-    bmcf = ngx_http_get_module_main_conf(r, ngx_http_bloom_module);
+    endpoint = ngx_http_bloom_endpoint_get(r);
 
-    zones = bmcf->zones.elts;
+    zones = endpoint->zones->elts;
 
-    for (i = 0; i < bmcf->zones.nelts; i++) {
+    for (i = 0; i < endpoint->zones->nelts; i++) {
         ngx_http_bloom_text_printf(&text, i == 0 ? "" : ",");
         ngx_http_bloom_text_quote(&text, zones[i]->name.data,
                                   zones[i]->name.len);
     }
 
-    blcf = ngx_http_get_module_loc_conf(r, ngx_http_bloom_module);
-
     ngx_http_bloom_text_printf(&text, "],\"write\":%s,\"image\":%s,"
                                "\"requests\":[",
-                               blcf->endpoint->write ? "true" : "false",
-                               blcf->endpoint->image ? "true" : "false");
+                               endpoint->write ? "true" : "false",
+                               endpoint->image ? "true" : "false");
 
     for (i = 0; i < NGX_HTTP_BLOOM_API_ROUTES; i++) {
         route = &ngx_http_bloom_api_routes[i];
@@ -588,19 +586,19 @@ static ngx_int_t
 ngx_http_bloom_api_zones_step(ngx_http_request_t *r,
     ngx_http_bloom_turns_t *turns)
 {
-    ngx_bloom_info_t             info;
-    ngx_bloom_zone_t           **zones;
-    ngx_http_bloom_main_conf_t  *bmcf;
+    ngx_bloom_info_t            info;
+    ngx_bloom_zone_t          **zones;
+    ngx_http_bloom_endpoint_t  *endpoint;
 
-    bmcf = ngx_http_get_module_main_conf(r, ngx_http_bloom_module);
+    endpoint = ngx_http_bloom_endpoint_get(r);
 
-    if (turns->next == bmcf->zones.nelts) {
+    if (turns->next == endpoint->zones->nelts) {
         return NGX_OK;
     }
 
-    zones = bmcf->zones.elts;
+    zones = endpoint->zones->elts;
 
-    ngx_bloom_info_get(zones[turns->next], &info);
+    ngx_http_bloom_endpoint_info(endpoint, zones[turns->next], &info);
 
     ngx_http_bloom_text_printf(&turns->text, turns->next == 0 ? "" : ",");
     ngx_http_bloom_json_zone(&turns->text, zones[turns->next], &info);
@@ -627,11 +625,7 @@ ngx_http_bloom_api_zone(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     ngx_bloom_info_t       info;
     ngx_http_bloom_text_t  text;
 
-    ngx_bloom_info_get(zone, &info);
-
-    if (ngx_http_bloom_etag_add(r, &info) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
+    ngx_http_bloom_endpoint_info(ngx_http_bloom_endpoint_get(r), zone, &info);
 
     ngx_http_bloom_text_init(&text, r->pool);
     ngx_http_bloom_json_zone(&text, zone, &info);

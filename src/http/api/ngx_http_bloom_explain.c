@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file answers "Why is this blocked?": it looks up a key in all zones and
- * says what each rule does about it.
+ * This file answers "Why is this blocked?": it looks up a key in all zones of
+ * the endpoint and says what each rule that asks them does about it.
  */
 
 #include "ngx_http_bloom_explain.h"
 #include "ngx_http_bloom_effect.h"
+#include "ngx_http_bloom_endpoint.h"
 #include "ngx_http_bloom_lookup.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_rules.h"
@@ -26,6 +27,7 @@
 typedef struct {
     ngx_str_t                   key;
     ngx_http_bloom_effect_zone_t  *zone;  /* by the number of the zone */
+    ngx_http_bloom_endpoint_t  *endpoint;
     ngx_http_bloom_main_conf_t *bmcf;
 
     ngx_uint_t                  part;    /* of the response, see below */
@@ -33,6 +35,9 @@ typedef struct {
                                             a list of rules ... */
     ngx_uint_t                  j;       /* a rule of the list */
     ngx_uint_t                  k;       /* a place of the list */
+    ngx_uint_t                  lists;   /* number of lists written so far */
+    ngx_uint_t                  members; /* number of rules of the list, or of
+                                            variables, written so far */
 
     ngx_uint_t                  sentences;  /* in the summary so far */
     ngx_http_bloom_text_t       scratch; /* a string that is not quoted yet */
@@ -117,6 +122,7 @@ ngx_http_bloom_explain_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     turns->data = explain;
 
     explain->key = key;
+    explain->endpoint = ngx_http_bloom_endpoint_get(r);
     explain->bmcf = ngx_http_get_module_main_conf(r, ngx_http_bloom_module);
 
     ngx_http_bloom_text_init(&explain->scratch, r->pool);
@@ -188,7 +194,7 @@ static ngx_int_t
 ngx_http_bloom_explain_look_up(ngx_http_bloom_turns_t *turns,
     ngx_http_bloom_explain_t *explain)
 {
-    ngx_bloom_zone_t               **zone;
+    ngx_bloom_zone_t              **zones, *zone;
     ngx_http_bloom_effect_zone_t   *looked;
 
     if (explain->i == explain->bmcf->zones.nelts) {
@@ -200,12 +206,23 @@ ngx_http_bloom_explain_look_up(ngx_http_bloom_turns_t *turns,
         return NGX_OK;
     }
 
-    zone = explain->bmcf->zones.elts;
+    zones = explain->bmcf->zones.elts;
+    zone = zones[explain->i];
     looked = &explain->zone[explain->i];
 
-    looked->answer = ngx_bloom_explain(zone[explain->i], &explain->key,
-                                       &looked->lookup, turns->text.pool);
     explain->i++;
+
+    if (!ngx_http_bloom_endpoint_has(explain->endpoint, zone)) {
+
+        /* no rule fires on this */
+
+        looked->answer = NGX_HTTP_BLOOM_EMPTY;
+
+        return NGX_AGAIN;
+    }
+
+    looked->answer = ngx_bloom_explain(zone, &explain->key, &looked->lookup,
+                                       turns->text.pool);
 
     turns->left -= explain->key.len / NGX_HTTP_BLOOM_EXPLAIN_LOOKED;
 
@@ -300,18 +317,21 @@ static ngx_int_t
 ngx_http_bloom_explain_zones(ngx_http_bloom_turns_t *turns,
     ngx_http_bloom_explain_t *explain)
 {
-    ngx_bloom_zone_t               **zones, *zone;
-    ngx_http_bloom_stats_t           stats;
+    ngx_array_t                    *shown;
+    ngx_bloom_zone_t              **zones, *zone;
+    ngx_http_bloom_stats_t          stats;
     ngx_http_bloom_effect_zone_t   *looked;
 
-    if (explain->i == explain->bmcf->zones.nelts) {
+    shown = explain->endpoint->zones;
+
+    if (explain->i == shown->nelts) {
         ngx_http_bloom_text_printf(&turns->text, "],\"lists\":[");
         return NGX_OK;
     }
 
-    zones = explain->bmcf->zones.elts;
+    zones = shown->elts;
     zone = zones[explain->i];
-    looked = &explain->zone[explain->i];
+    looked = &explain->zone[zone->number];
 
     ngx_http_bloom_explain_string(&turns->text,
                                   explain->i == 0 ? "{\"name\":"
@@ -335,13 +355,14 @@ ngx_http_bloom_explain_zones(ngx_http_bloom_turns_t *turns,
 }
 
 
-/* Writes the next place or rule of the list. */
+/* Writes the next place or rule of the list.  Rules of zones that do not exist
+ * at the endpoint, and lists of such rules alone, do not exist there either. */
 static ngx_int_t
 ngx_http_bloom_explain_lists(ngx_http_bloom_turns_t *turns,
     ngx_http_bloom_explain_t *explain)
 {
     ngx_array_t             **list;
-    ngx_http_bloom_rule_t    *first;
+    ngx_http_bloom_rule_t    *first, *rule;
     ngx_http_bloom_place_t   *place;
 
     if (explain->i == explain->bmcf->rules.nelts) {
@@ -352,32 +373,40 @@ ngx_http_bloom_explain_lists(ngx_http_bloom_turns_t *turns,
     list = explain->bmcf->rules.elts;
     first = list[explain->i]->elts;
 
-    if (explain->j == 0 && explain->k == 0) {
-        ngx_http_bloom_text_printf(&turns->text, "%s{\"places\":[",
-                                   explain->i == 0 ? "" : ",");
+    rule = &first[explain->j];
+
+    if (ngx_http_bloom_endpoint_has(explain->endpoint, rule->key.zone)) {
+
+        if (explain->members == 0 && explain->k == 0) {
+            ngx_http_bloom_text_printf(&turns->text, "%s{\"places\":[",
+                                       explain->lists++ == 0 ? "" : ",");
+        }
+
+        if (explain->k < first->places->nelts) {
+            place = first->places->elts;
+
+            ngx_http_bloom_text_printf(&turns->text,
+                                       explain->k == 0 ? "" : ",");
+            ngx_http_bloom_explain_put_place(turns, explain,
+                                             &place[explain->k++]);
+
+            return NGX_AGAIN;
+        }
+
+        ngx_http_bloom_text_printf(&turns->text, explain->members++ == 0
+                                                 ? "],\"rules\":[" : ",");
+        ngx_http_bloom_explain_put_rule(turns, explain, first, rule);
     }
-
-    if (explain->k < first->places->nelts) {
-        place = first->places->elts;
-
-        ngx_http_bloom_text_printf(&turns->text, explain->k == 0 ? "" : ",");
-        ngx_http_bloom_explain_put_place(turns, explain,
-                                         &place[explain->k++]);
-
-        return NGX_AGAIN;
-    }
-
-    ngx_http_bloom_text_printf(&turns->text,
-                               explain->j == 0 ? "],\"rules\":[" : ",");
-    ngx_http_bloom_explain_put_rule(turns, explain, first, &first[explain->j]);
 
     explain->j++;
 
     if (explain->j == list[explain->i]->nelts) {
-        ngx_http_bloom_text_printf(&turns->text, "]}");
+        ngx_http_bloom_text_printf(&turns->text,
+                                   explain->members == 0 ? "" : "]}");
         explain->i++;
         explain->j = 0;
         explain->k = 0;
+        explain->members = 0;
     }
 
     return NGX_AGAIN;
@@ -500,11 +529,15 @@ ngx_http_bloom_explain_variables(ngx_http_bloom_turns_t *turns,
     }
 
     askers = explain->bmcf->askers.elts;
-    asker = askers[explain->i];
+    asker = askers[explain->i++];
+
+    if (!ngx_http_bloom_endpoint_has(explain->endpoint, asker->key.zone)) {
+        return NGX_AGAIN;
+    }
 
     ngx_http_bloom_explain_string(&turns->text,
-                                  explain->i == 0 ? "{\"variable\":"
-                                                  : ",{\"variable\":",
+                                  explain->members++ == 0
+                                  ? "{\"variable\":" : ",{\"variable\":",
                                   &asker->name);
     ngx_http_bloom_explain_at(turns, explain, ",\"at\":", asker->conf_file,
                               asker->conf_line);
@@ -515,7 +548,6 @@ ngx_http_bloom_explain_variables(ngx_http_bloom_turns_t *turns,
     ngx_http_bloom_text_printf(&turns->text, ",\"value\":\"%s\"}",
                                answer == NGX_BLOOM_PRESENT ? "1"
                                : answer == NGX_BLOOM_ABSENT ? "0" : "");
-    explain->i++;
 
     return NGX_AGAIN;
 }

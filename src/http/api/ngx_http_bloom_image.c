@@ -7,10 +7,10 @@
 
 #include "ngx_http_bloom_image.h"
 #include "ngx_http_bloom_ctx.h"
-#include "ngx_http_bloom_etag.h"
 #include "ngx_http_bloom_header.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_task.h"
+#include "ngx_http_bloom_token.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_state_files.h"
 
@@ -20,10 +20,6 @@
 #define NGX_HTTP_BLOOM_IMAGE_TRIES  5
 
 
-static ngx_int_t ngx_http_bloom_image_version(ngx_http_request_t *r,
-    ngx_uint_t *version);
-static ngx_int_t ngx_http_bloom_image_newer(ngx_http_request_t *r,
-    ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_http_bloom_image_head(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_http_bloom_image_respond(ngx_http_request_t *r,
@@ -39,16 +35,7 @@ static ngx_int_t ngx_http_bloom_image_send(ngx_http_request_t *r,
 ngx_int_t
 ngx_http_bloom_image_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
-    ngx_uint_t         version;
-    const char        *why;
-    ngx_bloom_info_t   info;
-
-    if (ngx_http_bloom_image_version(r, &version) != NGX_OK) {
-        return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_BAD_QUERY,
-                                              "invalid \"version\" in the "
-                                              "query; it must be \"1\" or "
-                                              "\"2\"");
-    }
+    const char  *why;
 
     why = ngx_bloom_task_impossible(zone, NGX_BLOOM_TASK_SNAPSHOT);
 
@@ -58,58 +45,12 @@ ngx_http_bloom_image_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
                                               why);
     }
 
-    if (version == 1) {
-        ngx_bloom_info_get(zone, &info);
-
-        if (info.removed != 0 || bloom_image_version(&info.image) != 1) {
-            return ngx_http_bloom_image_newer(r, zone);
-        }
-    }
-
     if (r->method & NGX_HTTP_HEAD) {
         return ngx_http_bloom_image_head(r, zone);
     }
 
     return ngx_http_bloom_task_run(r, zone, NGX_BLOOM_TASK_SNAPSHOT,
                                    ngx_http_bloom_image_respond);
-}
-
-
-/* Stores the greatest version of the image format that the client takes. */
-static ngx_int_t
-ngx_http_bloom_image_version(ngx_http_request_t *r, ngx_uint_t *version)
-{
-    ngx_str_t  value;
-
-    *version = 2;
-
-    if (ngx_http_arg(r, (u_char *) "version", sizeof("version") - 1, &value)
-        != NGX_OK)
-    {
-        return NGX_OK;
-    }
-
-    if (value.len != 1 || (value.data[0] != '1' && value.data[0] != '2')) {
-        return NGX_ERROR;
-    }
-
-    *version = value.data[0] - '0';
-
-    return NGX_OK;
-}
-
-
-/* Refuses to send version 1 of an image that has layers or removed keys. */
-static ngx_int_t
-ngx_http_bloom_image_newer(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
-{
-    return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_NOT_POSSIBLE,
-                                          "zone \"%V\" has layers or removed "
-                                          "keys, which an image of version 1 "
-                                          "cannot have; leave out "
-                                          "\"version=1\", or load an image "
-                                          "without them first",
-                                          &zone->name);
 }
 
 
@@ -147,11 +88,8 @@ ngx_http_bloom_image_respond(ngx_http_request_t *r, ngx_http_bloom_task_t *task)
 {
     off_t                    size;
     ngx_int_t                rc;
-    char                     why[BLOOM_IMAGE_ERROR_LEN];
-    u_char                   header[BLOOM_IMAGE_PAGE];
     ngx_file_t              *file;
-    ngx_uint_t               tries, version;
-    bloom_image_t            image;
+    ngx_uint_t               tries;
     ngx_bloom_info_t         info;
     ngx_http_bloom_error_t   error;
 
@@ -193,19 +131,6 @@ ngx_http_bloom_image_respond(ngx_http_request_t *r, ngx_http_bloom_task_t *task)
 
     default: /* NGX_ERROR */
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    /* a key may have been removed since the first check */
-
-    (void) ngx_http_bloom_image_version(r, &version);
-
-    if (version == 1
-        && (ngx_bloom_io_read(file->fd, header, BLOOM_IMAGE_PAGE, 0)
-            != BLOOM_IMAGE_PAGE
-            || bloom_image_decode(&image, header, size, why) != 0
-            || bloom_image_version(&image) != 1))
-    {
-        return ngx_http_bloom_image_newer(r, task->zone);
     }
 
     ngx_bloom_info_get(task->zone, &info);
@@ -298,9 +223,24 @@ ngx_http_bloom_image_headers(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
 
     ngx_str_set(&value, "no-store");
 
-    if (ngx_http_bloom_etag_add(r, info) != NGX_OK
-        || ngx_http_bloom_header_out(r, "Cache-Control", &value) != NGX_OK)
-    {
+    if (ngx_http_bloom_header_out(r, "Cache-Control", &value) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    /* unknown to nginx, which would weaken the ETag if it compresses */
+
+    value.data = ngx_pnalloc(r->pool, NGX_HTTP_BLOOM_TOKEN_MAX + 2);
+    if (value.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = value.data;
+    *p++ = '"';
+    p = ngx_http_bloom_token(p, info);
+    *p++ = '"';
+    value.len = p - value.data;
+
+    if (ngx_http_bloom_header_out(r, "ETag", &value) != NGX_OK) {
         return NGX_ERROR;
     }
 

@@ -201,7 +201,7 @@ ngx_http_bloom_keys_delete(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     ngx_http_bloom_keys_t  *keys;
     ngx_http_bloom_error_t  error;
 
-    static const char  *const args[] = { "key", "durable", NULL };
+    static const char  *const args[] = { "key", "durable", "serving", NULL };
 
     if (r->headers_in.content_length_n > 0 || r->headers_in.chunked) {
         return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_BAD_BODY,

@@ -8,7 +8,6 @@
 #include "ngx_http_bloom_lookup.h"
 #include "ngx_http_bloom_body.h"
 #include "ngx_http_bloom_ctx.h"
-#include "ngx_http_bloom_etag.h"
 #include "ngx_http_bloom_json.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_resume.h"
@@ -73,7 +72,6 @@ ngx_http_bloom_lookup_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     ngx_int_t                   rc;
     ngx_str_t                   key;
     ngx_uint_t                  answer;
-    ngx_bloom_info_t            info;
     ngx_bloom_explain_t         lookup;
     ngx_http_bloom_text_t       text;
     ngx_http_bloom_error_t      error;
@@ -99,8 +97,6 @@ ngx_http_bloom_lookup_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
         lookup.k = 0;
     }
 
-    ngx_bloom_info_get(zone, &info);
-
     ngx_http_bloom_text_init(&text, r->pool);
 
     ngx_http_bloom_text_printf(&text, "{\"key\":");
@@ -109,10 +105,6 @@ ngx_http_bloom_lookup_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     ngx_http_bloom_lookup_put(&text, zone, answer, &lookup);
     ngx_http_bloom_lookup_put_bits(&text, &lookup);
     ngx_http_bloom_text_printf(&text, "}");
-
-    if (ngx_http_bloom_etag_add(r, &info) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
 
     return ngx_http_bloom_response_json(r, NGX_HTTP_OK, &text);
 }

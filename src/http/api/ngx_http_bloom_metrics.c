@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file writes the metrics of all zones and rules in the text format of
- * Prometheus.  The metrics of zones are in the table of stats
- * (ngx_http_bloom_stats.c), those of rules in the table below.
+ * This file writes the metrics of an endpoint's zones, and of the rules that
+ * ask them, in the text format of Prometheus.  The metrics of zones are in the
+ * table of stats (ngx_http_bloom_stats.c), those of rules in the table below.
  *
  * Every sample has the label "zone".  Samples of rules also have the labels
  * "rule" (its name, or FILE:LINE), "action" and "condition".  The number of
  * rules is bounded by the series of counters (ngx_bloom_counters.h); rules that
- * found none are one rule "other".
+ * found none are one rule "other", which an endpoint shows only if all zones
+ * exist there.
  */
 
 #include "ngx_http_bloom_metrics.h"
-#include "ngx_http_bloom.h"
+#include "ngx_http_bloom_endpoint.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_rules.h"
 #include "ngx_http_bloom_stats.h"
@@ -60,14 +61,15 @@ static ngx_int_t ngx_http_bloom_metrics_step(ngx_http_request_t *r,
 static ngx_int_t ngx_http_bloom_metrics_done(ngx_http_request_t *r,
     ngx_http_bloom_turns_t *turns);
 static void ngx_http_bloom_metrics_look(ngx_http_bloom_text_t *text,
-    ngx_http_bloom_metrics_zone_t *shown, ngx_bloom_zone_t *zone);
+    ngx_http_bloom_endpoint_t *endpoint, ngx_http_bloom_metrics_zone_t *shown,
+    ngx_bloom_zone_t *zone);
 static void ngx_http_bloom_metrics_begin(ngx_http_bloom_text_t *text,
     const ngx_http_bloom_stats_field_t *field);
 static void ngx_http_bloom_metrics_sample(ngx_http_bloom_text_t *text,
     ngx_http_bloom_metrics_zone_t *shown,
     const ngx_http_bloom_stats_field_t *field);
 static void ngx_http_bloom_metrics_of_rules(ngx_http_bloom_text_t *text,
-    ngx_http_bloom_main_conf_t *bmcf);
+    ngx_http_bloom_endpoint_t *endpoint, ngx_array_t *rules);
 static ngx_int_t ngx_http_bloom_metrics_show_rule(ngx_array_t *shown,
     ngx_http_bloom_rule_t *rule, uint64_t *seen);
 static void ngx_http_bloom_metrics_head(ngx_http_bloom_text_t *text,
@@ -111,9 +113,6 @@ ngx_http_bloom_metrics_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     size_t                       size;
     ngx_http_bloom_turns_t      *turns;
     ngx_http_bloom_metrics_t    *metrics;
-    ngx_http_bloom_main_conf_t  *bmcf;
-
-    bmcf = ngx_http_get_module_main_conf(r, ngx_http_bloom_module);
 
     metrics = ngx_pcalloc(r->pool, sizeof(ngx_http_bloom_metrics_t));
     turns = ngx_http_bloom_turns_create(r, ngx_http_bloom_metrics_step,
@@ -127,7 +126,8 @@ ngx_http_bloom_metrics_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     metrics->field = ngx_http_bloom_stats_fields;
 
-    size = bmcf->zones.nelts * sizeof(ngx_http_bloom_metrics_zone_t);
+    size = ngx_http_bloom_endpoint_get(r)->zones->nelts
+           * sizeof(ngx_http_bloom_metrics_zone_t);
 
     if (ngx_http_bloom_text_take(&turns->text, size) == NGX_OK) {
 
@@ -150,19 +150,21 @@ static ngx_int_t
 ngx_http_bloom_metrics_step(ngx_http_request_t *r,
     ngx_http_bloom_turns_t *turns)
 {
-    ngx_uint_t                    last;
-    ngx_bloom_zone_t            **zone;
-    ngx_http_bloom_metrics_t     *metrics;
-    ngx_http_bloom_main_conf_t   *bmcf;
+    ngx_uint_t                  last;
+    ngx_array_t                *zones;
+    ngx_bloom_zone_t          **zone;
+    ngx_http_bloom_metrics_t   *metrics;
+    ngx_http_bloom_endpoint_t  *endpoint;
 
-    bmcf = ngx_http_get_module_main_conf(r, ngx_http_bloom_module);
+    endpoint = ngx_http_bloom_endpoint_get(r);
+    zones = endpoint->zones;
 
     metrics = turns->data;
 
-    if (metrics->looked < bmcf->zones.nelts) {
-        zone = bmcf->zones.elts;
+    if (metrics->looked < zones->nelts) {
+        zone = zones->elts;
 
-        ngx_http_bloom_metrics_look(&turns->text,
+        ngx_http_bloom_metrics_look(&turns->text, endpoint,
                                     &metrics->shown[metrics->looked],
                                     zone[metrics->looked]);
         metrics->looked++;
@@ -181,7 +183,7 @@ ngx_http_bloom_metrics_step(ngx_http_request_t *r,
         }
 
         last = ngx_min(metrics->written + NGX_HTTP_BLOOM_METRICS_STEP,
-                       bmcf->zones.nelts);
+                       zones->nelts);
 
         while (metrics->written < last) {
             ngx_http_bloom_metrics_sample(&turns->text,
@@ -189,7 +191,7 @@ ngx_http_bloom_metrics_step(ngx_http_request_t *r,
                                           metrics->field);
         }
 
-        if (metrics->written < bmcf->zones.nelts) {
+        if (metrics->written < zones->nelts) {
             return NGX_AGAIN;
         }
     }
@@ -210,7 +212,9 @@ ngx_http_bloom_metrics_done(ngx_http_request_t *r,
 
     bmcf = ngx_http_get_module_main_conf(r, ngx_http_bloom_module);
 
-    ngx_http_bloom_metrics_of_rules(&turns->text, bmcf);
+    ngx_http_bloom_metrics_of_rules(&turns->text,
+                                    ngx_http_bloom_endpoint_get(r),
+                                    &bmcf->rules);
 
     ngx_http_bloom_metrics_head(&turns->text, "build_info", "gauge",
                                 "The version of the module, as a label; the "
@@ -226,12 +230,13 @@ ngx_http_bloom_metrics_done(ngx_http_request_t *r,
 
 static void
 ngx_http_bloom_metrics_look(ngx_http_bloom_text_t *text,
-    ngx_http_bloom_metrics_zone_t *shown, ngx_bloom_zone_t *zone)
+    ngx_http_bloom_endpoint_t *endpoint, ngx_http_bloom_metrics_zone_t *shown,
+    ngx_bloom_zone_t *zone)
 {
     u_char            *p;
     ngx_bloom_info_t   info;
 
-    ngx_bloom_info_get(zone, &info);
+    ngx_http_bloom_endpoint_info(endpoint, zone, &info);
     ngx_http_bloom_stats_get(&shown->stats, zone, &info);
 
     p = ngx_pnalloc(text->pool, NGX_HTTP_BLOOM_METRICS_LABEL(&zone->name));
@@ -279,7 +284,7 @@ ngx_http_bloom_metrics_sample(ngx_http_bloom_text_t *text,
 
 static void
 ngx_http_bloom_metrics_of_rules(ngx_http_bloom_text_t *text,
-    ngx_http_bloom_main_conf_t *bmcf)
+    ngx_http_bloom_endpoint_t *endpoint, ngx_array_t *rules)
 {
     ngx_int_t                           rc;
     uint64_t                            seen[NGX_BLOOM_SERIES / 64];
@@ -299,12 +304,19 @@ ngx_http_bloom_metrics_of_rules(ngx_http_bloom_text_t *text,
 
     ngx_memzero(seen, sizeof(seen));
 
-    list = bmcf->rules.elts;
+    list = rules->elts;
 
-    for (i = 0; i < bmcf->rules.nelts; i++) {
+    for (i = 0; i < rules->nelts; i++) {
         rule = list[i]->elts;
 
         for (j = 0; j < list[i]->nelts; j++) {
+
+            if (!ngx_http_bloom_endpoint_has(endpoint, rule[j].key.zone)
+                || (rule[j].series == NGX_BLOOM_SERIES_OTHER && !endpoint->all))
+            {
+                continue;
+            }
+
             rc = ngx_http_bloom_metrics_show_rule(&shown, &rule[j], seen);
 
             if (rc != NGX_OK) {

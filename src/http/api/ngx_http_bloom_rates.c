@@ -8,8 +8,8 @@
  */
 
 #include "ngx_http_bloom_rates.h"
+#include "ngx_bloom_info.h"
 #include "ngx_bloom_layers.h"
-#include "ngx_http_bloom_etag.h"
 #include "ngx_http_bloom_response.h"
 
 #include <math.h>
@@ -30,10 +30,6 @@ ngx_http_bloom_rates_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     ngx_http_bloom_text_t   text;
 
     ngx_bloom_info_get(zone, &info);
-
-    if (ngx_http_bloom_etag_add(r, &info) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
 
     ngx_http_bloom_text_init(&text, r->pool);
     ngx_http_bloom_text_printf(&text, "{\"rates\":[");

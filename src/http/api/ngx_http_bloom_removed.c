@@ -11,7 +11,6 @@
  */
 
 #include "ngx_http_bloom_removed.h"
-#include "ngx_http_bloom_etag.h"
 #include "ngx_http_bloom_json.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_turns.h"
@@ -75,7 +74,7 @@ ngx_http_bloom_removed_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     turns = ngx_http_bloom_turns_create(r, ngx_http_bloom_removed_step,
                                         ngx_http_bloom_removed_done);
-    if (turns == NULL || ngx_http_bloom_etag_add(r, &info) != NGX_OK) {
+    if (turns == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 

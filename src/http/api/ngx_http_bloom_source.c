@@ -188,10 +188,11 @@ ngx_http_bloom_source_query(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
     ngx_int_t  rc;
     ngx_str_t  name;
 
-    static const char  *const of_gap[] = { "source", "position", NULL };
+    static const char  *const of_gap[] = { "source", "position", "serving",
+                                           NULL };
     static const char  *const of_changes[] = { "source", "after", "position",
                                                "offset", "more", "decode",
-                                               NULL };
+                                               "serving", NULL };
 
     ngx_memzero(before, sizeof(bloom_position_t));
 

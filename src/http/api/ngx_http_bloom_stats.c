@@ -170,6 +170,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "generation", NULL,
       "Number of images that have served since the zone's memory was created; "
       "0 if no image serves." },
+    { "token", STRING(token), ALWAYS, MEMBER },
     { "file", STRING(file), ALWAYS, MEMBER },
     { "label", STRING(label), ALWAYS, MEMBER },
 
@@ -458,6 +459,10 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
     }
 
     if (info->generation != 0) {
+        stats->token.data = stats->token_buf;
+        stats->token.len = ngx_http_bloom_token(stats->token_buf, info)
+                           - stats->token_buf;
+
         ngx_http_bloom_stats_image(stats);
     }
 

@@ -16,6 +16,7 @@
 #include <ngx_core.h>
 
 #include "ngx_bloom_info.h"
+#include "ngx_http_bloom_token.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -91,6 +92,7 @@ typedef struct {
     ngx_str_t                    file;
     ngx_str_t                    label;
     ngx_str_t                    state;
+    ngx_str_t                    token;
     ngx_uint_t                   in_state[NGX_HTTP_BLOOM_STATS_STATES];
 
     ngx_str_t                    build_id;
@@ -129,6 +131,7 @@ typedef struct {
 
     char                         position_buf[BLOOM_POSITION_TEXT_MAX];
     ngx_str_t                    digest;
+    u_char                       token_buf[NGX_HTTP_BLOOM_TOKEN_MAX];
     char                         digest_buf[sizeof("0123456789abcdef")];
     ngx_str_t                    since;
     char                         since_buf[BLOOM_POSITION_TEXT_MAX];

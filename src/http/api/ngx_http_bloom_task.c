@@ -7,7 +7,6 @@
 
 #include "ngx_http_bloom_task.h"
 #include "ngx_http_bloom_ctx.h"
-#include "ngx_http_bloom_etag.h"
 #include "ngx_http_bloom_json.h"
 #include "ngx_http_bloom_query.h"
 #include "ngx_http_bloom_response.h"
@@ -51,7 +50,7 @@ ngx_http_bloom_task_post_clear(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     ngx_bloom_task_e        kind;
     ngx_http_bloom_error_t  error;
 
-    static const char  *const args[] = { "only", NULL };
+    static const char  *const args[] = { "only", "serving", NULL };
 
     /* what is meant to limit the clear may be in the body */
 
@@ -77,18 +76,19 @@ ngx_http_bloom_task_post_clear(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     kind = NGX_BLOOM_TASK_CLEAR;
 
-    if (zone->source.len != 0 && r->args.len != 0) {
-        return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_NOT_POSSIBLE,
+    if (ngx_http_arg(r, (u_char *) "only", sizeof("only") - 1, &only)
+        == NGX_OK)
+    {
+        if (zone->source.len != 0) {
+            return ngx_http_bloom_response_refuse(r,
+                                              NGX_HTTP_BLOOM_E_NOT_POSSIBLE,
                                               "zone \"%V\" takes its changes "
                                               "from its \"source=\" alone, "
                                               "which restores a key by adding "
                                               "it; nothing was changed",
                                               &zone->name);
-    }
+        }
 
-    if (ngx_http_arg(r, (u_char *) "only", sizeof("only") - 1, &only)
-        == NGX_OK)
-    {
         if (only.len == 7 && ngx_strncmp(only.data, "removed", 7) == 0) {
             kind = NGX_BLOOM_TASK_RESTORE;
 
@@ -244,10 +244,6 @@ ngx_http_bloom_task_respond(ngx_http_request_t *r, ngx_http_bloom_task_t *task)
     ngx_http_bloom_error_t  error;
 
     ngx_bloom_info_get(task->zone, &info);
-
-    if (ngx_http_bloom_etag_add(r, &info) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
 
     ngx_http_bloom_text_init(&text, r->pool);
     ngx_http_bloom_text_printf(&text, "{");

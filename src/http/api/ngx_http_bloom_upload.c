@@ -10,12 +10,12 @@
 #include "ngx_http_bloom_upload.h"
 #include "ngx_http_bloom_body.h"
 #include "ngx_http_bloom_ctx.h"
-#include "ngx_http_bloom_etag.h"
 #include "ngx_http_bloom_header.h"
 #include "ngx_http_bloom_query.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_resume.h"
 #include "ngx_http_bloom_task.h"
+#include "ngx_http_bloom_token.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_layers.h"
 #include "ngx_bloom_load.h"
@@ -511,7 +511,7 @@ ngx_http_bloom_upload_start(ngx_http_request_t *r,
 
     /* the generation may have changed while the body arrived */
 
-    rc = ngx_http_bloom_etag_match(r, upload->zone, &upload->error);
+    rc = ngx_http_bloom_token_match(r, upload->zone, &upload->error);
 
     if (rc != NGX_OK) {
         return rc;
