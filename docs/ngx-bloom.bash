@@ -26,7 +26,8 @@ _ngx_bloom_value() {
     build:--temp) kind=directory ;;
     build:--except) kind=file ;;
     build:--min-keys) kind=word words='' ;;
-    build:--max-change) kind=word words='off' ;;
+    build:--max-loss) kind=word words='off' ;;
+    build:--max-growth) kind=word words='off' ;;
     build:--replaces) kind=file ;;
     build:--must-have) kind=file ;;
     build:--must-not-have) kind=file ;;
@@ -34,7 +35,8 @@ _ngx_bloom_value() {
     expand:--form) kind=word words='url host lower raw' ;;
     expand:--file | expand:-f) kind=file ;;
     verify:--min-keys) kind=word words='' ;;
-    verify:--max-change) kind=word words='off' ;;
+    verify:--max-loss) kind=word words='off' ;;
+    verify:--max-growth) kind=word words='off' ;;
     verify:--replaces) kind=file ;;
     verify:--must-have) kind=file ;;
     verify:--must-not-have) kind=file ;;
@@ -58,7 +60,8 @@ _ngx_bloom_value() {
     add:--temp) kind=directory ;;
     merge:--output | merge:-o) kind=file ;;
     merge:--min-keys) kind=word words='' ;;
-    merge:--max-change) kind=word words='off' ;;
+    merge:--max-loss) kind=word words='off' ;;
+    merge:--max-growth) kind=word words='off' ;;
     merge:--replaces) kind=file ;;
     follow:--stream) kind=word words='' ;;
     follow:--source) kind=word words='the source of zones name in their' ;;
@@ -88,7 +91,8 @@ _ngx_bloom_value() {
     import:--cert) kind=file ;;
     import:--cert-key) kind=file ;;
     import:--min-keys) kind=word words='' ;;
-    import:--max-change) kind=word words='off' ;;
+    import:--max-loss) kind=word words='off' ;;
+    import:--max-growth) kind=word words='off' ;;
     import:--replaces) kind=file ;;
     export:--output | export:-o) kind=file ;;
     export:--to) kind=word words='guava dcso bits-and-blooms spark redisbloom bitmap' ;;
@@ -116,17 +120,17 @@ _ngx_bloom_value() {
 
 _ngx_bloom_options() {
     case $1 in
-    build) words=' --output --fpr --capacity --layout --hash --form --seed --like --as-of --source --from --exceptions --without --max-errors --max-skipped --null --threads --memory --temp --quiet --except --except-wins --allow-empty --min-keys --max-change --replaces --must-have --must-not-have --json --help' ;;
+    build) words=' --output --fpr --capacity --layout --hash --form --seed --like --as-of --source --from --exceptions --without --max-errors --max-skipped --null --threads --memory --temp --quiet --except --except-wins --allow-empty --min-keys --max-loss --max-growth --replaces --must-have --must-not-have --json --help' ;;
     info) words=' --removed --exceptions --null --json --help' ;;
     test) words=' --file --null --count --quiet --json --help' ;;
     expand) words=' --form --file --null --json --help' ;;
-    verify) words=' --min-keys --max-change --replaces --must-have --must-not-have --not-older-than --quiet --json --help' ;;
+    verify) words=' --min-keys --max-loss --max-growth --replaces --must-have --must-not-have --not-older-than --quiet --json --help' ;;
     size) words=' --items --fpr --memory --layout --max-keys --expire --slices --json --help' ;;
     add) words=' --as-of --source --from --exceptions --without --max-errors --max-skipped --null --threads --memory --temp --quiet --json --help' ;;
-    merge) words=' --output --min-keys --max-change --replaces --quiet --json --help' ;;
+    merge) words=' --output --min-keys --max-loss --max-growth --replaces --quiet --json --help' ;;
     journal) words=' --keys --removed --null --quiet --json --help' ;;
     follow) words=' --stream --source --zone --from --empty --once --timeout --answer-timeout --netrc --proxy --cacert --cert --cert-key --quiet --help' ;;
-    import) words=' --output --from --funnel --bits --hashes --scheme --shard --capacity --fpr --form --check --as-of --timeout --cacert --cert --cert-key --min-keys --max-change --replaces --quiet --json --help' ;;
+    import) words=' --output --from --funnel --bits --hashes --scheme --shard --capacity --fpr --form --check --as-of --timeout --cacert --cert --cert-key --min-keys --max-loss --max-growth --replaces --quiet --json --help' ;;
     export) words=' --output --to --key --quiet --json --help' ;;
     analyze) words=' --capacity --fpr --layout --hash --seed --runs --steps --asked --threads --quiet --csv --json --help' ;;
     status) words=' --timeout --netrc --proxy --cacert --cert --cert-key --json --help' ;;

@@ -10,9 +10,9 @@
 # image (KEEP_KEYS), and from the KEY_FILES and EXCEPTIONS of now.
 #
 # A new image replaces the old one only if it is whole, has about as many keys
-# (MAX_CHANGE), is of the same kind (CHANGE), and finds the right samples
-# (MUST_HAVE, MUST_NOT_HAVE). If nginx refuses it, the script puts the old image
-# back.
+# (MAX_LOSS, MAX_GROWTH), is of the same kind (CHANGE), and finds the right
+# samples (MUST_HAVE, MUST_NOT_HAVE). If nginx refuses it, the script puts the
+# old image back.
 #
 # Run it as a user of its own, such as ngx-bloom. It refuses an IMAGE, and
 # KEEP_KEYS, in a directory where another user can plant links.
@@ -34,8 +34,9 @@
 #                   whichever list has them and in whichever spelling: see
 #                   --without of `ngx-bloom build` (default: none)
 #   KEEP_KEYS       a file in which to keep the keys that SOURCE printed for the
-#                   last image, for "again"; only the user of this script can
-#                   read it (default: none)
+#                   last image, for "again", and for the examples of keys that
+#                   are gone if MAX_LOSS refuses an image; only the user of this
+#                   script can read it (default: none)
 #   IMAGE           the file that "file=" of the zone names
 #   BUILD_OPTIONS   options of `ngx-bloom build`: "-n" above all, and "--form" if
 #                   the zone needs a key form
@@ -47,8 +48,12 @@
 #                   there is no ZONE_URL (default: nginx -q -t && nginx -s
 #                   reload; empty: print the commands instead)
 #   MIN_KEYS        fewer keys than this are an error (default: 1)
-#   MAX_CHANGE      more or fewer keys than the old image has, by more than this
-#                   percentage, are an error (default: 20%; off: do not compare)
+#   MAX_LOSS        fewer keys than the old image has, by more than this
+#                   percentage or number of keys, are an error (default: 1%;
+#                   off: any loss passes)
+#   MAX_GROWTH      more keys than the old image has, by more than this
+#                   percentage or number of keys, are an error (default: 50%;
+#                   off: any growth passes)
 #   CHANGE          1: the new image may have any number of keys from MIN_KEYS
 #                   on, another key form, hash, layout or rate than the old one,
 #                   and an earlier time; for one run
@@ -98,7 +103,8 @@ ZONE_URL=${ZONE_URL-}
 ZONE_URL=${ZONE_URL%/}
 NGINX_RELOAD=${NGINX_RELOAD-nginx -q -t && nginx -s reload}
 MIN_KEYS=${MIN_KEYS:-1}
-MAX_CHANGE=${MAX_CHANGE:-20%}
+MAX_LOSS=${MAX_LOSS:-1%}
+MAX_GROWTH=${MAX_GROWTH:-50%}
 LAG=${LAG:-0}
 MUST_HAVE=${MUST_HAVE-}
 MUST_NOT_HAVE=${MUST_NOT_HAVE-}
@@ -346,6 +352,64 @@ has_keys() {
     [ $status != 1 ]
 }
 
+# lines FILE: prints the sorted lines of the file, of a list without comments
+
+lines() {
+    local comment='^$'
+
+    case " $BUILD_OPTIONS" in
+        *" --from"*) comment='^[[:space:]]*([#!]|$)' ;;
+    esac
+
+    LC_ALL=C grep -avE -e "$comment" "$1" | LC_ALL=C sort -u -T "$work"
+}
+
+# lost: prints five lines that SOURCE printed for the old image, and not now
+
+lost() {
+    local shown count
+
+    if [ -z "$KEEP_KEYS" ] || [ ! -e "$KEEP_KEYS" ]; then
+        echo "to see some of them next time, set KEEP_KEYS"
+        return
+    fi
+
+    LC_ALL=C comm -23 <(lines "$KEEP_KEYS") <(lines "$work/keys") \
+        > "$work/lost"
+    shown=$(head -n 5 "$work/lost" | cut -c 1-100 | cat -v \
+            | sed 's/.*/"&"/' | paste -sd ' ')
+
+    count=$(wc -l < "$work/lost")
+
+    case $count in
+        0) echo "no line of SOURCE is gone: look at KEY_FILES and EXCEPTIONS" ;;
+        1) echo "1 line of SOURCE is gone, $shown" ;;
+        *) echo "$count lines of SOURCE are gone, such as $shown" ;;
+    esac
+}
+
+# refused: says which guard of the build refuses the new image
+
+refused() {
+    local message keys limit s=s
+
+    message='.* keys?, ([0-9]+) (fewer|more) .*, and --max-(loss|growth) allows .*'
+    read -r keys limit <<< "$(sed -nE "s/$message/\1 \3/p" "$work/errors")"
+    [ "$keys" != 1 ] || s=
+
+    case $limit in
+        loss) fail "the new image is refused: it has $keys key$s fewer than \
+the old one, and MAX_LOSS allows $MAX_LOSS; $(lost); correct SOURCE or, if the \
+loss is right, run this once with MAX_LOSS=off" ;;
+        growth) fail "the new image is refused: it has $keys key$s more than \
+the old one, and MAX_GROWTH allows $MAX_GROWTH; correct SOURCE or, if the \
+growth is right, run this once with MAX_GROWTH=off" ;;
+    esac
+
+    fail "the new image is refused; if it is right, lower MIN_KEYS, correct \
+MUST_HAVE or MUST_NOT_HAVE, or run this once with CHANGE=1"
+}
+
 
 case "$#$*" in
     0)      ;;
@@ -357,6 +421,8 @@ esac
 [ -n "$SOURCE" ] || fail "SOURCE is not set"
 [ -n "$IMAGE" ] || fail "IMAGE is not set"
 [ -n "$ZONE_URL$NGINX_RELOAD" ] || fail "give ZONE_URL or NGINX_RELOAD"
+[ -z "${MAX_CHANGE-}" ] || fail "MAX_CHANGE is no setting: set MAX_LOSS and \
+MAX_GROWTH"
 
 case " $BUILD_OPTIONS" in
     *" --as-of"*) fail "BUILD_OPTIONS cannot have --as-of: set AS_OF" ;;
@@ -445,14 +511,18 @@ done
 [ -z "$MUST_NOT_HAVE" ] || options+=(--must-not-have "$MUST_NOT_HAVE")
 
 as_of=$((as_of - LAG))
-[ "$CHANGE" != 1 ] || MAX_CHANGE=off
+
+if [ "$CHANGE" = 1 ]; then
+    MAX_LOSS=off
+    MAX_GROWTH=off
+fi
 
 # The exit status 1 says that a guard refuses the image.
 
 status=0
 ngx-bloom build "${options[@]}" --as-of "$as_of" -o "$new" \
-          --min-keys "$MIN_KEYS" --max-change "$MAX_CHANGE" \
-          --replaces "$IMAGE" "${files[@]}" \
+          --min-keys "$MIN_KEYS" --max-loss "$MAX_LOSS" \
+          --max-growth "$MAX_GROWTH" --replaces "$IMAGE" "${files[@]}" \
           > "$work/said" 2> "$work/errors" || status=$?
 
 excerpt "$work/errors" >&2
@@ -460,8 +530,7 @@ excerpt "$work/said"
 
 case $status in
     0) ;;
-    1) fail "the new image is refused; if it is right, lower MIN_KEYS, correct \
-MUST_HAVE or MUST_NOT_HAVE, or run this once with CHANGE=1" ;;
+    1) refused ;;
     *) fail "the image cannot be built" ;;
 esac
 

@@ -602,7 +602,7 @@ const command_t  cmd_build = {
         "/etc/hosts.block\n"
         "ngx-bloom build -o bad.bloom --form url --from csv:url feed.csv\n"
         "ngx-bloom build -o bad.bloom --form url --from auto a.txt b.txt\n"
-        "ngx-bloom build -o ids.bloom --min-keys 1k --max-change 20% "
+        "ngx-bloom build -o ids.bloom --min-keys 1k --max-loss 1% "
         "ids.txt\n",
     .run = run
 };

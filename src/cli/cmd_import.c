@@ -777,8 +777,8 @@ const command_t  cmd_import = {
     .options = options,
     .values = &values,
     .members = members,
-    .status = "0 success, 1 --check, --min-keys or --max-change refused the "
-              "image, 2 an error",
+    .status = "0 success, 1 --check, --min-keys, --max-loss or --max-growth "
+              "refused the image, 2 an error",
     .examples =
         "ngx-bloom import --from guava -o ids.bloom ids.guava\n"
         "ngx-bloom import --from guava --funnel long -o ids.bloom ids.guava\n"

@@ -243,9 +243,11 @@ run(char **operands, int n, void *values)
 {
     verify_t  *verify = values;
 
-    if (verify->guards.max_change != 0 && verify->guards.replaces == NULL) {
-        return cli_misuse("--max-change needs --replaces, the image to compare "
-                          "with");
+    if (bloom_guard_limited(&verify->guards.max)
+        && verify->guards.replaces == NULL)
+    {
+        return cli_misuse("--max-loss and --max-growth need --replaces, the "
+                          "image to compare with");
     }
 
     verify->guards.written = 1;
@@ -299,10 +301,10 @@ const command_t  cmd_verify = {
         "computed from the bits.\n\n"
         "The options that refuse an image are those of build, and the "
         "parameters of the directive bloom_zone that have the same names; only "
-        "verify has --not-older-than. --max-change needs --replaces here. With "
-        "--min-keys or --max-change, verify also refuses an image whose bits "
-        "contradict the number of keys that it states. With "
-        "--must-have and --must-not-have, the whole image is read into memory.",
+        "verify has --not-older-than. --max-loss and --max-growth need "
+        "--replaces here. With --min-keys, --max-loss or --max-growth, verify "
+        "also refuses an image whose bits contradict the number of keys that "
+        "it states. With --must-have and --must-not-have, the whole image is read into memory.",
     .options = options,
     .values = &values,
     .status = "0 all images are good; 1 some file is damaged, is not an image "
@@ -311,7 +313,7 @@ const command_t  cmd_verify = {
     .examples =
         "ngx-bloom verify ids.bloom\n"
         "ngx-bloom verify -q ids.bloom.new && mv ids.bloom.new ids.bloom\n"
-        "ngx-bloom verify --max-change 20% --replaces ids.bloom new.bloom\n"
+        "ngx-bloom verify --max-loss 1% --replaces ids.bloom new.bloom\n"
         "ngx-bloom verify --must-have must.txt new.bloom\n"
         "ngx-bloom verify --not-older-than ids.bloom new.bloom\n",
     .run = run

@@ -38,23 +38,38 @@ typedef struct {
 } samples_t;
 
 
-/* Takes "20%" or "off". */
+/* Takes "1%", "500" or "off".  Returns as `take` of an option does. */
 static int
-take_change(const option_t *option, const char *text, void *to)
+take_limit(const option_t *option, const char *text, bloom_guard_limit_t *limit,
+    double most, const char *must)
 {
-    double  *change = to;
-
-    *change = 0;
+    limit->kind = BLOOM_GUARD_ANY;
 
     if (strcmp(text, "off") == 0
-        || (parse_percent(text, change) == 0 && *change > 0
-            && *change <= BLOOM_GUARD_CHANGE_MAX))
+        || bloom_guard_limit_parse(limit, text, strlen(text), most) == 0)
     {
         return CLI_OK;
     }
 
-    return options_wrong(option, text, "must be a percentage such as 20%%, or "
-                         "off");
+    return options_wrong(option, text, "%s", must);
+}
+
+
+static int
+take_loss(const option_t *option, const char *text, void *to)
+{
+    return take_limit(option, text, to, BLOOM_GUARD_LOSS_MAX,
+                      "must be a percentage such as 1%, up to 100%, a number "
+                      "of keys such as 500, or off");
+}
+
+
+static int
+take_growth(const option_t *option, const char *text, void *to)
+{
+    return take_limit(option, text, to, BLOOM_GUARD_GROWTH_MAX,
+                      "must be a percentage such as 50%, a number of keys such "
+                      "as 10k, or off");
 }
 
 
@@ -62,14 +77,20 @@ const option_t  guards_options[] = {
     { 0, "min-keys", "N", offsetof(guards_t, min_keys), options_take_count,
       "refuse an image with fewer distinct keys than N, with k, m or g",
       .is = "a number of keys", 0, BLOOM_CAPACITY_MAX },
-    { 0, "max-change", "PERCENT", offsetof(guards_t, max_change), take_change,
-      "refuse an image that has another key form than the image that it "
-      "replaces, or whose number of distinct keys differs from that image's by "
-      "more than PERCENT, such as 20%; off allows every change (default: off)" },
+    { 0, "max-loss", "N", offsetof(guards_t, max.loss), take_loss,
+      "refuse an image whose number of distinct keys is more than N below that "
+      "of the image that it replaces, or whose key form differs; N is a "
+      "percentage of the old number such as 1%, or a number of keys such as "
+      "500; off allows every loss (default: off)" },
+    { 0, "max-growth", "N", offsetof(guards_t, max.growth), take_growth,
+      "refuse an image whose number of distinct keys is more than N above that "
+      "of the image that it replaces, or whose key form differs; N is a "
+      "percentage of the old number such as 50%, or a number of keys such as "
+      "10k; off allows every growth (default: off)" },
     { 0, "replaces", "IMAGE", offsetof(guards_t, replaces), options_take_text,
-      "the image with which --max-change compares; for a script that writes "
-      "the new image beside the old one and renames it later (default: the "
-      "file of -o)" },
+      "the image with which --max-loss and --max-growth compare; for a script "
+      "that writes the new image beside the old one and renames it later "
+      "(default: the file of -o)" },
     { 0 }
 };
 
@@ -130,31 +151,29 @@ static int
 compare(guards_t *guards, const char *name, const bloom_image_t *image,
     const bloom_image_t *old)
 {
-    char    allowed[UNITS_LEN], change[UNITS_LEN];
-    double  differs;
+    const char            *option;
+    bloom_guard_excess_t   excess;
 
     if (image->key_form != old->key_form) {
         refuse(guards, name, "%s the key form %s, and the image that it "
                "replaces has %s, so keys that are found now would not be "
-               "found; correct --form, or use --max-change off if the change "
-               "is right", has(guards), bloom_form_name(image->key_form),
+               "found; correct --form or, if the change is right, leave out "
+               "--max-loss and --max-growth", has(guards),
+               bloom_form_name(image->key_form),
                bloom_form_name(old->key_form));
         return CLI_NO;
     }
 
-    differs = bloom_guard_change(old->items, image->items);
-
-    if (!bloom_guard_exceeds(differs, guards->max_change)) {
+    if (!bloom_guard_exceeds(&guards->max, old->items, image->items, &excess)) {
         return CLI_OK;
     }
 
-    refuse(guards, name, "%s %" PRIu64 " distinct key%s, %s %s than the %"
-           PRIu64 " of the image that it replaces, and --max-change allows "
-           "%s; check the input, or use --max-change off if the change is "
-           "right", has(guards), image->items, CLI_S(image->items),
-           format_rate(change, differs),
-           image->items < old->items ? "fewer" : "more", old->items,
-           format_rate(allowed, guards->max_change));
+    option = excess.loss ? "--max-loss" : "--max-growth";
+
+    refuse(guards, name, "%s %" PRIu64 " distinct key%s, %s of the image that "
+           "it replaces, and %s allows %s; check the input, or use %s off if "
+           "the change is right", has(guards), image->items,
+           CLI_S(image->items), excess.change, option, excess.allowed, option);
 
     return CLI_NO;
 }
@@ -176,7 +195,7 @@ guards_check(guards_t *guards, const char *name, const bloom_image_t *image,
         return CLI_NO;
     }
 
-    if (guards->max_change == 0) {
+    if (!bloom_guard_limited(&guards->max)) {
         return CLI_OK;
     }
 
@@ -185,16 +204,16 @@ guards_check(guards_t *guards, const char *name, const bloom_image_t *image,
     if (stat(path, &st) == -1 && errno == ENOENT) {
 
         if (!quiet) {
-            cli_warn("%s: does not exist, so --max-change compares the new "
-                     "image with nothing", path);
+            cli_warn("%s: does not exist, so --max-loss and --max-growth "
+                     "compare the new image with nothing", path);
         }
 
         return CLI_OK;
     }
 
     if (image_read_header(&old, path) != CLI_OK) {
-        refuse(guards, name, "%s: --max-change cannot compare it with %s; "
-               "repair or remove that file, or use --max-change off",
+        refuse(guards, name, "%s: it cannot be compared with %s; repair or "
+               "remove that file, or leave out --max-loss and --max-growth",
                not(guards), path);
         return CLI_ERROR;
     }
@@ -215,7 +234,7 @@ guards_check_bits(guards_t *guards, const char *name,
     uint32_t  i;
     uint64_t  items, bits_set[BLOOM_PARTS_MAX];
 
-    if (guards->min_keys == 0 && guards->max_change == 0) {
+    if (guards->min_keys == 0 && !bloom_guard_limited(&guards->max)) {
         return CLI_OK;
     }
 
@@ -235,8 +254,9 @@ guards_check_bits(guards_t *guards, const char *name,
 
     refuse(guards, name, "%s: it states %" PRIu64 " distinct key%s, and its "
            "bits are those of %s, about %" PRIu64 "; build it again, or leave "
-           "out --min-keys and --max-change", not(guards), image->items,
-           CLI_S(image->items), differs < 0 ? "fewer" : "more", items);
+           "out --min-keys, --max-loss and --max-growth", not(guards),
+           image->items, CLI_S(image->items), differs < 0 ? "fewer" : "more",
+           items);
 
     return CLI_NO;
 }

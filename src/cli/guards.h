@@ -14,22 +14,24 @@
 
 #include "bloom_census.h"
 #include "bloom_exceptions.h"
+#include "bloom_guard.h"
 #include "bloom_image.h"
 #include "options.h"
 
 
 /* The options; a member that is 0 or NULL was not given. */
 typedef struct {
-    uint64_t     min_keys;
-    double       max_change;             /* a part of the old number of keys */
-    const char  *replaces;               /* NULL: the file of -o */
-    const char  *must_have;              /* files of keys */
-    const char  *must_not_have;
-    const char  *not_older;              /* an image */
+    uint64_t              min_keys;
+    bloom_guard_limits_t  max;           /* if any is set, the key form may not
+                                            change either */
+    const char           *replaces;      /* NULL: the file of -o */
+    const char           *must_have;     /* files of keys */
+    const char           *must_not_have;
+    const char           *not_older;     /* an image */
 
-    int          written;                /* 1: the image is not to be written;
+    int                   written;       /* 1: the image is not to be written;
                                             it is there already */
-    char         error[1024];            /* why an image was refused: a phrase
+    char                  error[1024];   /* why an image was refused: a phrase
                                             that follows its name */
 } guards_t;
 
@@ -60,10 +62,11 @@ int guards_check_age(guards_t *guards, const char *name,
 
 /* The exit statuses of a command that has guards, for command_t. */
 #define GUARDS_STATUS                                                        \
-    "0 success, 1 --min-keys or --max-change refused the image, 2 an error"
+    "0 success, 1 --min-keys, --max-loss or --max-growth refused the "       \
+    "image, 2 an error"
 #define GUARDS_KEY_STATUS                                                    \
-    "0 success, 1 --min-keys, --max-change, --must-have or --must-not-have " \
-    "refused the image, 2 an error"
+    "0 success, 1 --min-keys, --max-loss, --max-growth, --must-have or "     \
+    "--must-not-have refused the image, 2 an error"
 
 
 #endif /* GUARDS_H */

@@ -408,7 +408,8 @@ unknown(const char *word)
         const char  *old;
         const char  *name;
     } renamed[] = {
-        { "--key", "--form" }
+        { "--key", "--form" },
+        { "--max-change", "--max-loss and --max-growth" }
     };
 
     for (i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++) {

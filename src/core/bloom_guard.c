@@ -5,10 +5,13 @@
  * with each other and with the bits of an image.
  */
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "bloom_fuse.h"
 #include "bloom_guard.h"
+#include "bloom_units.h"
 
 
 /* Far below the change of one key in the largest filter. */
@@ -79,22 +82,92 @@ bloom_guard_next(bloom_key_t *key, const uint8_t **pos, const uint8_t *end,
 }
 
 
-double
-bloom_guard_change(uint64_t before, uint64_t now)
+int
+bloom_guard_limit_parse(bloom_guard_limit_t *limit, const char *text,
+    size_t len, double most)
 {
-    if (before == 0) {
-        return 0;
+    if (bloom_units_percent(text, len, &limit->part) == 0) {
+        limit->kind = BLOOM_GUARD_PART;
+        return limit->part <= most ? 0 : -1;
     }
 
-    return (double) (now > before ? now - before : before - now)
-           / (double) before;
+    if (bloom_units_count(text, len, &limit->keys) == 0) {
+        limit->kind = BLOOM_GUARD_KEYS;
+        return limit->keys <= BLOOM_CAPACITY_MAX ? 0 : -1;
+    }
+
+    return -1;
 }
 
 
 int
-bloom_guard_exceeds(double change, double allowed)
+bloom_guard_limited(const bloom_guard_limits_t *limits)
 {
-    return change > allowed * (1 + ROUNDING);
+    return limits->loss.kind != BLOOM_GUARD_ANY
+           || limits->growth.kind != BLOOM_GUARD_ANY;
+}
+
+
+/* Tells whether a change by so many keys, which are this part, is too large. */
+static int
+is_over(const bloom_guard_limit_t *limit, uint64_t keys, double part)
+{
+    switch (limit->kind) {
+
+    case BLOOM_GUARD_PART:
+        return part > limit->part * (1 + ROUNDING);
+
+    case BLOOM_GUARD_KEYS:
+        return keys > limit->keys;
+
+    default:
+        return 0;
+    }
+}
+
+
+/* Writes a percentage, without an exponent if it is large. */
+static void
+write_percent(char *text, size_t size, double part)
+{
+    snprintf(text, size, part < 1 ? "%.3g %%" : "%.0f %%", 100 * part);
+}
+
+
+int
+bloom_guard_exceeds(const bloom_guard_limits_t *limits, uint64_t before,
+    uint64_t now, bloom_guard_excess_t *excess)
+{
+    char                        percent[32];
+    double                      part;
+    uint64_t                    keys;
+    const bloom_guard_limit_t  *limit;
+
+    excess->loss = now < before;
+    limit = excess->loss ? &limits->loss : &limits->growth;
+    keys = excess->loss ? before - now : now - before;
+    part = before != 0 ? (double) keys / (double) before : 0;
+
+    if (!is_over(limit, keys, part)) {
+        return 0;
+    }
+
+    write_percent(percent, sizeof(percent), part);
+
+    snprintf(excess->change, sizeof(excess->change),
+             "%" PRIu64 " %s%s%s%s than the %" PRIu64, keys,
+             excess->loss ? "fewer" : "more", before != 0 ? " (" : "",
+             before != 0 ? percent : "", before != 0 ? ")" : "", before);
+
+    if (limit->kind == BLOOM_GUARD_PART) {
+        write_percent(excess->allowed, sizeof(excess->allowed), limit->part);
+
+    } else {
+        snprintf(excess->allowed, sizeof(excess->allowed), "%" PRIu64 " key%s",
+                 limit->keys, limit->keys == 1 ? "" : "s");
+    }
+
+    return 1;
 }
 
 

@@ -20,11 +20,40 @@
 #pragma GCC visibility push(hidden)
 
 
-/* The largest max_change: a million percent. */
-#define BLOOM_GUARD_CHANGE_MAX  10000
+/* The largest percentages by which the number of keys may shrink and grow. */
+#define BLOOM_GUARD_LOSS_MAX    1
+#define BLOOM_GUARD_GROWTH_MAX  10000
 
 /* Bytes of the largest file of keys. */
 #define BLOOM_GUARD_FILE_MAX    (16 * 1024 * 1024)
+
+
+/* By how many keys a new image may differ from the old one, in one direction. */
+typedef struct {
+    enum {
+        BLOOM_GUARD_ANY = 0,             /* by any number */
+        BLOOM_GUARD_PART,
+        BLOOM_GUARD_KEYS
+    } kind;
+
+    double    part;                      /* of the number of the old keys */
+    uint64_t  keys;
+} bloom_guard_limit_t;
+
+/* The limits in both directions.  What counts is the difference of the numbers
+ * of keys: as many new keys as lost ones are no change. */
+typedef struct {
+    bloom_guard_limit_t  loss;
+    bloom_guard_limit_t  growth;
+} bloom_guard_limits_t;
+
+/* Why a number of keys is refused, for a message. */
+typedef struct {
+    int   loss;                          /* 1: the loss is too large; 0: the
+                                            growth */
+    char  change[96];                    /* "150 fewer (15 %) than the 1000" */
+    char  allowed[32];                   /* "1 %" or "500 keys" */
+} bloom_guard_excess_t;
 
 
 /*
@@ -35,12 +64,18 @@
 int bloom_guard_next(bloom_key_t *key, const uint8_t **pos, const uint8_t *end,
     uint64_t *line);
 
-/* Returns the part by which the number of keys changes: 0.2 if it grows or
- * shrinks by 20 %.  Returns 0 if there were no keys before. */
-double bloom_guard_change(uint64_t before, uint64_t now);
+/* Reads a percentage, at most the part `most`, or a number of keys, such as
+ * "1%" or "10k".  Returns 0; or -1 if the text is neither. */
+int bloom_guard_limit_parse(bloom_guard_limit_t *limit, const char *text,
+    size_t len, double most);
 
-/* Returns 1 if the change exceeds the part that is allowed, else 0. */
-int bloom_guard_exceeds(double change, double allowed);
+/* Returns 1 if a limit is set in either direction, else 0. */
+int bloom_guard_limited(const bloom_guard_limits_t *limits);
+
+/* Returns 1 with the reason if the change of the number of keys exceeds a
+ * limit, else 0.  If there were no keys before, no percentage is exceeded. */
+int bloom_guard_exceeds(const bloom_guard_limits_t *limits, uint64_t before,
+    uint64_t now, bloom_guard_excess_t *excess);
 
 /*
  * Compares the number of keys that an image states with its bits.  bits_set has

@@ -75,8 +75,11 @@ static ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_param[] = {
     { ngx_string("min_keys="), offsetof(ngx_http_bloom_conf_params_t, min_keys),
       NGX_HTTP_BLOOM_CONF_ZONE },
 
-    { ngx_string("max_change="),
-      offsetof(ngx_http_bloom_conf_params_t, max_change),
+    { ngx_string("max_loss="), offsetof(ngx_http_bloom_conf_params_t, max_loss),
+      NGX_HTTP_BLOOM_CONF_ZONE },
+
+    { ngx_string("max_growth="),
+      offsetof(ngx_http_bloom_conf_params_t, max_growth),
       NGX_HTTP_BLOOM_CONF_ZONE },
 
     { ngx_string("huge_pages="),
@@ -220,6 +223,8 @@ ngx_http_bloom_conf_unknown(ngx_conf_t *cf, ngx_str_t *value, ngx_uint_t where)
         char       *name;
     } renamed[] = {
         { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("key="), "form=" },
+        { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("max_change="),
+          "max_loss=\" and \"max_growth=" },
         { 0, ngx_null_string, NULL }
     };
 

@@ -31,7 +31,8 @@ typedef struct {
     ngx_str_t                  must_have;
     ngx_str_t                  must_not_have;
     ngx_str_t                  min_keys;
-    ngx_str_t                  max_change;
+    ngx_str_t                  max_loss;
+    ngx_str_t                  max_growth;
     ngx_str_t                  huge_pages;
     ngx_str_t                  removals;
     ngx_str_t                  max_keys;

@@ -390,17 +390,29 @@ ngx_http_bloom_conf_zone_guards(ngx_conf_t *cf,
                                            "a count such as 10m, up to 4398g");
     }
 
-    value = &params->max_change;
+    value = &params->max_loss;
 
     if (value->data != NULL
-        && (bloom_units_percent((char *) value->data, value->len,
-                                &guards->max_change)
-            != 0
-            || guards->max_change <= 0
-            || guards->max_change > BLOOM_GUARD_CHANGE_MAX))
+        && bloom_guard_limit_parse(&guards->max.loss, (char *) value->data,
+                                   value->len, BLOOM_GUARD_LOSS_MAX)
+           != 0)
     {
-        return ngx_http_bloom_conf_invalid(cf, "max_change", value,
-                                           "a percentage such as 20%");
+        return ngx_http_bloom_conf_invalid(cf, "max_loss", value,
+                                           "a percentage such as 1%, up to "
+                                           "100%, or a number of keys such as "
+                                           "500");
+    }
+
+    value = &params->max_growth;
+
+    if (value->data != NULL
+        && bloom_guard_limit_parse(&guards->max.growth, (char *) value->data,
+                                   value->len, BLOOM_GUARD_GROWTH_MAX)
+           != 0)
+    {
+        return ngx_http_bloom_conf_invalid(cf, "max_growth", value,
+                                           "a percentage such as 50%, or a "
+                                           "number of keys such as 10k");
     }
 
     file = guards->file;
@@ -608,13 +620,15 @@ ngx_http_bloom_conf_zone_expire(ngx_conf_t *cf,
     n = NGX_HTTP_BLOOM_CONF_SLICES;
 
     if (params->must_have.data != NULL || params->must_not_have.data != NULL
-        || params->min_keys.data != NULL || params->max_change.data != NULL)
+        || params->min_keys.data != NULL || params->max_loss.data != NULL
+        || params->max_growth.data != NULL)
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "bloom zone \"%V\" has \"expire=\", and loads no "
                            "image that \"must_have=\", \"must_not_have=\", "
-                           "\"min_keys=\" or \"max_change=\" could check: "
-                           "leave them out", &params->zone);
+                           "\"min_keys=\", \"max_loss=\" or "
+                           "\"max_growth=\" could check: leave them out",
+                           &params->zone);
         return NGX_CONF_ERROR;
     }
 

@@ -49,9 +49,9 @@ ngx_int_t
 ngx_bloom_guard_header(ngx_bloom_guard_t *guard, ngx_bloom_zone_t *zone,
     const bloom_image_t *image, ngx_uint_t force)
 {
-    char                               is[32], may[32];
-    double                             change;
+    const char                        *name;
     ngx_bloom_guards_t                *guards;
+    bloom_guard_excess_t               excess;
     const ngx_bloom_accepted_image_t  *last;
 
     guards = &zone->guards;
@@ -65,36 +65,29 @@ ngx_bloom_guard_header(ngx_bloom_guard_t *guard, ngx_bloom_zone_t *zone,
                                       guards->min_keys);
     }
 
-    if (guards->max_change == 0 || force) {
+    if (!bloom_guard_limited(&guards->max) || force) {
         return NGX_OK;
     }
 
     last = ngx_bloom_guard_last(zone);
 
-    if (last == NULL) {
+    if (last == NULL
+        || !bloom_guard_exceeds(&guards->max, last->keys, image->items,
+                                &excess))
+    {
         return NGX_OK;
     }
 
-    change = bloom_guard_change(last->keys, image->items);
+    name = excess.loss ? "max_loss" : "max_growth";
 
-    if (!bloom_guard_exceeds(change, guards->max_change)) {
-        return NGX_OK;
-    }
-
-    snprintf(is, sizeof(is), "%.3g %%", 100 * change);
-    snprintf(may, sizeof(may), "%.3g %%", 100 * guards->max_change);
-
-    return ngx_bloom_guard_refuse(guard, 0, "has %uL key%s, %s %s than the %uL "
-                                  "of the image that was accepted last, and "
-                                  "\"max_change\" allows %s; check the list "
-                                  "that it was built from, or, if the change "
-                                  "is right, load or upload it with "
-                                  "\"?force=true\" or, to start with it, "
-                                  "raise \"max_change\"",
+    return ngx_bloom_guard_refuse(guard, 0, "has %uL key%s, %s of the image "
+                                  "that was accepted last, and \"%s\" allows "
+                                  "%s; check the list that it was built from, "
+                                  "or, if the change is right, load or upload "
+                                  "it with \"?force=true\" or, to start with "
+                                  "it, raise \"%s\"",
                                   image->items, ngx_bloom_plural(image->items),
-                                  is, image->items < last->keys ? "fewer"
-                                                                : "more",
-                                  last->keys, may);
+                                  excess.change, name, excess.allowed, name);
 }
 
 
@@ -104,11 +97,14 @@ ngx_bloom_guard_bits(ngx_bloom_guard_t *guard, ngx_bloom_zone_t *zone,
 {
     int                  differs;
     uint64_t             items;
+    const char          *name;
     ngx_bloom_guards_t  *guards;
 
     guards = &zone->guards;
 
-    if (guards->min_keys == 0 && (guards->max_change == 0 || force)) {
+    if (guards->min_keys == 0
+        && (!bloom_guard_limited(&guards->max) || force))
+    {
         return NGX_OK;
     }
 
@@ -118,14 +114,17 @@ ngx_bloom_guard_bits(ngx_bloom_guard_t *guard, ngx_bloom_zone_t *zone,
         return NGX_OK;
     }
 
+    name = guards->min_keys != 0 ? "min_keys"
+           : guards->max.loss.kind != BLOOM_GUARD_ANY ? "max_loss"
+           : "max_growth";
+
     return ngx_bloom_guard_refuse(guard, 0, "states %uL key%s, and its bits "
                                   "are those of %s, about %uL, so \"%s\" "
                                   "cannot be checked; build it again",
                                   image->items,
                                   ngx_bloom_plural(image->items),
                                   differs < 0 ? "fewer" : "more", items,
-                                  guards->min_keys != 0 ? "min_keys"
-                                                        : "max_change");
+                                  name);
 }
 
 
@@ -501,8 +500,9 @@ ngx_bloom_guard_accept(ngx_bloom_zone_t *zone, const bloom_image_t *image)
     {
         ngx_log_error(NGX_LOG_ERR, zone->shm_zone->shm.log, 0,
                       "bloom zone \"%V\" is busy with additions, and did not "
-                      "record that its image was accepted: \"max_change\" "
-                      "compares the next one with the image before",
+                      "record that its image was accepted: \"max_loss\" "
+                      "and \"max_growth\" compare the next one with the "
+                      "image before",
                       &zone->name);
         return;
     }
@@ -528,7 +528,7 @@ ngx_bloom_guard_accept(ngx_bloom_zone_t *zone, const bloom_image_t *image)
     /* otherwise a power failure might undo a change that was forced, and the
      * next start refuse the image */
 
-    if (zone->guards.max_change != 0) {
+    if (bloom_guard_limited(&zone->guards.max)) {
         (void) ngx_bloom_io_sync(state->fd);
     }
 }

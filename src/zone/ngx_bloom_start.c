@@ -191,7 +191,9 @@ ngx_bloom_start_check_guards(ngx_bloom_zone_t *zone)
                              - bloom_image_exceptions_padded(image),
                              &bits.exceptions);
 
-        if (zone->guards.min_keys != 0 || zone->guards.max_change != 0) {
+        if (zone->guards.min_keys != 0
+            || bloom_guard_limited(&zone->guards.max))
+        {
             ngx_bloom_start_count(image, bits.words, bits_set);
             rc = ngx_bloom_guard_bits(&guard, zone, image, 0, bits_set);
         }

@@ -32,6 +32,7 @@
 #include <pthread.h>
 
 #include "bloom_exceptions.h"
+#include "bloom_guard.h"
 #include "ngx_bloom_counters.h"
 #include "ngx_bloom_image_file.h"
 #include "ngx_bloom_hugepages.h"
@@ -136,7 +137,7 @@ typedef struct {
                                                           terminated; len 0:
                                                           not given */
     uint64_t             min_keys;
-    double               max_change;     /* a part; 0: not given */
+    bloom_guard_limits_t max;            /* "max_loss=", "max_growth=" */
 } ngx_bloom_guards_t;
 
 

@@ -607,7 +607,7 @@ sub other_formats {
     # a file that is not the list
 
     $desk->write_file('desk/list.txt', "http://other.example/\n");
-    like(shell(command($load, 'build')), qr/and --max-change allows 20 %/,
+    like(shell(command($load, 'build')), qr/and --max-loss allows 20 %/,
          'another file is refused');
 
     # an image that lacks own entries, as one before local.txt was written

@@ -192,8 +192,8 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
           invalid('bloom_zone', qw(zone file capacity fpr layout hash form
                                    journal required watch max_age must_have
-                                   must_not_have min_keys max_change
-                                   huge_pages removals max_keys expire slices
+                                   must_not_have min_keys max_loss
+                                   max_growth huge_pages removals max_keys expire slices
                                    source max_lag label)),
           qw(colour=red status=404 to=@x decode=uri capacity Capacity=1k =));
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
@@ -202,14 +202,26 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 min_keys=%s;',
           'invalid min_keys "%s": it must be a count such as 10m, up to 4398g',
           '', '0', '-1', '1.5k', '10%', '9999g');
-    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 max_change=%s;',
-          'invalid max_change "%s": it must be a percentage such as 20%',
-          '', '0%', '20', '-1%', '.5%', '1e2%', '20%%', '1000001%', 'off');
+    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 max_loss=%s;',
+          'invalid max_loss "%s": it must be a percentage such as 1%, up to'
+          . ' 100%, or a number of keys such as 500',
+          '', '-1%', '-1', '1.5', '.5%', '1e2%', '20%%', '100.1%', '4399g',
+          'off');
+    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 max_growth=%s;',
+          'invalid max_growth "%s": it must be a percentage such as 50%, or a'
+          . ' number of keys such as 10k',
+          '', '-1%', '-1', '1.5', '.5%', '1e2%', '20%%', '1000001%', '4399g',
+          'off');
+    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
+          'invalid parameter "%s": its name is "max_loss=" and "max_growth="',
+          qw(max_change=20% max_change=));
     table('http', "bloom_zone zone=z capacity=1k fpr=0.1 $_=%s;",
           "invalid $_ \"%s\": it must be a file of keys", '')
         for 'must_have', 'must_not_have';
-    is_accepted('http', 'bloom_zone zone=z capacity=1k fpr=0.1 min_keys=1k '
-                        . 'max_change=0.5% must_have=a must_not_have=b;');
+    is_accepted('http', 'bloom_zone zone=z capacity=1k fpr=0.1 min_keys=1k'
+                        . " must_have=a must_not_have=b $_;")
+        for 'max_loss=0.5% max_growth=1000000%', 'max_loss=100% max_growth=0%',
+            'max_loss=0 max_growth=10k', 'max_loss=4398g';
 
     table('http', "bloom_zone zone=z capacity=1k fpr=0.1 'label=%s';",
           q(invalid label "%s": it must be 1 to 100 bytes of printable UTF-8)
@@ -297,9 +309,9 @@ subtest 'nginx refuses wrong parameters of zones that start empty' => sub {
         for 'expire=24h', 'slices=8', 'expire=24h slices=8';
     table('http', "$expires expire=24h %s;",
           'bloom zone "z" has "expire=", and loads no image that "must_have=",'
-          . ' "must_not_have=", "min_keys=" or "max_change=" could check: leave'
-          . ' them out',
-          qw(must_have=a must_not_have=b min_keys=1 max_change=20%));
+          . ' "must_not_have=", "min_keys=", "max_loss=" or "max_growth=" could'
+          . ' check: leave them out',
+          qw(must_have=a must_not_have=b min_keys=1 max_loss=1% max_growth=1));
     is_refused('http', ">$expires expire=24h $_=1h;",
                'bloom zone "z" has no "file=", which "watch=" and "max_age="'
                . ' need: leave them out') for 'watch', 'max_age';

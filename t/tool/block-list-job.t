@@ -195,6 +195,16 @@ $t->write_file('must-not-have.txt', text('https://www.google.com/search?q=a',
                                          "  # \344\r", 'https://shop.example/',
                                          $urls[2]));
 
+# The bounds of the example's settings.
+
+my @bounds = do {
+    open my $fh, '<', "$examples/block-list-job/urlhaus.env" or die "open: $!";
+    map { /^(MAX_LOSS|MAX_GROWTH)=(.*)$/ ? ($1, $2) : () } <$fh>;
+};
+
+is("@bounds", 'MAX_LOSS 20% MAX_GROWTH 20%',
+   'the list may shrink and grow by a fifth');
+
 sub settings {
     my ($path, %more) = @_;
 
@@ -212,7 +222,7 @@ sub settings {
         BUILD_OPTIONS => '--form url --from auto --max-skipped 5% -p 1e-7'
                          . ' -n 2k',
         ZONE_URL => "$site/bloom/zones/bad", NGINX_RELOAD => '',
-        MIN_KEYS => 500, MUST_HAVE => "$dir/must-have.txt",
+        MIN_KEYS => 500, @bounds, MUST_HAVE => "$dir/must-have.txt",
         MUST_NOT_HAVE => "$dir/must-not-have.txt", WAIT => 20,
         CHECK => 'curl -s -o /dev/null -w %{http_code}'
                  . " '$site/go?url=http://listed.test/' | grep -qx 403",
@@ -395,7 +405,7 @@ for my $what (sort keys %refused) {
 
 my %rejected = (
     'a list of ten entries' => ['/ten', qr/and --min-keys demands 500/],
-    'half of the list' => ['/half-of-it', qr/--max-change allows 20 %/],
+    'half of the list' => ['/half-of-it', qr/--max-loss allows 20 %/],
     'a list without a sample' => [
         '/cut-a-little', qr/it lacks the key .* of --must-have .*refused/s],
     'a list with google.com' => [
@@ -426,7 +436,7 @@ subtest 'a good list after bad ones is taken, although it is older' => sub {
 
 subtest 'a list that is refused is refused again, if it is unchanged' => sub {
     publish(2800, @rules[0 .. 499]);
-    is_refused($_, '/list', qr/--max-change allows 20 %/)
+    is_refused($_, '/list', qr/--max-loss allows 20 %/)
         for 'fetched', 'not modified';
 
     publish(2700, @rules);
@@ -721,7 +731,7 @@ subtest 'again builds from the last keys and the entries of now' => sub {
     # a list that is refused is not kept
 
     $t->write_file('exceptions.txt', text($urls[2]));
-    is_refused('half of the list', '/half-of-it', qr/--max-change/);
+    is_refused('half of the list', '/half-of-it', qr/--max-loss/);
     is_refused('again without much', '/list', qr/--must-have/, @again,
                MUST_HAVE => "$dir/now-must.txt")
         if $t->write_file('now-must.txt', text('http://none.test/'));
@@ -758,7 +768,7 @@ subtest 'an image that somebody else wrote is named' => sub {
     $t->write_file('bad.bloom', $t->read_file('foreign'));
 
     publish(0, @rules);
-    for my $more ([], [MAX_CHANGE => 'off']) {
+    for my $more ([], [MAX_LOSS => 'off', MAX_GROWTH => 'off']) {
         my ($exit, $said) = job('/list', @$more);
         is($exit, 1, 'the job fails');
         like($said, qr/bad\.bloom\ is\ not\ the\ one\ that\ this\ job\ wrote

@@ -311,10 +311,10 @@ for (['seed', '-n', '20k', '--hash', 'siphash'],
                        '15000', @most], env => $t->{env}))[2],
          qr/it would have \d+ distinct keys, and --min-keys demands 15000/,
          '--min-keys refuses the image without a partition');
-    like((run_command([tool_path(), 'merge', '-o', $merged, '--max-change', '5%',
+    like((run_command([tool_path(), 'merge', '-o', $merged, '--max-loss', '5%',
                        @most], env => $t->{env}))[2],
-         qr/fewer than the \d+ of the image that it replaces, and --max-change allows 5 %/,
-         '--max-change refuses an image without a partition, compared with that of'
+         qr/\d+ fewer \([\d.]+ %\) than the \d+ of the image that it replaces, and --max-loss allows 5 %/,
+         '--max-loss refuses an image without a partition, compared with that of'
          . ' yesterday');
     ok(header($merged)->{payload} eq header($one)->{payload},
        'a refused image leaves the image of yesterday');

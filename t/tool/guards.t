@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Tests that --min-keys and --max-change refuse a new image that differs too
-# much from the image that it would replace, and --must-have and --must-not-have
+# Tests that --min-keys, --max-loss and --max-growth refuse a new image that
+# differs too much from the image that it would replace, and --must-have and --must-not-have
 # one with wrong keys, and that the old image then stays.
 
 use strict;
@@ -62,28 +62,54 @@ sub items_are {
 }
 
 
-subtest '--max-change holds in both directions' => sub {
+subtest '--max-loss and --max-growth hold in one direction each' => sub {
     start_with(1000);
 
-    refused('it would have 799 distinct keys, 20.1 % fewer than the 1000 of'
-            . ' the image that it replaces, and --max-change allows 20 %;'
-            . ' check the input, or use --max-change off if the change is'
-            . ' right', 799, '--max-change', '20%');
-    refused('it would have 1201 distinct keys, 20.1 % more than the 1000 .*',
-            1201, '--max-change', '20%');
+    refused('it would have 799 distinct keys, 201 fewer \(20.1 %\) than the 1000'
+            . ' of the image that it replaces, and --max-loss allows 20 %;'
+            . ' check the input, or use --max-loss off if the change is'
+            . ' right', 799, '--max-loss', '20%', '--max-growth', 0);
+    refused('it would have 1201 distinct keys, 201 more \(20.1 %\) than the 1000'
+            . ' of the image that it replaces, and --max-growth allows 20 %;'
+            . ' check the input, or use --max-growth off if the change is'
+            . ' right', 1201, '--max-growth', '20%', '--max-loss', '0%');
+    refused('it would have 999 distinct keys, 1 fewer \(0.1 %\) than the 1000 of'
+            . ' the image that it replaces, and --max-loss allows 0 keys; .*',
+            999, '--max-loss', 0);
+    refused('.* 11 more .* and --max-growth allows 10 keys; .*', 1011,
+            '--max-growth', 10);
+    refused('.* 2 fewer .* and --max-loss allows 1 key; .*', 998, '--max-loss',
+            1);
 
-    build_over(0, 1200, '-q', '--max-change', '20%');
-    items_are(1200, 'exactly the allowed change upward passes');
-    build_over(0, 960, '-q', '--max-change', '20%');
-    items_are(960, 'exactly the allowed change downward passes');
+    build_over(0, 1200, '-q', '--max-loss', 0, '--max-growth', '20%');
+    items_are(1200, 'exactly the allowed growth passes');
+    build_over(0, 960, '-q', '--max-loss', '20%', '--max-growth', 0);
+    items_are(960, 'exactly the allowed loss passes');
+    build_over(0, 950, '-q', '--max-loss', 10);
+    items_are(950, 'exactly the allowed number of keys may be lost');
+    build_over(0, 2000, '-q', '--max-loss', 0);
+    items_are(2000, '--max-loss allows every growth');
+    build_over(0, 1000, '-q', '--max-growth', 0);
+    items_are(1000, '--max-growth allows every loss');
+    build_over(0, 2000, '-q', '--max-growth', '1k');
+    items_are(2000, 'exactly the allowed number of keys may be new');
 
-    build_over(0, 10, '-q', '--max-change', 'off');
-    items_are(10, '--max-change off allows every change');
-    build_over(0, 40, '-q', '--max-change', '300%');
+    build_over(0, 10, '-q', '--max-loss', 'off', '--max-growth', 0);
+    items_are(10, '--max-loss off allows every loss');
+    build_over(0, 40, '-q', '--max-growth', '300%');
     items_are(40, 'a growth of more than 100 % can be allowed');
-    refused('it would have 39 .*', 39, '--max-change', '0.1%');
-    build_over(0, 1000, '-q');
-    items_are(1000, 'without --max-change every change passes');
+    build_over(0, 1000, '-q', '--max-growth', 'off', '--max-loss', 0);
+    items_are(1000, '--max-growth off allows every growth');
+    build_over(0, 100, '-q');
+    items_are(100, 'without the options every change passes');
+};
+
+
+subtest 'new keys make up for lost ones' => sub {
+    start_with(1000);
+    tool_ok('build', '-q', '-o', $image, '--max-loss', 0, '--max-growth', 0,
+            { stdin => lines_of(map { "other$_" } 1 .. 1000) });
+    items_are(1000, 'another thousand keys is neither loss nor growth');
 };
 
 
@@ -91,7 +117,7 @@ subtest 'distinct keys count, not lines' => sub {
     start_with(1000);
 
     my ($exit, undef, $err)
-        = $t->run_tool('build', '-o', $image, '--max-change', '20%',
+        = $t->run_tool('build', '-o', $image, '--max-loss', '20%',
                        { stdin => lines_of(('key1') x 1000) });
 
     is($exit, 1, 'a thousand times the same key is refused');
@@ -99,46 +125,57 @@ subtest 'distinct keys count, not lines' => sub {
 };
 
 
-subtest '--max-change refuses another key form' => sub {
+subtest 'either option refuses another key form' => sub {
     start_with(1000, '--form', 'lower');
 
-    refused('it would have the key form raw, and the image that it replaces'
-            . ' has lower, .* correct --form, or use --max-change off .*',
-            1000, '--max-change', '20%');
-    build_over(0, 1000, '-q', '--max-change', '20%', '--form', 'lower');
-    build_over(0, 1000, '-q', '--max-change', 'off');
-    is(info($image)->{form}, 'raw', '--max-change off allows it');
+    for my $option ('--max-loss', '--max-growth') {
+        refused('it would have the key form raw, and the image that it replaces'
+                . ' has lower, .* correct --form or, if the change is right,'
+                . ' leave out --max-loss and --max-growth', 1000, $option,
+                '20%');
+    }
+
+    build_over(0, 1000, '-q', '--max-loss', '20%', '--form', 'lower');
+    build_over(0, 1000, '-q', '--max-loss', 'off', '--max-growth', 'off');
+    is(info($image)->{form}, 'raw', 'with both off, another one passes');
 };
 
 
 subtest 'without an old image there is nothing to compare' => sub {
     unlink $image;
-    like(build_over(0, 5, '--max-change', '20%'),
-         qr/warning: \Q$image\E: does not exist, so --max-change compares/,
+    like(build_over(0, 5, '--max-loss', '20%'),
+         qr/warning: \Q$image\E: does not exist, so --max-loss and --max-growth compare/,
          'the first build passes, and says so');
 
     unlink $image;
-    is(build_over(0, 5, '-q', '--max-change', '20%'), '',
+    is(build_over(0, 5, '-q', '--max-growth', '20%'), '',
        '-q suppresses the warning');
 
     start_with(0);
-    build_over(0, 5, '-q', '--max-change', '20%');
-    items_are(5, 'an old image without keys is not compared either');
+    build_over(0, 5, '-q', '--max-growth', '20%');
+    items_are(5, 'no part of an old image without keys is computed');
+
+    start_with(0);
+    refused('it would have 5 distinct keys, 5 more than the 0 of .*', 5,
+            '--max-growth', 4);
 };
 
 
 subtest 'a damaged old image is an error' => sub {
     $t->write_file('list.bloom', 'damaged');
-    like(build_over(2, 5, '--max-change', '20%'),
-         qr/list\.bloom:\ .*\n
-            ngx-bloom\ build:\ .*list\.bloom:\ not\ written:\ --max-change
-            \ cannot\ compare .*repair\ or\ remove\ that\ file,
-            \ or\ use\ --max-change\ off/x,
-         'the message says what to do');
-    is(content_of($image), 'damaged', 'the file stays');
 
-    build_over(0, 5, '-q', '--max-change', 'off');
-    items_are(5, '--max-change off replaces it');
+    for my $option ('--max-loss', '--max-growth') {
+        like(build_over(2, 5, $option, '20%'),
+             qr/list\.bloom:\ .*\n
+                ngx-bloom\ build:\ .*list\.bloom:\ not\ written:\ it\ cannot
+                \ be\ compared\ with\ .*;\ repair\ or\ remove\ that\ file,
+                \ or\ leave\ out\ --max-loss\ and\ --max-growth/x,
+             'the message says what to do');
+        is(content_of($image), 'damaged', 'the file stays');
+    }
+
+    build_over(0, 5, '-q', '--max-loss', 'off', '--max-growth', 'off');
+    items_are(5, 'with both off it is replaced');
 };
 
 
@@ -146,10 +183,10 @@ subtest '--replaces names the image to compare with' => sub {
     start_with(1000);
 
     my $new = "$dir/list.bloom.new";
-    my @beside = ('build', '-o', $new, '--replaces', $image, '--max-change',
+    my @beside = ('build', '-o', $new, '--replaces', $image, '--max-loss',
                   '20%');
 
-    tool(1, qr/500 distinct keys, 50 % fewer than the 1000/, @beside,
+    tool(1, qr/500 distinct keys, 500 fewer \(50 %\) than the 1000/, @beside,
          stdin_of(500));
     ok(!-e $new, 'the new file is not written');
 
@@ -181,11 +218,11 @@ subtest 'merge has the guards' => sub {
     my @merge = ('merge', '-o', $image, $image, "$dir/more.bloom");
     my $old = content_of($image);
 
-    tool(1, qr/ngx-bloom merge: .* % more than the 1000 of the image/,
-         @merge, '--max-change', '20%');
+    tool(1, qr/ngx-bloom merge: .* %\) than the 1000 of .* and --max-growth allows/,
+         @merge, '--max-growth', '20%');
     tool(1, qr/--min-keys demands 5000/, @merge, '--min-keys', '5k');
     is(content_of($image), $old, 'the old image stays');
-    tool_ok(@merge, '--max-change', '200%');
+    tool_ok(@merge, '--max-growth', '200%');
     cmp_ok(info($image)->{items}, '>', 1900, 'a change that is allowed passes');
 };
 
@@ -197,11 +234,11 @@ subtest 'import has the guards' => sub {
     my @import = ('import', '--from', 'bitmap', '--scheme', 'double', '--bits',
                   1000, '--hashes', 4, '-q', '-o', $image, "$dir/bits");
 
-    tool(1, qr/ngx-bloom import: .* % fewer than the 1000 of the image/,
-         @import, '--max-change', '50%');
+    tool(1, qr/ngx-bloom import: .* %\) than the 1000 of .* and --max-loss allows/,
+         @import, '--max-loss', '50%');
     tool(1, qr/--min-keys demands 1000/, @import, '--min-keys', '1k');
     items_are(1000, 'the old image stays');
-    tool(0, undef, @import, '--max-change', '99%');
+    tool(0, undef, @import, '--max-loss', '99%');
 };
 
 
@@ -304,9 +341,9 @@ subtest 'verify has the guards' => sub {
 
     for (['it has 900 distinct keys, and --min-keys demands 901; check the'
           . ' input', '--min-keys', 901],
-         ['it has 900 distinct keys, 10 % fewer than the 1000 of the image that'
-          . ' it replaces, and --max-change allows 9 %; check the input, or use'
-          . ' --max-change off if the change is right', '--max-change', '9%',
+         ['it has 900 distinct keys, 100 fewer (10 %) than the 1000 of the image'
+          . ' that it replaces, and --max-loss allows 9 %; check the input, or'
+          . ' use --max-loss off if the change is right', '--max-loss', '9%',
           '--replaces', $image],
          ["it lacks the key \"key1000\" of line 2 of --must-have $dir/must;"
           . ' check the input', '--must-have', "$dir/must"])
@@ -323,10 +360,12 @@ subtest 'verify has the guards' => sub {
                   '--json has the reason');
     }
 
-    tool(0, undef, 'verify', '-q', '--max-change', '10%', '--replaces', $image,
-         $fewer);
-    tool(2, qr/--max-change needs --replaces, the image to compare with/,
-         'verify', '--max-change', '10%', $fewer);
+    tool(0, undef, 'verify', '-q', '--max-loss', '10%', '--max-growth', 0,
+         '--replaces', $image, $fewer);
+    tool(1, qr/100 more \(11.1 %\) than the 900 .* and --max-growth allows 11 %/,
+         'verify', '--max-growth', '11%', '--replaces', $fewer, $image);
+    tool(2, qr/--max-loss and --max-growth need --replaces, the image to/,
+         'verify', $_, '10%', $fewer) for '--max-loss', '--max-growth';
     tool(2, qr/cannot be read/, 'verify', '--must-have', "$dir/missing",
          $image);
 
@@ -358,7 +397,7 @@ subtest 'an image whose bits contradict its number of keys' => sub {
                                         $items => pack 'Q<', $states);
 
             tool($than ? 1 : 0,
-                 $than && qr/\Angx-bloom verify: \Q$lies\E: refused: it states $states distinct keys, and its bits are those of $than, about (?:9[5-9]\d|10[0-4]\d); build it again, or leave out --min-keys and --max-change\n\z/,
+                 $than && qr/\Angx-bloom verify: \Q$lies\E: refused: it states $states distinct keys, and its bits are those of $than, about (?:9[5-9]\d|10[0-4]\d); build it again, or leave out --min-keys, --max-loss and --max-growth\n\z/,
                  'verify', '-q', @guard, $lies);
             tool(0, undef, 'verify', '-q', $lies);
         }
@@ -372,8 +411,8 @@ subtest 'an image whose bits contradict its number of keys' => sub {
 
     tool(1, qr/refused: $message/, 'verify', '-q', @guard, $none);
     start_with(9000);
-    tool(1, qr/refused: $message/, 'verify', '-q', '--max-change', '20%',
-         '--replaces', $image, $none);
+    tool(1, qr/refused: $message/, 'verify', '-q', $_, '20%', '--replaces',
+         $image, $none) for '--max-loss', '--max-growth';
     is(json(($t->run_tool('verify', '--json', @guard, $none))[1])->{result},
        'refused', '--json says so');
 };
@@ -406,9 +445,17 @@ subtest 'honest images of all kinds pass' => sub {
 
 
 subtest 'a wrong value' => sub {
-    for my $value ('20', '0%', '-5%', '%', '5%%', 'of', '1e3%', '.5%', '') {
-        tool(2, qr/--max-change "\Q$value\E": must be a percentage such as 20%/,
-             'build', '-o', $image, '--max-change', $value, stdin_of(1));
+    my %must = (loss => '1%, up to 100%, a number of keys such as 500, or off',
+                growth => '50%, a number of keys such as 10k, or off');
+
+    for (['loss', '100.1%'], ['growth', '1000001%'],
+         map { my $value = $_; map { [$_, $value] } 'loss', 'growth' }
+             '-5%', '-5', '%', '5%%', 'of', '1e3%', '.5%', '1.5', '5x', '')
+    {
+        my ($name, $value) = @$_;
+
+        tool(2, qr/--max-$name "\Q$value\E": must be a percentage such as $must{$name}/,
+             'build', '-o', $image, "--max-$name", $value, stdin_of(1));
     }
 };
 

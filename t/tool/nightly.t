@@ -79,7 +79,9 @@ sub rebuild {
     return ($exit, "$out$err");
 }
 
-sub keys_are { $t->write_file('keys', join '', map { "$_\n" } @_) }
+sub keys_are { $t->write_file('keys', text(@_)) }
+
+sub text { return join '', map { "$_\n" } @_ }
 
 # Tests that the script fails, says why and leaves everything as it was.
 
@@ -114,7 +116,7 @@ subtest 'the first image is built before nginx runs' => sub {
     is($exit, 0, 'the exit status is 0') or diag($said);
     like($said, qr/is the first image: start or reload nginx/,
          'the script says so');
-    like($said, qr/ids\.bloom: does not exist, so --max-change compares/,
+    like($said, qr/ids\.bloom: does not exist, so --max-loss and --max-growth compare /,
          'the script says that it compares with nothing');
     no_rests('the first run');
 };
@@ -194,33 +196,93 @@ subtest 'a query that fails changes nothing' => sub {
 
 
 subtest 'too few or too many keys change nothing' => sub {
-    keys_are(@ids[0 .. 799]);
-    changes_nothing('a query with a fifth less',
-                    qr/800\ distinct\ keys,\ 20.1\ %\ fewer\ than\ the\ 1001
-                       \ .*\n.*run\ this\ once\ with\ CHANGE=1/x);
-    changes_nothing('a query with a fifth less, if 5 % are allowed',
-                    qr/800 distinct keys, .* and --max-change allows 5 %/,
-                    MAX_CHANGE => '5%');
+    keys_are(@ids[0 .. 849]);
+    changes_nothing('a query without 15 % of the rows',
+                    qr/850\ distinct\ keys,\ 151\ fewer\ \(15.1\ %\)\ than
+                       \ the\ 1001\ .*\ and\ --max-loss\ allows\ 1\ %.*\n
+                       .*it\ has\ 151\ keys\ fewer\ than\ the\ old\ one,
+                       \ and\ MAX_LOSS\ allows\ 1%;\ to\ see\ some\ of
+                       \ them\ next\ time,\ set\ KEEP_KEYS;
+                       \ .*\ run\ this\ once\ with\ MAX_LOSS=off;/x);
+    changes_nothing('such a query, if 5 % are allowed',
+                    qr/--max-loss allows 5 %/, MAX_LOSS => '5%');
+    changes_nothing('such a query, if 150 keys are allowed',
+                    qr/--max-loss allows 150 keys.*MAX_LOSS allows 150;/s,
+                    MAX_LOSS => 150, MAX_GROWTH => 'off');
     changes_nothing('fewer keys than MIN_KEYS',
-                    qr/800 distinct keys, and --min-keys demands 950/,
-                    MIN_KEYS => 950, CHANGE => 1);
+                    qr/850\ distinct\ keys,\ and\ --min-keys\ demands\ 950
+                       .*\n.*lower\ MIN_KEYS,/x, MIN_KEYS => 950, CHANGE => 1);
+    changes_nothing('the setting of another version',
+                    qr/MAX_CHANGE is no setting: set MAX_LOSS and MAX_GROWTH/,
+                    MAX_CHANGE => '20%');
 
-    keys_are(@ids, map { "more$_" } 1 .. 300);
+    keys_are(@ids, map { "more$_" } 1 .. 502);
     changes_nothing('a query with too many keys',
-                    qr/1300 distinct keys, 29.9 % more than the 1001/);
+                    qr/1502\ distinct\ keys,\ 501\ more\ \(50\ %\)\ than
+                       \ the\ 1001\ .*\n.*it\ has\ 501\ keys\ more\ than\ the
+                       \ old\ one,\ and\ MAX_GROWTH\ allows\ 50%;
+                       \ .*\ run\ this\ once\ with\ MAX_GROWTH=off;/x);
+    changes_nothing('one key too many, if none may be new',
+                    qr/it has 1 key more than the old one/, MAX_GROWTH => 0,
+                    SOURCE => "printf '%s\\n' id1001 new1; head -n 1000 $dir/keys");
 
     keys_are();
     changes_nothing('a query without keys', qr/the image cannot be built/,
                     CHANGE => 1);
 
     keys_are(@ids[0 .. 499]);
-    my ($exit) = rebuild(MAX_CHANGE => '60%');
-    is($exit, 0, 'MAX_CHANGE=60% lets half of the keys pass');
+    my ($exit) = rebuild(MAX_LOSS => 'off', MAX_GROWTH => 0);
+    is($exit, 0, 'MAX_LOSS=off lets half of the keys pass');
     is(ask($t, 'ids', 'id1', 'id900'), '10', 'the other half is absent');
 
     keys_are(@ids);
+    ($exit) = rebuild(MAX_GROWTH => 'off', MAX_LOSS => 0);
+    is($exit, 0, 'MAX_GROWTH=off lets twice as many keys pass');
+
+    keys_are(@ids[0 .. 499]);
     ($exit) = rebuild(CHANGE => 1);
-    is($exit, 0, 'CHANGE=1 lets any number of keys pass');
+    is($exit, 0, 'CHANGE=1 lets half of the keys pass');
+    keys_are(@ids);
+    ($exit) = rebuild(CHANGE => 1);
+    is($exit, 0, 'CHANGE=1 lets twice as many keys pass');
+};
+
+
+subtest 'the message names keys that are gone' => sub {
+    my $kept = "$dir/ids.keys";
+    my ($exit) = rebuild(KEEP_KEYS => $kept);
+    is($exit, 0, 'the keys of the old image are kept');
+
+    keys_are('new1', "new\e[2J", reverse @ids[0 .. 849]);
+    changes_nothing('a query without 15 % of the rows',
+                    qr/it\ has\ 148\ keys\ fewer\ .*;\ 150\ lines\ of\ SOURCE
+                       \ are\ gone,\ such\ as\ "id1000"\ "id851"\ "id852"
+                       \ "id853"\ "id854";\ correct\ SOURCE\ or/x,
+                    KEEP_KEYS => $kept);
+
+    keys_are(@ids[1 .. 999]);
+    $t->write_file('without', text(@ids[500 .. 599]));
+    changes_nothing('a query without one row',
+                    qr/it has 1 key fewer .*; 1 line of SOURCE is gone, "id1";/,
+                    KEEP_KEYS => $kept, MAX_LOSS => 0);
+    keys_are(@ids);
+    changes_nothing('exceptions that leave out a tenth',
+                    qr/it\ has\ 100\ keys\ fewer\ .*;\ no\ line\ of\ SOURCE\ is
+                       \ gone:\ look\ at\ KEY_FILES\ and\ EXCEPTIONS;/x,
+                    KEEP_KEYS => $kept, EXCEPTIONS => "$dir/without");
+
+    # comments of a list are no keys
+
+    my %list = (KEEP_KEYS => $kept,
+                BUILD_OPTIONS => "$settings{BUILD_OPTIONS} --from lines");
+    keys_are('# today', @ids);
+    ($exit) = rebuild(%list);
+    is($exit, 0, 'a list is kept');
+    keys_are('# tomorrow', @ids[0 .. 899]);
+    changes_nothing('a list without a tenth',
+                    qr/; 100 lines of SOURCE are gone, such as "id1000" /,
+                    %list);
+    keys_are(@ids);
 };
 
 
@@ -332,8 +394,8 @@ subtest 'an old image that is damaged or missing' => sub {
     $t->write_file('ids.bloom', 'damaged');
 
     for my $max ('20%', 'off') {
-        my ($exit, $said) = rebuild(MAX_CHANGE => $max);
-        is($exit, 1, "a damaged one is not compared with MAX_CHANGE=$max");
+        my ($exit, $said) = rebuild(MAX_LOSS => $max, MAX_GROWTH => $max);
+        is($exit, 1, "a damaged one is not compared with MAX_LOSS=$max");
         like($said, qr/ids\.bloom: .*nothing was changed/s,
              'the script names it');
         is($t->read_file('ids.bloom'), 'damaged', 'the file stays');
@@ -345,7 +407,7 @@ subtest 'an old image that is damaged or missing' => sub {
     unlink "$dir/ids.bloom";
     ($exit, $said) = rebuild();
     is($exit, 0, 'a missing one is compared with nothing') or diag($said);
-    like($said, qr/does not exist, so --max-change compares/,
+    like($said, qr/does not exist, so --max-loss and --max-growth compare/,
          'the script says so');
 
     unlink "$dir/ids.bloom";
@@ -533,6 +595,16 @@ subtest 'the settings of the example are settings of the script' => sub {
     my @set = read_text("$nightly/ids.env") =~ /^#?([A-Z_]+)=/mg;
     ok(scalar @set, 'the example has settings');
     is(join(' ', grep { !$known{$_} } @set), '', 'each setting is described');
+
+    for (['MAX_LOSS', '1%'], ['MAX_GROWTH', '50%']) {
+        my ($name, $bound) = @$_;
+
+        like(read_text("$nightly/ids.env"), qr/^$name=$bound$/m,
+             "the example has $name=$bound");
+        like($script, qr/^#   $name .*\n#.*\(default: $bound;/m,
+             'which is the default that is described');
+        like($script, qr/^$name=\$\{$name:-$bound\}$/m, 'and the default');
+    }
 };
 
 sub read_text {

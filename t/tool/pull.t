@@ -203,8 +203,8 @@ subtest 'guards' => sub {
 
     install('guards', $old);
     publish('ids.bloom', image(5, 500), 'first');
-    pull_is(2, qr/50 % fewer than the 1000/, '--max-change', $url, 'guards',
-            @signed, '--', '--max-change', '20%');
+    pull_is(2, qr/500 fewer \(50 %\) than the 1000 .* --max-loss allows 20 %/, '--max-loss', $url, 'guards',
+            @signed, '--', '--max-loss', '20%');
     pull_is(2, qr/it lacks the key "key1000"/, '--must-have', $url, 'guards',
             @signed, '--', '--must-have', $must);
     pull_is(2, qr/unknown option "--nonsense"/, 'a guard that does not exist',
@@ -220,7 +220,7 @@ subtest 'guards' => sub {
     file_is('guards', $old, 'what was not checked leaves the file');
 
     pull_is(0, qr/new: /, 'a guard that passes', $url, 'guards', @signed, '--',
-            '--max-change', '60%');
+            '--max-loss', '60%');
 };
 
 

@@ -277,8 +277,8 @@ is(json(tool(0, undef, 'verify', '--json', $image))->{removed}, 2,
 
     is(info($t->build_image('like.bloom', ['a'], '--like', $image))->{removed},
        0, 'an image built like another one has no removed keys');
-    tool(1, qr/--max-change allows/, 'build', '-q', '-o', "$dir/new.bloom",
-         '--max-change', '20%', '--replaces', $image, { stdin => "a\n" });
+    tool(1, qr/--max-loss allows/, 'build', '-q', '-o', "$dir/new.bloom",
+         '--max-loss', '20%', '--replaces', $image, { stdin => "a\n" });
 }
 
 done_testing;

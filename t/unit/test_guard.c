@@ -63,22 +63,102 @@ test_lines_have_keys(void **state)
 static void
 test_changes_are_compared(void **state)
 {
+    size_t                i;
+    bloom_guard_limits_t  limits;
+    bloom_guard_excess_t  excess;
+
+    static const struct {
+        const char  *loss;
+        const char  *growth;
+        uint64_t     before;
+        uint64_t     now;
+        const char  *change;             /* NULL: it is allowed */
+        const char  *allowed;
+    } cases[] = {
+        { "20%", "20%", 5, 5, NULL, NULL },
+        { "20%", NULL, 1000, 5000, NULL, NULL },
+        { NULL, "20%", 1000, 0, NULL, NULL },
+
+        /* exactly the allowed part passes, though 0.2 is no binary fraction */
+
+        { "20%", "20%", 1000, 1200, NULL, NULL },
+        { "20%", "20%", 1000, 800, NULL, NULL },
+        { "1%", "20%", 1000, 1201, "201 more (20.1 %) than the 1000", "20 %" },
+        { "20%", "1%", 1000, 799, "201 fewer (20.1 %) than the 1000", "20 %" },
+        { "100%", "300%", 10, 0, NULL, NULL },
+        { "100%", "300%", 10, 40, NULL, NULL },
+        { "0%", "0", 3, 2, "1 fewer (33.3 %) than the 3", "0 %" },
+        { "0%", "0", 2, 3, "1 more (50 %) than the 2", "0 keys" },
+        { "2", "1k", 10, 8, NULL, NULL },
+        { "2", "1k", 10, 1010, NULL, NULL },
+        { "1", "1k", 10, 8, "2 fewer (20 %) than the 10", "1 key" },
+        { "1", "1k", 10, 1011, "1001 more (10010 %) than the 10",
+          "1000 keys" },
+
+        /* nothing is no percentage of nothing */
+
+        { NULL, "1%", 0, 5, NULL, NULL },
+        { NULL, "4", 0, 5, "5 more than the 0", "4 keys" },
+        { NULL, "0.000000001%", UINT64_C(1) << 42, (UINT64_C(1) << 42) + 44,
+          "44 more (1e-09 %) than the 4398046511104", "1e-09 %" },
+    };
+
     (void) state;
 
-    assert_true(bloom_guard_change(0, 5) == 0);
-    assert_true(bloom_guard_change(5, 5) == 0);
-    assert_true(bloom_guard_change(10, 0) == 1);
-    assert_true(bloom_guard_change(10, 30) == 2);
+    for (i = 0; i < array_len(cases); i++) {
+        memset(&limits, 0, sizeof(limits));
+        assert_int_equal(bloom_guard_limited(&limits), 0);
 
-    /* exactly the allowed part passes, although 0.2 is no binary fraction */
+        if (cases[i].loss != NULL) {
+            assert_int_equal(bloom_guard_limit_parse(&limits.loss,
+                                                     cases[i].loss,
+                                                     strlen(cases[i].loss),
+                                                     BLOOM_GUARD_LOSS_MAX), 0);
+        }
 
-    assert_false(bloom_guard_exceeds(bloom_guard_change(1000, 1200), 0.2));
-    assert_false(bloom_guard_exceeds(bloom_guard_change(1000, 800), 0.2));
-    assert_true(bloom_guard_exceeds(bloom_guard_change(1000, 1201), 0.2));
-    assert_true(bloom_guard_exceeds(bloom_guard_change(1000, 799), 0.2));
-    assert_true(bloom_guard_exceeds(bloom_guard_change(UINT64_C(1) << 42,
-                                                       (UINT64_C(1) << 42)
-                                                       + 44), 1e-11));
+        if (cases[i].growth != NULL) {
+            assert_int_equal(bloom_guard_limit_parse(&limits.growth,
+                                                     cases[i].growth,
+                                                     strlen(cases[i].growth),
+                                                     BLOOM_GUARD_GROWTH_MAX),
+                             0);
+        }
+
+        assert_int_equal(bloom_guard_limited(&limits), 1);
+        assert_int_equal(bloom_guard_exceeds(&limits, cases[i].before,
+                                             cases[i].now, &excess),
+                         cases[i].change != NULL);
+
+        if (cases[i].change != NULL) {
+            assert_int_equal(excess.loss, cases[i].now < cases[i].before);
+            assert_string_equal(excess.change, cases[i].change);
+            assert_string_equal(excess.allowed, cases[i].allowed);
+        }
+    }
+}
+
+
+static void
+test_wrong_limits_are_refused(void **state)
+{
+    size_t               i;
+    bloom_guard_limit_t  limit;
+
+    static const char  *const texts[] = {
+        "", "%", "-1", "-1%", "1.5", "1e3%", ".5%", "5%%", "1x", "off",
+        "100.1%", "4399g",
+    };
+
+    (void) state;
+
+    for (i = 0; i < array_len(texts); i++) {
+        assert_int_equal(bloom_guard_limit_parse(&limit, texts[i],
+                                                 strlen(texts[i]),
+                                                 BLOOM_GUARD_LOSS_MAX), -1);
+    }
+
+    assert_int_equal(bloom_guard_limit_parse(&limit, "1000001%", 8,
+                                             BLOOM_GUARD_GROWTH_MAX), -1);
 }
 
 
@@ -322,6 +402,7 @@ main(void)
     static const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_lines_have_keys),
         cmocka_unit_test(test_changes_are_compared),
+        cmocka_unit_test(test_wrong_limits_are_refused),
         cmocka_unit_test(test_bits_of_honest_filters_agree),
         cmocka_unit_test(test_bits_of_layers_agree),
         cmocka_unit_test(test_bits_of_fuse_filters_agree),

@@ -48,17 +48,19 @@ $t->write_file('liar.bloom', patch_header($t->read_file('none.bloom'),
 $t->write_file('must.txt', "# samples\n\n id1 \r\n! another comment\nid99 # x\n");
 $t->write_file('must-not.txt', "\xef\xbb\xbfown\nother\n");
 
-my $all = 'must_have=must.txt must_not_have=must-not.txt min_keys=40'
-          . ' max_change=20%';
+my $change = 'max_loss=20% max_growth=20%';
+my $all = "must_have=must.txt must_not_have=must-not.txt min_keys=40 $change";
 
 my @bad = (
     ['fifty', $all, qr/lacks the key "id99" of line 5 of "must_have=\Q$dir\E\/must\.txt"; check the list/],
     ['bad', $all, qr/has the key "own" of line 1 of "must_not_have=\Q$dir\E\/must-not\.txt"; take it out/],
     ['fifty', 'min_keys=60', qr/has 50 keys, and "min_keys" demands 60; check/],
-    ['fifty', 'max_change=49%', qr/has 50 keys, 50 % fewer than the 100 of the image that was accepted last, and "max_change" allows 49 %; check .*\?force=true" or, to start with it, raise "max_change"/],
+    ['fifty', 'max_loss=49%', qr/has 50 keys, 50 fewer \(50 %\) than the 100 of the image that was accepted last, and "max_loss" allows 49 %; check .*\?force=true" or, to start with it, raise "max_loss"/],
+    ['fifty', 'max_loss=49', qr/has 50 keys, 50 fewer \(50 %\) than the 100 of .*, and "max_loss" allows 49 keys;/],
     ['liar', 'min_keys=60', qr/states 100 keys, and its bits are those of fewer, about 0, so "min_keys" cannot be checked; build it again/],
-    ['liar', 'max_change=20%', qr/states 100 keys, and its bits are those of fewer, about 0, so "max_change" cannot be checked/],
-    ['double', 'max_change=99%', qr/has 200 keys, 100 % more than the 100 of/],
+    ['liar', 'max_loss=20%', qr/states 100 keys, and its bits are those of fewer, about 0, so "max_loss" cannot be checked/],
+    ['liar', 'max_growth=20%', qr/states 100 keys, and its bits are those of fewer, about 0, so "max_growth" cannot be checked/],
+    ['double', 'max_growth=99%', qr/has 200 keys, 100 more \(100 %\) than the 100 of .*, and "max_growth" allows 99 %; check .* raise "max_growth"/],
 );
 
 sub set_up {
@@ -102,7 +104,7 @@ for my $case (@bad) {
     my $what = "$image with $parameters";
 
     subtest "each way in refuses $what" => sub {
-        $parameters =~ s/ max_change=.*// if $parameters =~ /must/;
+        $parameters =~ s/ max_loss=.*// if $parameters =~ /must/;
         start_with('hundred', "$parameters watch=50ms");
         serves_hundred('a good image is accepted');
         $t->expect_log(qr/\[error\].*$reason/);
@@ -156,15 +158,38 @@ for my $case (@bad) {
 }
 
 
-subtest 'without min_keys and max_change the bits are not compared' => sub {
+subtest 'each limit holds in its own direction' => sub {
+    start_with('hundred', 'max_loss=10 max_growth=99%');
+    $t->expect_log(qr/\[error\].*max_(?:loss|growth)/);
+
+    is(put('most')->status, 200, 'exactly max_loss passes');
+    is_error(put('double'), 422, qr/110 more \(122 %\) .*"max_growth" allows/,
+             'max_growth refuses a growth');
+    is(put('hundred')->status, 200, 'max_growth passes a growth');
+    is_error(put('fifty'), 422, qr/50 fewer .*"max_loss" allows 10 keys/,
+             'max_loss refuses a loss');
+    end();
+
+    start_with('hundred', 'max_loss=0');
+    is(put('double')->status, 200, 'max_loss passes every growth');
+    end();
+
+    $t->expect_log(qr/\[warn\].*check the list/);
+    start_with('hundred', 'max_growth=0%');
+    is(put('fifty')->status, 200, 'max_growth passes every loss');
+    end();
+};
+
+
+subtest 'without min_keys, max_loss and max_growth the bits are not compared' => sub {
     start_with('liar', '');
     is(zone_state($t, 'ids')->{image}{items}, 100, 'the image serves');
     is(ask($t, 'ids', 'id1'), '0', 'it has no key');
     end();
 
-    start_with('hundred', 'max_change=20%');
+    start_with('hundred', $change);
     is(put('liar', '?force=true')->status, 200,
-       '?force=true passes an image that only max_change refuses');
+       '?force=true passes an image that only these two refuse');
     end();
 
     start_with('hundred', 'min_keys=60');
@@ -219,8 +244,8 @@ subtest 'an image that was saved while keys were added is no lie' => sub {
 
 
 subtest 'the number of keys that was accepted last' => sub {
-    start_with('hundred', 'max_change=20%');
-    $t->expect_log(qr/\[error\].*max_change/);
+    start_with('hundred', $change);
+    $t->expect_log(qr/\[error\].*max_(?:loss|growth)/);
     $t->expect_log(qr/\[warn\].*check the list/);
 
     install_image($t, 'most');
@@ -252,13 +277,13 @@ subtest 'the number of keys that was accepted last' => sub {
 
 
 subtest 'the number survives a restart' => sub {
-    start_with('hundred', 'max_change=20%');
+    start_with('hundred', $change);
     $t->stop;
 
     install_image($t, 'fifty');
-    like(($t->test_config)[1], qr/\[emerg\].*50 % fewer than the 100/,
+    like(($t->test_config)[1], qr/\[emerg\].*50 fewer \(50 %\) than the 100/,
          'nginx -t compares');
-    like($t->run_fails, qr/\[emerg\].*50 % fewer than the 100/,
+    like($t->run_fails, qr/\[emerg\].*50 fewer \(50 %\) than the 100/,
          'a start compares');
 
     install_image($t, 'most');
@@ -267,7 +292,7 @@ subtest 'the number survives a restart' => sub {
     $t->stop;
 
     install_image($t, 'fifty');
-    like($t->run_fails, qr/44.4 % fewer than the 90/,
+    like($t->run_fails, qr/40 fewer \(44.4 %\) than the 90/,
          'the next start compares with what it accepted');
 
     # an image that was forced starts
@@ -291,10 +316,10 @@ subtest 'a process dies while it records an image' => sub {
     $faults->built_in
         or plan skip_all => 'needs a module built with NGX_BLOOM_FAULTS';
 
-    start_with('hundred', 'max_change=20%');
+    start_with('hundred', $change);
     $t->expect_log(qr/\[error\].*the process that was loading its file died/);
     $t->expect_log(qr/\[alert\].* exited on signal 9/);
-    $t->expect_log(qr/\[error\].*max_change/);
+    $t->expect_log(qr/\[error\].*max_(?:loss|growth)/);
 
     # the image serves already
 
@@ -313,7 +338,7 @@ subtest 'a process dies while it records an image' => sub {
 
 
 subtest 'an upload is refused when its header has arrived' => sub {
-    for my $parameters ('min_keys=60', 'max_change=20%') {
+    for my $parameters ('min_keys=60', 'max_loss=20%') {
         start_with('hundred', $parameters);
         $t->expect_log(qr/\[error\].*has 50 keys/);
 
@@ -331,8 +356,8 @@ subtest 'an upload is refused when its header has arrived' => sub {
 
 
 subtest 'a zone without a state directory' => sub {
-    start_with('hundred', 'max_change=20% journal=off');
-    $t->expect_log(qr/\[error\].*max_change/);
+    start_with('hundred', "$change journal=off");
+    $t->expect_log(qr/\[error\].*max_(?:loss|growth)/);
     $t->expect_log(qr/\[warn\].*check the list/);
 
     install_image($t, 'fifty');
@@ -342,7 +367,7 @@ subtest 'a zone without a state directory' => sub {
 
     # memory that is recreated
 
-    configure($t, ['zone=ids:3m file=ids.bloom max_change=20% journal=off'],
+    configure($t, ["zone=ids:3m file=ids.bloom $change journal=off"],
               api => 1);
     ($outcome) = $t->try_reload;
     is($outcome, 'refused', 'a reload that recreates the memory compares');

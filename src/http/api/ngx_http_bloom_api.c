@@ -138,7 +138,8 @@ static ngx_http_bloom_api_route_t  ngx_http_bloom_api_routes[] = {
 
     { NGX_HTTP_BLOOM_POST, 1, ngx_string("/reload"), NGX_HTTP_BLOOM_WRITE, 0,
       ngx_http_bloom_task_post_reload,
-      "loads the image in file= again; ?force=true ignores max_change" },
+      "loads the image in file= again; ?force=true ignores max_loss and "
+      "max_growth" },
 
     { NGX_HTTP_BLOOM_POST, 1, ngx_string("/checkpoint"),
       NGX_HTTP_BLOOM_WRITE, 0,
@@ -157,7 +158,7 @@ static ngx_http_bloom_api_route_t  ngx_http_bloom_api_routes[] = {
     { NGX_HTTP_BLOOM_PUT, 1, ngx_string("/image"), NGX_HTTP_BLOOM_WRITE, 1,
       ngx_http_bloom_upload_put, "replaces the zone's image with the image "
                                  "file in the body; ?force=true "
-                                 "ignores max_change" },
+                                 "ignores max_loss and max_growth" },
 };
 
 #define NGX_HTTP_BLOOM_API_ROUTES                                             \
