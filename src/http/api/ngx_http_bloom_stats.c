@@ -64,8 +64,9 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "different values." },
     { "counters.rejected", COUNTER(NGX_BLOOM_COUNTER_REJECTED), ALWAYS,
       "requests_total", "decision=\"rejected\"",
-      "Number of requests that a rule rejected or routed; dry_run counts the "
-      "requests that a rule would have rejected or routed without a dry run." },
+      "Number of requests that a rule rejected or routed, without those that "
+      "access checks refused before their route; dry_run counts the requests "
+      "that a rule would have rejected or routed without a dry run." },
     { "counters.routed", COUNTER(NGX_BLOOM_COUNTER_ROUTED), ALWAYS,
       "requests_total", "decision=\"routed\"", NULL },
     { "counters.dry_run", COUNTER(NGX_BLOOM_COUNTER_DRY_RUN), ALWAYS,
