@@ -32,7 +32,6 @@ typedef struct {
     ngx_str_t                  must_not_have;
     ngx_str_t                  min_keys;
     ngx_str_t                  max_change;
-    ngx_str_t                  huge_pages;
     ngx_str_t                  removals;
     ngx_str_t                  max_keys;
     ngx_str_t                  expire;
