@@ -11,15 +11,17 @@ use warnings;
 use Carp qw(croak);
 
 use Bench;
+use BloomTest::Zones qw(small_pages);
 
 my $rounds = rounds(9);
 my ($capacity, $memory) = quick() ? ('30m', '64m') : ('560m', '1g');
 my $size = quick() ? '64 MiB' : '1 GiB';
 my $keys = 1000;                          # an answer that the client takes
 
+small_pages(1);
+
 my $t = Bench::server(["zone=cached capacity=100k fpr=0.001 journal=off",
-                       "zone=large capacity=$capacity fpr=0.001 journal=off"
-                       . ' huge_pages=off'],
+                       "zone=large capacity=$capacity fpr=0.001 journal=off"],
                       '');
 my ($worker) = $t->workers;
 

@@ -11,6 +11,7 @@ use strict;
 use warnings;
 
 use Bench;
+use BloomTest::Zones qw(small_pages);
 
 my $rounds = rounds(51);
 my $requests = quick() ? 500 : 600;       # of each kind in a round
@@ -32,8 +33,10 @@ my @kinds = map { my $zone = $_;
                   map { my $n = $_; map { [$zone, $_, $n] } qw(ahead alone) }
                       @rules } qw(big small);
 
+small_pages(1);
+
 my $t = Bench::server(
-    [map { "zone=$_ capacity=$zones{$_} fpr=0.001 journal=off huge_pages=off" }
+    [map { "zone=$_ capacity=$zones{$_} fpr=0.001 journal=off" }
          sort keys %zones],
     join "\n", map { locations(@$_) } @kinds);
 

@@ -82,10 +82,6 @@ static ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_param[] = {
       offsetof(ngx_http_bloom_conf_params_t, max_growth),
       NGX_HTTP_BLOOM_CONF_ZONE },
 
-    { ngx_string("huge_pages="),
-    offsetof(ngx_http_bloom_conf_params_t, huge_pages),
-      NGX_HTTP_BLOOM_CONF_ZONE },
-
     { ngx_string("removals="), offsetof(ngx_http_bloom_conf_params_t, removals),
       NGX_HTTP_BLOOM_CONF_ZONE },
 

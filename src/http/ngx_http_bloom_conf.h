@@ -33,7 +33,6 @@ typedef struct {
     ngx_str_t                  min_keys;
     ngx_str_t                  max_loss;
     ngx_str_t                  max_growth;
-    ngx_str_t                  huge_pages;
     ngx_str_t                  removals;
     ngx_str_t                  max_keys;
     ngx_str_t                  expire;

@@ -137,16 +137,6 @@ ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             }
         }
 
-        if (params.huge_pages.data != NULL
-            && ngx_bloom_hugepages_parse(&params.huge_pages, &zone->hugepages)
-               != NGX_OK)
-        {
-            return ngx_http_bloom_conf_invalid(cf, "huge_pages",
-                                               &params.huge_pages,
-                                               "\"transparent\", \"off\" or "
-                                               "\"reserved\"");
-        }
-
         rc = ngx_http_bloom_conf_zone_removals(cf, &params, zone);
         if (rc != NGX_CONF_OK) {
             return rc;

@@ -9,8 +9,8 @@
 #include "ngx_http_bloom_key.h"
 
 
-static ngx_int_t ngx_http_bloom_route_redirect(ngx_http_request_t *r,
-    ngx_http_bloom_target_t *target, ngx_str_t *to);
+static ngx_int_t ngx_http_bloom_route_judge(ngx_http_request_t *r,
+    ngx_http_bloom_target_t *target, ngx_str_t *path, ngx_str_t *args);
 static ngx_int_t ngx_http_bloom_route_refuse(ngx_http_request_t *r,
     ngx_http_bloom_target_t *target, char *part, ngx_str_t *text, char *why);
 static ngx_uint_t ngx_http_bloom_route_climbs(ngx_str_t *uri);
@@ -103,7 +103,8 @@ ngx_http_bloom_route_plan(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
 ngx_int_t
 ngx_http_bloom_route_handler(ngx_http_request_t *r)
 {
-    ngx_str_t                 to;
+    ngx_int_t                 rc;
+    ngx_str_t                 to, args;
     ngx_http_bloom_ctx_t     *ctx;
     ngx_http_bloom_target_t  *target;
 
@@ -125,11 +126,26 @@ ngx_http_bloom_route_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    ngx_str_null(&args);
+
     if (!target->named) {
-        return ngx_http_bloom_route_redirect(r, target, &to);
+        ngx_http_split_args(r, &to, &args);
+
+        rc = ngx_http_bloom_route_judge(r, target, &to, &args);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
     }
 
-    (void) ngx_http_named_location(r, &to);
+    ngx_bloom_count(ctx->zone, NGX_BLOOM_COUNTER_ROUTED, 1);
+
+    if (target->named) {
+        (void) ngx_http_named_location(r, &to);
+
+    } else {
+        (void) ngx_http_internal_redirect(r, &to, &args);
+    }
 
     ngx_http_finalize_request(r, NGX_DONE);
 
@@ -137,36 +153,29 @@ ngx_http_bloom_route_handler(ngx_http_request_t *r)
 }
 
 
-/* Goes to a URI that is safe: values of a client may be in it. */
+/* Refuses a URI that is unsafe: values of a client may be in it.  Returns
+ * NGX_OK, or the status of the refusal. */
 static ngx_int_t
-ngx_http_bloom_route_redirect(ngx_http_request_t *r,
-    ngx_http_bloom_target_t *target, ngx_str_t *to)
+ngx_http_bloom_route_judge(ngx_http_request_t *r,
+    ngx_http_bloom_target_t *target, ngx_str_t *path, ngx_str_t *args)
 {
-    ngx_str_t  args;
-
-    ngx_http_split_args(r, to, &args);
-
-    if (ngx_http_bloom_route_has(to, 0x1f)) {
-        return ngx_http_bloom_route_refuse(r, target, "path", to,
+    if (ngx_http_bloom_route_has(path, 0x1f)) {
+        return ngx_http_bloom_route_refuse(r, target, "path", path,
                                            "has a control character");
     }
 
-    if (ngx_http_bloom_route_climbs(to)) {
-        return ngx_http_bloom_route_refuse(r, target, "path", to,
+    if (ngx_http_bloom_route_climbs(path)) {
+        return ngx_http_bloom_route_refuse(r, target, "path", path,
                                            "has a segment \"..\"");
     }
 
-    if (ngx_http_bloom_route_has(&args, ' ')) {
-        return ngx_http_bloom_route_refuse(r, target, "query", &args,
+    if (ngx_http_bloom_route_has(args, ' ')) {
+        return ngx_http_bloom_route_refuse(r, target, "query", args,
                                            "has a control character or a "
                                            "space");
     }
 
-    (void) ngx_http_internal_redirect(r, to, &args);
-
-    ngx_http_finalize_request(r, NGX_DONE);
-
-    return NGX_DONE;
+    return NGX_OK;
 }
 
 

@@ -208,7 +208,6 @@ ngx_http_bloom_rules_unknown(ngx_http_request_t *r,
     ngx_bloom_counters_count(rule->series, NGX_HTTP_BLOOM_COUNT_UNKNOWN, 1);
 
     if (route) {
-        ngx_bloom_count(rule->key.zone, NGX_BLOOM_COUNTER_ROUTED, 1);
         ngx_bloom_lookup_second(key, &ctx->second, r->pool);
         ngx_http_bloom_route_plan(r, ctx, blcf->unknown_to);
 
@@ -314,8 +313,6 @@ ngx_http_bloom_rules_fire(ngx_http_request_t *r,
 
     ngx_http_bloom_rules_log_fired(r, blcf, rule, answer, key);
 
-    ngx_bloom_count(rule->key.zone, reject ? NGX_BLOOM_COUNTER_REJECTED
-                                           : NGX_BLOOM_COUNTER_ROUTED, 1);
     ngx_bloom_counters_count(rule->series, NGX_HTTP_BLOOM_COUNT_FIRED, 1);
 
     status = (answer == NGX_BLOOM_INVALID) ? NGX_HTTP_BLOOM_INVALID
@@ -333,6 +330,8 @@ ngx_http_bloom_rules_fire(ngx_http_request_t *r,
      * list only: try_files may lead to another location with rules */
 
     ctx->decided = 1;
+
+    ngx_bloom_count(rule->key.zone, NGX_BLOOM_COUNTER_REJECTED, 1);
 
     return (ngx_int_t) rule->status;
 }

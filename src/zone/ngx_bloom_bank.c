@@ -36,7 +36,7 @@ ngx_bloom_bank_release(ngx_bloom_zone_t *zone, ngx_uint_t bank, size_t max)
         p = whole;
     }
 
-    ngx_bloom_hugepages_clear(p, len, zone->hugepages_got);
+    ngx_bloom_hugepages_clear(p, len);
 
     sh->bank[bank].held -= len;
 

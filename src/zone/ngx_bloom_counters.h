@@ -46,7 +46,7 @@ typedef enum {
     NGX_BLOOM_COUNTER_INVALID,           /* lookups and additions */
 
     NGX_BLOOM_COUNTER_REJECTED,          /* requests */
-    NGX_BLOOM_COUNTER_ROUTED,            /* requests */
+    NGX_BLOOM_COUNTER_ROUTED,            /* requests that took their route */
     NGX_BLOOM_COUNTER_DRY_RUN,           /* requests that a rule on trial would
                                             have rejected or routed */
 

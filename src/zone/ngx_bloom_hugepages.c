@@ -1,56 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * madvise() requests transparent pages.  Reserved pages are mapped in place of
- * the memory that nginx has created.  /proc/self/smaps tells which pages there
- * are.
+ * madvise() requests huge pages.  /proc/self/smaps tells which pages are huge.
  */
 
 #include "ngx_bloom_hugepages.h"
 
 #include <sys/mman.h>
-
-
-/* Not every C library defines these.  The size of a page is 2 to the 21st. */
-#ifndef MFD_HUGETLB
-#define MFD_HUGETLB          0x0004
-#endif
-#define NGX_BLOOM_MFD_2MB    (21U << 26)
-
-
-static ngx_int_t ngx_bloom_hugepages_reserved(u_char *p, size_t len,
-    const char **failed);
-
-
-static const char  *ngx_bloom_hugepages_names[] = {
-    "transparent",
-    "off",
-    "reserved"
-};
-
-
-ngx_int_t
-ngx_bloom_hugepages_parse(ngx_str_t *value, ngx_uint_t *pages)
-{
-    ngx_uint_t  i;
-
-    for (i = 0; i <= NGX_BLOOM_HUGEPAGES_RESERVED; i++) {
-
-        if (ngx_strcmp(value->data, ngx_bloom_hugepages_names[i]) == 0) {
-            *pages = i;
-            return NGX_OK;
-        }
-    }
-
-    return NGX_ERROR;
-}
-
-
-const char *
-ngx_bloom_hugepages_name(ngx_uint_t pages)
-{
-    return ngx_bloom_hugepages_names[pages];
-}
 
 
 /* Moves *p to the first whole huge page of a range.  Returns the length of all
@@ -69,94 +25,8 @@ ngx_bloom_hugepages_whole(u_char **p, size_t len)
 }
 
 
-ngx_int_t
-ngx_bloom_hugepages_take(u_char *p, size_t len, ngx_uint_t *pages,
-    ngx_str_t *zone, ngx_log_t *log)
-{
-    size_t       whole;
-    u_char      *from;
-    ngx_int_t    rc;
-    const char  *failed;
-
-    from = p;
-    whole = ngx_bloom_hugepages_whole(&from, len);
-
-    if (*pages == NGX_BLOOM_HUGEPAGES_RESERVED && whole != 0) {
-
-        rc = ngx_bloom_hugepages_reserved(from, whole, &failed);
-
-        if (rc == NGX_OK) {
-            return NGX_OK;
-        }
-
-        if (rc == NGX_ERROR) {
-            ngx_log_error(NGX_LOG_EMERG, log, ngx_errno,
-                          "%s failed for bloom zone \"%V\"", failed, zone);
-            return NGX_ERROR;
-        }
-
-        ngx_log_error(NGX_LOG_WARN, log, ngx_errno,
-                      "bloom zone \"%V\" has no reserved huge pages: it needs "
-                      "%uz of 2048k, and %s failed; reserve that many with "
-                      "\"sysctl vm.nr_hugepages\" and restart nginx, or remove "
-                      "\"huge_pages=reserved\"", zone,
-                      whole / NGX_BLOOM_HUGEPAGE_SIZE, failed);
-    }
-
-    if (*pages == NGX_BLOOM_HUGEPAGES_RESERVED) {
-        *pages = NGX_BLOOM_HUGEPAGES_TRANSPARENT;
-    }
-
-    ngx_bloom_hugepages_advise(p, len, *pages);
-
-    return NGX_OK;
-}
-
-
-/*
- * Maps reserved huge pages.  Returns NGX_OK; NGX_DECLINED if there are not
- * enough, and then nothing has changed; NGX_ERROR.  Everything that may fail is
- * done before the mapping that replaces nginx's memory.
- */
-static ngx_int_t
-ngx_bloom_hugepages_reserved(u_char *p, size_t len, const char **failed)
-{
-    int        fd;
-    void      *mapped;
-    ngx_err_t  err;
-
-    fd = memfd_create("nginx bloom",
-                      MFD_CLOEXEC|MFD_HUGETLB|NGX_BLOOM_MFD_2MB);
-    if (fd == -1) {
-        *failed = "memfd_create()";
-        return NGX_DECLINED;
-    }
-
-    if (ftruncate(fd, (off_t) len) == -1 || fallocate(fd, 0, 0, len) == -1) {
-        err = ngx_errno;
-        (void) close(fd);
-        ngx_set_errno(err);
-        *failed = "fallocate()";
-        return NGX_DECLINED;
-    }
-
-    mapped = mmap(p, len, PROT_READ|PROT_WRITE, MAP_SHARED|MAP_FIXED, fd, 0);
-    err = ngx_errno;
-
-    (void) close(fd);
-
-    if (mapped == MAP_FAILED) {
-        ngx_set_errno(err);
-        *failed = "mmap(MAP_FIXED)";
-        return NGX_ERROR;
-    }
-
-    return NGX_OK;
-}
-
-
 void
-ngx_bloom_hugepages_advise(u_char *p, size_t len, ngx_uint_t pages)
+ngx_bloom_hugepages_advise(u_char *p, size_t len)
 {
     len = ngx_bloom_hugepages_whole(&p, len);
 
@@ -167,24 +37,16 @@ ngx_bloom_hugepages_advise(u_char *p, size_t len, ngx_uint_t pages)
     /* a system without MADV_HUGEPAGE has no transparent huge pages */
 
 #ifdef MADV_HUGEPAGE
-    (void) madvise(p, len, pages == NGX_BLOOM_HUGEPAGES_OFF ? MADV_NOHUGEPAGE
-                                                        : MADV_HUGEPAGE);
+    (void) madvise(p, len, MADV_HUGEPAGE);
 #endif
 }
 
 
 void
-ngx_bloom_hugepages_clear(u_char *p, size_t len, ngx_uint_t pages)
+ngx_bloom_hugepages_clear(u_char *p, size_t len)
 {
-    /*
-     * Reserved pages are not given back: Linux keeps no reservation for a hole,
-     * so the zone might not get them again.
-     */
-
 #ifdef MADV_REMOVE
-    if (pages != NGX_BLOOM_HUGEPAGES_RESERVED
-        && madvise(p, len, MADV_REMOVE) == 0)
-    {
+    if (madvise(p, len, MADV_REMOVE) == 0) {
         return;
     }
 #endif
@@ -241,11 +103,6 @@ ngx_bloom_hugepages_measure(u_char *p, size_t len)
 
         } else if (!within) {
             continue;
-
-        } else if (sscanf(line, "KernelPageSize: %lu", &kb) == 1
-                   && kb * 1024 == NGX_BLOOM_HUGEPAGE_SIZE)
-        {
-            huge += to - from;                   /* reserved: all are there */
 
         } else if (sscanf(line, "ShmemPmdMapped: %lu", &kb) == 1) {
             huge += kb * 1024;

@@ -67,9 +67,7 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
     info->file = (zone->file.name.len != 0);
     info->size = zone->shm_zone->shm.size;
     info->bank_size = zone->image_room;
-    info->hugepages = zone->hugepages;
     info->huge_bytes = __atomic_load_n(&sh->huge_bytes, __ATOMIC_RELAXED);
-    info->hugepages_got = zone->hugepages_got;
     info->pending = zone->pending->count;
     info->lost_keys = zone->pending->lost_keys;
     info->lost_at = ngx_bloom_zone_damaged(sh, zone->pending)

@@ -47,8 +47,6 @@ typedef struct {
     ngx_uint_t           uploaded;       /* 1: an uploaded image serves */
     size_t               size;           /* of the zone's memory */
     size_t               bank_size;      /* of the largest image that fits */
-    ngx_uint_t           hugepages;      /* ngx_bloom_hugepages_e: wanted */
-    ngx_uint_t           hugepages_got;  /* ngx_bloom_hugepages_e: got */
     size_t               huge_bytes;     /* on huge pages when last measured */
 
     ngx_uint_t           journal;        /* 0: memory only */

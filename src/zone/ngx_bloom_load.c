@@ -227,9 +227,7 @@ ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
                      bloom_image_payload_size(&load->image),
                      __ATOMIC_RELAXED);
 
-    if (load->file.name.len != 0
-        && zone->hugepages_got != NGX_BLOOM_HUGEPAGES_RESERVED)
-    {
+    if (load->file.name.len != 0) {
         load->takes = bloom_image_payload_size(&load->image);
         ngx_bloom_load_takes += load->takes;
     }

@@ -25,8 +25,6 @@ typedef enum {
 } ngx_bloom_reload_e;
 
 
-static void ngx_bloom_reload_hugepages(ngx_bloom_zone_t *zone,
-    ngx_bloom_zone_t *old);
 static ngx_int_t ngx_bloom_reload_inherit(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_t *old);
 static ngx_int_t ngx_bloom_reload_join(ngx_bloom_zone_t *zone);
@@ -92,12 +90,6 @@ ngx_bloom_reload_zone(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
     ngx_bloom_user_t    user;
     ngx_bloom_answer_t  answer;
 
-    zone->hugepages_got = old->hugepages_got;
-
-    if (zone->hugepages != old->hugepages) {
-        ngx_bloom_reload_hugepages(zone, old);
-    }
-
     if (old->state != NULL && zone->state_path.len != 0 && zone->journal) {
 
         if (ngx_bloom_reload_inherit(zone, old) != NGX_OK) {
@@ -134,31 +126,6 @@ ngx_bloom_reload_zone(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
     zone->changed = ngx_min(answer.value, NGX_BLOOM_RELOAD_FIRST);
 
     return NGX_OK;
-}
-
-
-/* Requests another kind of pages for memory that is in use. */
-static void
-ngx_bloom_reload_hugepages(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
-{
-    if (zone->hugepages == NGX_BLOOM_HUGEPAGES_RESERVED
-        || old->hugepages_got == NGX_BLOOM_HUGEPAGES_RESERVED)
-    {
-        if (zone->hugepages != old->hugepages_got) {
-            ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, 0,
-                          "bloom zone \"%V\" keeps its memory, and its "
-                          "huge_pages \"%s\": restart nginx to change them",
-                          &zone->name,
-                          ngx_bloom_hugepages_name(old->hugepages_got));
-        }
-
-        return;
-    }
-
-    zone->hugepages_got = zone->hugepages;
-
-    ngx_bloom_hugepages_advise(zone->banks, 2 * zone->bank_size,
-                               zone->hugepages);
 }
 
 

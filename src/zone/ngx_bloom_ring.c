@@ -33,7 +33,7 @@ static ngx_uint_t ngx_bloom_ring_drop(ngx_bloom_zone_bits_t *bits,
     uint64_t now, ngx_msec_t *next);
 static ngx_uint_t ngx_bloom_ring_clear(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits, ngx_bloom_ring_work_t *work);
-static size_t ngx_bloom_ring_zero(u_char *p, size_t len, ngx_uint_t pages);
+static size_t ngx_bloom_ring_zero(u_char *p, size_t len);
 static uint64_t ngx_bloom_ring_oldest(const ngx_bloom_zone_bits_t *bits,
     uint64_t now);
 static ngx_uint_t ngx_bloom_ring_forget(ngx_bloom_zone_t *zone,
@@ -604,8 +604,7 @@ ngx_bloom_ring_clear(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
     ngx_bloom_fault("zero");
 
     work->cleared += ngx_bloom_ring_zero((u_char *) bits->words + i * size
-                                         + work->cleared, size - work->cleared,
-                                         zone->hugepages_got);
+                                         + work->cleared, size - work->cleared);
 
     if (work->cleared < size) {
         return 1;
@@ -636,7 +635,7 @@ ngx_bloom_ring_clear(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
 /* Fills at most NGX_BLOOM_RING_CLEAR of `len` bytes with zeros, and gives back
  * the memory of whole pages.  Returns how many it has filled. */
 static size_t
-ngx_bloom_ring_zero(u_char *p, size_t len, ngx_uint_t pages)
+ngx_bloom_ring_zero(u_char *p, size_t len)
 {
     u_char  *end, *from, *to;
 
@@ -656,7 +655,7 @@ ngx_bloom_ring_zero(u_char *p, size_t len, ngx_uint_t pages)
     }
 
     ngx_memzero(p, from - p);
-    ngx_bloom_hugepages_clear(from, to - from, pages);
+    ngx_bloom_hugepages_clear(from, to - from);
     ngx_memzero(to, end - to);
 
     return end - p;

@@ -340,14 +340,7 @@ ngx_bloom_start_zone(ngx_bloom_zone_t *zone)
 
     /* before other processes are forked, so that they share these pages */
 
-    zone->hugepages_got = zone->hugepages;
-
-    if (ngx_bloom_hugepages_take(zone->banks, 2 * zone->bank_size,
-                                 &zone->hugepages_got, &zone->name, log)
-        != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
+    ngx_bloom_hugepages_advise(zone->banks, 2 * zone->bank_size);
 
     user = ngx_bloom_unprivileged_workers(zone->ccf);
 
@@ -379,8 +372,7 @@ ngx_bloom_start_zone(ngx_bloom_zone_t *zone)
         /* undo what the loader has written */
 
         ngx_memzero(zone->sh, sizeof(ngx_bloom_shctx_t));
-        ngx_bloom_hugepages_clear(zone->banks, 2 * zone->bank_size,
-                                  zone->hugepages_got);
+        ngx_bloom_hugepages_clear(zone->banks, 2 * zone->bank_size);
 
         start.what = (zone->state == NULL) ? NGX_BLOOM_START_NOTHING
                                            : start.what + 1;
@@ -589,7 +581,6 @@ ngx_bloom_start_log_hugepages(ngx_bloom_zone_t *zone)
 
     ngx_log_error(NGX_LOG_NOTICE, zone->shm_zone->shm.log, 0,
                   "bloom zone \"%V\" has a filter of %uLk, and %uzk of its "
-                  "memory is on huge pages (huge_pages=%s)",
-                  &zone->name, filter / 1024, sh->huge_bytes / 1024,
-                  ngx_bloom_hugepages_name(zone->hugepages_got));
+                  "memory is on huge pages",
+                  &zone->name, filter / 1024, sh->huge_bytes / 1024);
 }

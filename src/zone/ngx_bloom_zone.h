@@ -298,7 +298,6 @@ typedef struct ngx_bloom_zone_s {
     size_t                  bank_size;
     size_t                  image_room;  /* of each bank, bytes for an image:
                                             its filter and its exceptions */
-    ngx_uint_t              hugepages_got;         /* ngx_bloom_hugepages_e */
     ngx_bloom_state_t      *state;       /* NULL: memory only */
     ngx_bloom_pending_t    *pending;     /* in the control page or in sh */
     ngx_bloom_clock_t      *clock;       /* in the control page or in sh; used
@@ -335,7 +334,6 @@ typedef struct ngx_bloom_zone_s {
     time_t                  max_age;     /* seconds; 0: off */
     ngx_uint_t              optional;    /* "required=off": nginx starts even
                                             if the zone cannot be loaded */
-    ngx_uint_t              hugepages;   /* ngx_bloom_hugepages_e: wanted */
     ngx_uint_t              removals;    /* room for removed keys
                                             ("removals=") */
     uint64_t                max_keys;    /* the filter grows to so many; 0: it

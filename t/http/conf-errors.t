@@ -193,9 +193,11 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
           invalid('bloom_zone', qw(zone file capacity fpr layout hash form
                                    journal required watch max_age must_have
                                    must_not_have min_keys max_loss
-                                   max_growth huge_pages removals max_keys expire slices
+                                   max_growth removals max_keys expire
+                                   slices
                                    source max_lag label)),
-          qw(colour=red status=404 to=@x decode=uri capacity Capacity=1k =));
+          qw(colour=red status=404 to=@x decode=uri capacity Capacity=1k
+             huge_pages=off =));
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
           'duplicate parameter "%s"', qw(zone=y capacity=1k fpr=0.1));
 

@@ -37,6 +37,10 @@ configure_rules($t, { ids => ['one', 'a b', 'gone'], bad => ['evil'] },
             bloom_route absent $arg_id zone=ids to=@listed;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
+        location /denied {
+            deny all;
+            bloom_route absent $arg_id zone=ids to=@listed;
+        }
         location @listed {
             bloom_reject present $arg_id zone=bad;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
@@ -124,6 +128,8 @@ sub test_protocol {
                       'a request for a present key is not routed');
         $is_outcome->('/route?id=none', '200 ROUTED ids',
                       'a request for an absent key is routed');
+        $is_outcome->('/denied?id=none', '403 ROUTED ids',
+                      'an access check comes before a route');
         $is_outcome->('/route?id=evil', '403 REJECTED bad',
                       'a routed request is rejected by a rule of its target');
         $is_outcome->('/dry?id=none', '200 REJECTED_DRY_RUN ids',

@@ -9,6 +9,7 @@ use strict;
 use warnings;
 
 use BloomTest;
+use BloomTest::Api;
 use BloomTest::Rules;
 
 my $t = BloomTest->new;
@@ -52,7 +53,7 @@ configure_rules($t, { bad => ['listed'], sites => ['listed'] },
         }
         location = /check {
             internal;
-            if ($arg_let != in) { return 403; }
+            if ($http_let != in) { return 403; }
             return 204;
         }
         location = /any {
@@ -104,7 +105,35 @@ configure_rules($t, { bad => ['listed'], sites => ['listed'] },
         location @denied {
             deny all;
         }
+        location = /methods {
+            limit_except GET { deny all; }
+            bloom_route present $arg_k zone=bad to=@target;
+        }
+        location = /dry {
+            bloom_dry_run on;
+            deny all;
+            bloom_route present $arg_k zone=bad to=@target;
+        }
+        location = /answered {
+            bloom_route present $arg_k zone=bad to=@target;
+            return 200 answered;
+        }
+        location = /ordered {
+            bloom_pass present $arg_good zone=sites;
+            bloom_route present $arg_k zone=bad to=@target;
+            bloom_reject present $arg_k zone=bad;
+            proxy_pass http://127.0.0.1:%%PORT_8090%%;
+        }
+        location = /hidden {
+            bloom_route present $arg_k zone=bad to=/inner;
+        }
+        location = /inner {
+            internal;
+            return 200 inner;
+        }
         location @target { return 200 target; }
+
+        location /bloom/ { bloom_api; }
 
         location = /search {
             bloom_route present $arg_k zone=bad to=/find?q=$q;
@@ -136,6 +165,14 @@ configure_rules($t, { bad => ['listed'], sites => ['listed'] },
             auth_basic_user_file users;
             error_page 401 = @own;
             proxy_pass http://127.0.0.1:%%PORT_8090%%;
+        }
+        location /asked/ {
+            auth_request /check;
+            proxy_pass http://127.0.0.1:%%PORT_8090%%;
+        }
+        location = /check {
+            internal;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%/let;
         }
         location = /public { proxy_pass http://127.0.0.1:%%PORT_8090%%; }
         location @own {
@@ -175,6 +212,69 @@ subtest 'a route is taken after the checks of its location' => sub {
                'a listed key does not pass auth_request');
     is_outcome('/rejected?k=listed', '403 REJECTED bad',
                'a rejection still comes before access');
+    is($t->get('/asked?k=listed', headers => { Let => 'in' })->body, 'target',
+       'a listed key that auth_request lets in is routed');
+    is($t->post('/methods?k=listed', '')->status, 403,
+       'a listed key does not pass limit_except');
+    is($t->get('/methods?k=listed')->body, 'target',
+       'a listed key with a permitted method is routed');
+    is_outcome('/dry?k=listed', '403 ROUTED_DRY_RUN bad',
+               'a dry run changes nothing about access');
+};
+
+
+subtest 'only a route that is taken counts as routed' => sub {
+    my $routed = sub { zone_state($t, 'bad')->{counters}{routed} };
+    my $before = $routed->();
+
+    $t->get('/basic?k=listed');
+    $t->get('/denied?k=listed');
+    $t->get('/fetch?k=listed&q=..');
+    is($routed->() - $before, 0,
+       'a request that a check or an unsafe target stops is not routed');
+
+    $t->get('/basic?k=listed', %user);
+    $t->get('/hidden?k=listed');
+    is($routed->() - $before, 2, 'a request that reaches its target is routed');
+};
+
+
+subtest 'the log says that a check refused a request with a listed key' => sub {
+    my $mark = $t->log_mark;
+
+    $t->get('/denied?k=listed');
+    like($t->log_since($mark),
+         qr/routing request: key "listed" maybe .*access forbidden by rule/s,
+         'the refusal comes after the decision');
+};
+
+
+subtest 'the first rule that fires decides' => sub {
+    is($t->get('/ordered?k=listed')->body, 'target',
+       'a bloom_reject after the route does not run');
+    is($t->get('/ordered?k=listed&good=listed')->body,
+       'backend /ordered?k=listed&good=listed',
+       'a bloom_pass before the route lets the request pass');
+    is($t->get('/answered?k=listed')->body, 'answered',
+       'a return in the location answers before the rules');
+};
+
+
+subtest 'a route may lead to an internal location' => sub {
+    is($t->get('/hidden?k=listed')->body, 'inner',
+       'a routed request is answered by an internal location');
+    is($t->get('/inner?k=listed')->status, 404,
+       'a client does not reach the internal location');
+};
+
+
+subtest 'the request of auth_request is not routed' => sub {
+    my $before = () = $backend->requests;
+
+    is($t->get('/asked/?k=listed', port => 8082)->body, 'target',
+       'the request of the client is routed');
+    is((() = $backend->requests) - $before, 1,
+       'the request of auth_request asks its own service');
 };
 
 
@@ -189,9 +289,12 @@ subtest 'a route comes before try_files and mirror' => sub {
        'a listed key is routed before try_files');
     is($t->get('/try?k=other')->body, "a page\n",
        'a key that is not listed reaches try_files');
+
+    my $before = () = $backend->requests;
+
     is($t->get('/mirrored?k=listed')->body, 'target',
        'a listed key is routed before mirror');
-    is(scalar(() = $backend->requests), 0,
+    is((() = $backend->requests) - $before, 0,
        'a routed request is not mirrored');
 };
 

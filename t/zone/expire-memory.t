@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # The memory of a slice is touched when keys are added to it, and given back when
-# the slice is dropped, and each byte of it is cleared.  Reserved huge pages are
-# not given back: a zone with them is cleared all the same.
+# the slice is dropped, and each byte of it is cleared.
 
 use strict;
 use warnings;
@@ -34,10 +33,11 @@ sub begin {
     my ($pages, $zone, $size) = @_;
 
     $size = defined $size ? ":$size" : '';
-    configure($t, ["zone=ids$size $zone removals=0 huge_pages=$pages",
-                   'zone=beat capacity=1k fpr=0.1 huge_pages=off'],
+    configure($t, ["zone=ids$size $zone removals=0",
+                   'zone=beat capacity=1k fpr=0.1'],
               api => 1, workers => 2);
     $t->stop;
+    small_pages($pages eq 'small');
     system 'rm', '-rf', $t->testdir . '/state';
     $t->run;
 }
@@ -63,8 +63,8 @@ sub fill {
     }
 }
 
-for my $pages ('off', 'transparent') {
-    subtest "huge_pages=$pages" => sub {
+for my $pages ('small', 'huge') {
+    subtest "on $pages pages" => sub {
         begin($pages, 'capacity=8m fpr=1e-6 expire=8h slices=8');
 
         zone_memory($t->master)
@@ -149,7 +149,7 @@ for my $capacity (40_000, 1000) {
     subtest "each byte of a dropped slice is cleared, capacity=$capacity"
         => sub
     {
-        begin('off', "capacity=$capacity fpr=1e-6 expire=8h slices=8", SIZE);
+        begin('small', "capacity=$capacity fpr=1e-6 expire=8h slices=8", SIZE);
 
         zone_memory($t->master)
             or plan(skip_all => 'not allowed to look into /proc/PID/map_files;'
@@ -175,53 +175,6 @@ for my $capacity (40_000, 1000) {
         $t->stop;
     };
 }
-
-
-subtest 'huge_pages=reserved' => sub {
-    my $file = '/proc/sys/vm/nr_hugepages';
-    my $read = sub { open my $fh, '<', $file or return 0; return 0 + <$fh> };
-    my $before = $read->();
-
-    if ($ENV{TEST_NGINX_HUGE_PAGES} && open my $fh, '>', $file) {
-        print $fh 200;
-        close $fh;
-    }
-
-    my $got = $read->();
-
-    if ($got >= 200) {
-        for ('max_keys=1m', 'expire=8h slices=2') {
-            begin('reserved', "capacity=400k fpr=1e-5 $_");
-            is(zone_state($t, 'ids')->{memory}{pages}{kind}, 'reserved',
-               "$_: the zone is on reserved huge pages");
-
-            fill('a');
-            is(join(' ', lookup_keys($t, 'ids', 'a1', 'a9999', 'no')),
-               'present present absent', "$_: the zone has its keys");
-
-            if (/expire/) {
-                passes(LIFE + 5 * SLICE);
-                is(join(' ', lookup_keys($t, 'ids', map { "a$_" } 1 .. 50)),
-                   join(' ', ('absent') x 50), "$_: the keys expire");
-                fill("b$_"), passes(5 * SLICE) for 1 .. 6;
-                is(join(' ', lookup_keys($t, 'ids', 'a1', 'b61', 'b11')),
-                   'absent present absent',
-                   "$_: slices are used again, and are clean");
-            }
-
-            $t->stop;
-        }
-    }
-
-    if ($got != $before && open my $fh, '>', $file) {
-        print $fh $before;
-        close $fh;
-    }
-
-    plan(skip_all => 'vm.nr_hugepages is below 200; as root,'
-                     . ' TEST_NGINX_HUGE_PAGES=1 raises it for the test')
-        if $got < 200;
-};
 
 
 done_testing;

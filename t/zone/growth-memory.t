@@ -35,10 +35,11 @@ sub parts {
     return $bits / 8;
 }
 
-for my $pages ('off', 'transparent') {
-    subtest "huge_pages=$pages" => sub {
-        configure($t, ["$zone[0] huge_pages=$pages"], api => 1, workers => 2);
+for my $pages ('small', 'huge') {
+    subtest "on $pages pages" => sub {
+        configure($t, \@zone, api => 1, workers => 2);
         $t->stop;
+        small_pages($pages eq 'small');
         system 'rm', '-rf', $t->testdir . '/state';
         $t->run;
 
@@ -64,7 +65,7 @@ for my $pages ('off', 'transparent') {
             # a huge page is taken as a whole; parts share the first and the
             # last one with their neighbours
 
-            my $page = $pages eq 'off' ? 4096 : 2 << 20;
+            my $page = $pages eq 'small' ? 4096 : 2 << 20;
 
             cmp_ok(resident() - $began, '<=', parts() + 16 * $page,
                    "at $times times the capacity the zone takes the memory of"

@@ -69,7 +69,8 @@ $t->build_image('large.bloom', ['two'], '-p', '1e-6', '-n', '30m');
 my $size = -s "$dir/large.bloom";
 
 install_image($t, 'small');
-configure($t, ['zone=ids:400m file=ids.bloom watch=1s huge_pages=off'],
+small_pages(1);
+configure($t, ['zone=ids:400m file=ids.bloom watch=1s'],
           api => 1, workers => 2);
 $t->run;
 

@@ -13,9 +13,7 @@ use BloomTest::Zones;
 my $t = BloomTest->new;
 my $dir = $t->testdir;
 
-# no huge pages: they are taken as a whole, and this test counts bytes
-
-my $small = 'huge_pages=off';
+small_pages(1);
 
 $t->nginx_build !~ /NGX_DEBUG_MALLOC/
     or plan(skip_all => 'nginx is built to fill all shared memory at start');
@@ -51,7 +49,7 @@ sub one_image {
 
 
 install_image($t, 'one');
-configure($t, ["zone=ids file=ids.bloom $small removals=0"], workers => 2);
+configure($t, ["zone=ids file=ids.bloom removals=0"], workers => 2);
 $t->run;
 zone_memory($t->master)
     or plan(skip_all => 'not allowed to look into /proc/PID/map_files; run as'
@@ -83,7 +81,7 @@ subtest 'a reload is refused' => sub {
     one_image('two', 'the zone keeps no memory of a damaged image');
 
     install_image($t, 'one');
-    configure($t, ["zone=ids file=ids.bloom $small removals=0"],
+    configure($t, ["zone=ids file=ids.bloom removals=0"],
               http => "server { listen unix:$dir/none/socket; }");
     like($t->reload_fails, qr/bind\(\)/,
          'a reload is refused after the image was loaded');
@@ -91,7 +89,7 @@ subtest 'a reload is refused' => sub {
        'the old image continues to serve');
 
     install_image($t, 'two');
-    configure($t, ["zone=ids file=ids.bloom $small removals=0"]);
+    configure($t, ["zone=ids file=ids.bloom removals=0"]);
     $t->reload;
     one_image('two',
               'the next reload gives back the memory of the image that never'
@@ -100,7 +98,7 @@ subtest 'a reload is refused' => sub {
 
 
 subtest 'a zone starts empty' => sub {
-    configure($t, ["zone=seen capacity=2m fpr=1e-6 $small removals=0"]);
+    configure($t, ["zone=seen capacity=2m fpr=1e-6 removals=0"]);
     $t->stop;
     $t->run;
 
@@ -111,7 +109,7 @@ subtest 'a zone starts empty' => sub {
 
 
 subtest 'layers take no memory before they begin' => sub {
-    configure($t, ["zone=seen capacity=200k fpr=1e-6 max_keys=6m $small"
+    configure($t, ["zone=seen capacity=200k fpr=1e-6 max_keys=6m"
                    . ' removals=0'], api => 1);
     $t->stop;
     $t->run;

@@ -26,6 +26,8 @@ $faults->needed;
 $t->environment(NGX_BLOOM_FAULT_CHECKPOINT => 100_000);
 $t->expect_log(qr/exited on signal 9/);
 
+small_pages(1);
+
 use constant KEYS => 3_000_000;    # an image has some chunks
 
 for my $seed (1, 2) {
@@ -40,7 +42,7 @@ sub install { install_image($t, $_[0]) }
 sub conf {
     my ($watch) = @_;
 
-    configure($t, ["zone=ids file=ids.bloom$watch huge_pages=off",
+    configure($t, ["zone=ids file=ids.bloom$watch",
                    'zone=other file=other.bloom watch=50ms',
                    'zone=seen capacity=1k fpr=1e-3'],
               api => 1, workers => 2);

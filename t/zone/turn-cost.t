@@ -43,8 +43,9 @@ my $t = BloomTest->new(log_level => 'notice');
 $t->nginx_build !~ /fsanitize/
     or plan(skip_all => 'nginx with sanitizers touches more pages');
 
-configure($t, [map { "zone=$_->[0] $_->[2] $zone{$_->[1]} removals=0"
-                     . ' huge_pages=off' } @zones],
+small_pages(1);
+configure($t, [map { "zone=$_->[0] $_->[2] $zone{$_->[1]} removals=0" }
+                @zones],
           api => 1, add => 1);
 $t->run;
 

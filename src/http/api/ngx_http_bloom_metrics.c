@@ -92,10 +92,10 @@ static ngx_http_bloom_metrics_counter_t  ngx_http_bloom_metrics_counters[] = {
 
     { "rule_requests_total", "decision=\"fired\"",
       NGX_HTTP_BLOOM_COUNT_FIRED,
-      "Number of requests that a rule decided; fired: the rule passed, "
-      "rejected or routed the request; dry_run and audited: the rule would "
-      "have done so; unknown: the rule rejected or routed the request "
-      "because the answer was unknown." },
+      "Number of requests that a rule decided; fired: the rule decided to "
+      "pass, reject or route the request; dry_run and audited: the rule "
+      "would have done so; unknown: the rule decided to reject or route the "
+      "request because the answer was unknown." },
     { "rule_requests_total", "decision=\"dry_run\"",
       NGX_HTTP_BLOOM_COUNT_DRY_RUN, NULL },
     { "rule_requests_total", "decision=\"audited\"",

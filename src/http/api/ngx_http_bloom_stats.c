@@ -64,8 +64,9 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "different values." },
     { "counters.rejected", COUNTER(NGX_BLOOM_COUNTER_REJECTED), ALWAYS,
       "requests_total", "decision=\"rejected\"",
-      "Number of requests that a rule rejected or routed; dry_run counts the "
-      "requests that a rule would have rejected or routed without a dry run." },
+      "Number of requests that a rule rejected or routed, without those that "
+      "access checks refused before their route; dry_run counts the requests "
+      "that a rule would have rejected or routed without a dry run." },
     { "counters.routed", COUNTER(NGX_BLOOM_COUNTER_ROUTED), ALWAYS,
       "requests_total", "decision=\"routed\"", NULL },
     { "counters.dry_run", COUNTER(NGX_BLOOM_COUNTER_DRY_RUN), ALWAYS,
@@ -325,11 +326,8 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "memory.filter_bytes", NUMBER(filter_bytes), IF(SERVING),
       "filter_bytes", NULL,
       "Size of the filter that serves." },
-    { "memory.pages", OBJECT, ALWAYS, MEMBER },
-    { "memory.pages.wanted", STRING(hugepages_wanted), ALWAYS, MEMBER },
-    { "memory.pages.kind", STRING(hugepages_kind), ALWAYS, MEMBER },
-    { "memory.pages.huge_bytes", NUMBER(info.huge_bytes), ALWAYS,
-      "pages_huge_bytes", NULL,
+    { "memory.huge_bytes", NUMBER(info.huge_bytes), ALWAYS,
+      "huge_bytes", NULL,
       "Size of the part of the zone's used memory that lies on huge pages." },
 
     { "journal.enabled", BOOL(info.journal), ALWAYS, MEMBER },
@@ -437,14 +435,6 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
     stats->state =
         ngx_http_bloom_stats_text(ngx_http_bloom_stats_states[info->condition]);
     stats->in_state[info->condition] = 1;
-
-    stats->hugepages_wanted =
-        ngx_http_bloom_stats_text(ngx_bloom_hugepages_name(info->hugepages));
-    stats->hugepages_kind =
-        ngx_http_bloom_stats_text(info->huge_bytes == 0
-                                  ? "small"
-                                  : ngx_bloom_hugepages_name(
-                                                      info->hugepages_got));
 
     stats->has[NGX_HTTP_BLOOM_STATS_ALWAYS] = 1;
     stats->has[NGX_HTTP_BLOOM_STATS_MAX_AGE] = (zone->max_age != 0);

@@ -117,8 +117,6 @@ typedef struct {
     double                       fill_ratio;           /* NaN: none */
     uint64_t                     layers;               /* in use */
 
-    ngx_str_t                    hugepages_wanted;
-    ngx_str_t                    hugepages_kind;
     ngx_str_t                    journal_error;
     ngx_str_t                    load_result;
     ngx_str_t                    load_message;

@@ -11,12 +11,15 @@ use warnings;
 
 use Carp qw(croak);
 use Exporter qw(import);
+use POSIX ();
 
 use BloomTest::Process qw(wait_until);
 
 our @EXPORT = qw(configure ask ask_until_known keys_of files replace_file
                  install_image another_image flip rfc3339 zone_memory
-                 bytes_read sides both);
+                 small_pages bytes_read sides both);
+
+use constant PR_SET_THP_DISABLE => 41;
 
 
 # Writes an nginx.conf with these zones, given as parameters of `bloom_zone`,
@@ -248,6 +251,21 @@ sub zone_memory {
     }
 
     return @memory;
+}
+
+
+# With 1, the processes that this test starts from now on get no huge pages,
+# whatever the system permits: a huge page is taken as a whole, so tests that
+# count bytes want none.  With 0, they get those that the system permits.
+
+sub small_pages {
+    my ($on) = @_;
+
+    my %prctl = (x86_64 => 157, aarch64 => 167);
+    my $number = $prctl{(POSIX::uname())[4]} or return;
+
+    syscall($number, PR_SET_THP_DISABLE, $on, 0, 0, 0) == 0
+        or croak "prctl(PR_SET_THP_DISABLE): $!";
 }
 
 
