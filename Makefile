@@ -344,11 +344,12 @@ sanitized_tests = $(filter-out t/tool/pull%.t t/tool/install.t,$(tests))
 # In "make test" they run the tests that inject faults, and those that give nginx
 # or the tool bytes from outside.
 
-sanitized_short = $(filter-out t/http/%-learn.t t/http/conf-errors.t \
-                    t/http/conf-examples%.t t/api/page-browser.t t/api/runbook.t, \
+sanitized_short = $(filter-out t/http/audit-add.t t/http/feedback-except.t \
+                    t/http/conf-errors.t t/http/conf-examples%.t \
+                    t/api/page-browser.t t/api/runbook.t, \
                     $(wildcard t/http/*.t t/api/*.t t/zone/hostile-*.t)) \
                   $(addprefix t/zone/, damaged-image.t except.t \
-                    growth.t learn-late.t reload.t remove-image.t \
+                    growth.t feedback-late.t reload.t remove-image.t \
                     resize-and-upgrade.t upgrade.t upload.t worker-death.t) \
                   $(addprefix t/tool/, add.t bombs.t build.t except.t follow.t \
                     hostile-text.t info.t journal.t list-reader.t merge.t \

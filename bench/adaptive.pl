@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # This section replays false positives against a shield, without and with
-# learn=on of bloom_feedback, and counts the requests that reach the backend: one
+# except=on of bloom_feedback, and counts the requests that reach the backend: one
 # client repeats one key, and a hundred clients have a thousand keys each.  How many
-# keys are learned at a rate depends on how long a round takes, so each row has the
+# keys are excepted at a rate depends on how long a round takes, so each row has the
 # seconds.
 
 use strict;
@@ -52,7 +52,7 @@ my ($one, $probe, @many) = found($all + 2);
 # Starts nginx.  The backend is a server of the same worker, and knows no key.
 
 sub start {
-    my ($learn, $removals) = @_;
+    my ($except, $removals) = @_;
 
     $t->write_file_expand('nginx.conf', <<"CONF");
 %%TEST_GLOBALS%%
@@ -73,7 +73,7 @@ http {
         location /bloom/ { bloom_api write=on; }
         location ~ ^/item/(?<id>\\d+)\$ {
             bloom_reject absent \$id zone=ids;
-            bloom_feedback 404 $learn;
+            bloom_feedback 404 $except;
             proxy_pass http://backend;
         }
     }
@@ -87,13 +87,13 @@ CONF
 
     $t->run;
 
-    return if $learn eq '';
+    return if $except eq '';
 
-    # a zone learns nothing in the first second of an image
+    # a zone excepts no key in the first second of an image
 
     wait_until(sub { reached(connected(), $probe) == 0 })
-        or die "the zone learns nothing\n";
-    api($t, POST => 'zones/ids/clear?only=learned')->status == 200
+        or die "the zone excepts no key\n";
+    api($t, POST => 'zones/ids/clear?only=excepted')->status == 200
         or die "the zone does not forget\n";
 }
 
@@ -154,7 +154,7 @@ sub reached {
     return $reached;
 }
 
-sub learned { return zone_state($t, 'ids')->{removals}{count} }
+sub excepted { return zone_state($t, 'ids')->{removals}{count} }
 
 
 # ---- one key ----
@@ -167,14 +167,14 @@ line('');
 
 my @rows;
 
-for (['off', ''], ['on', 'learn=on learn_after=1s']) {
-    my ($name, $learn) = @$_;
+for (['off', ''], ['on', 'except=on after=1s']) {
+    my ($name, $except) = @$_;
 
-    start($learn, 10_000);
+    start($except, 10_000);
     my $serial = reached(connected(), ($one) x $repeats);
     $t->stop;
 
-    start($learn, 10_000);
+    start($except, 10_000);
     my @sockets = map { connected() } 1 .. 100;
     my $parallel = 0;
     for (1 .. $repeats / 100) {
@@ -184,7 +184,7 @@ for (['off', ''], ['on', 'learn=on learn_after=1s']) {
     close $_ for @sockets;
     $t->stop;
 
-    push @rows, ["`learn=$name`", $serial, $parallel];
+    push @rows, ["`except=$name`", $serial, $parallel];
 }
 
 table(["one false positive, $repeats times", 'reached the backend: on one'
@@ -199,15 +199,15 @@ line('');
 
 @rows = ();
 
-for (['', 10_000], ['learn_rate=10r/s', 10_000],
-     ['learn_rate=1000r/s', 10_000], ['learn_rate=1000000r/s', 10_000],
-     ['learn_rate=1000r/s', 4 * $all],
-     ['learn_rate=1000000r/s', 4 * $all])
+for (['', 10_000], ['rate=10r/s', 10_000],
+     ['rate=1000r/s', 10_000], ['rate=1000000r/s', 10_000],
+     ['rate=1000r/s', 4 * $all],
+     ['rate=1000000r/s', 4 * $all])
 {
     my ($rate, $removals) = @$_;
-    my (@reached, @seconds, @learned, @cpu);
+    my (@reached, @seconds, @excepted, @cpu);
 
-    start($rate && "learn=on learn_after=1s $rate", $removals);
+    start($rate && "except=on after=1s $rate", $removals);
 
     for my $round (1 .. 2) {
         my $began = now();
@@ -223,23 +223,23 @@ for (['', 10_000], ['learn_rate=10r/s', 10_000],
 
         push @seconds, number(now() - $began);
         push @cpu, number((processor_time($t->workers) - $before) / $all * 1e6);
-        push @learned, learned();
+        push @excepted, excepted();
     }
 
-    push @rows, [$rate ? "`$rate`, `removals=$removals`" : '`learn=off`',
-                 $reached[0], $learned[0], $seconds[0], $reached[1], @cpu];
+    push @rows, [$rate ? "`$rate`, `removals=$removals`" : '`except=off`',
+                 $reached[0], $excepted[0], $seconds[0], $reached[1], @cpu];
 
     $t->stop;
 }
 
 table(["$clients clients with $each false positives each",
-       'reached the backend in the first round', 'learned', 'seconds',
+       'reached the backend in the first round', 'excepted', 'seconds',
        'reached the backend in the second round',
        "the worker's microseconds for each request, first round",
        'second round'],
       @rows);
 
-line('The clients take turns: each asks once for each of its keys. Learned keys'
+line('The clients take turns: each asks once for each of its keys. Excepted keys'
      . ' use at most half of `removals=`. The backend is a server of the same'
      . ' worker.');
 line('');

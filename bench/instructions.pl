@@ -42,7 +42,7 @@ my @servers = (
     ['present', "bloom_reject absent \$arg_id zone=raw; $gif", $known, 200],
     ['feedback', "bloom_feedback 404; bloom_reject absent \$arg_id zone=raw;"
                  . " $gif", $known, 200],
-    ['learn', 'bloom_feedback 404 learn=on;'
+    ['except', 'bloom_feedback 404 except=on;'
               . " bloom_reject absent \$arg_id zone=raw; $gif", $known, 200],
     ['arg', "bloom_reject absent \$id zone=raw; $gif", $known, 200],
     ['absent', "bloom_reject present \$arg_id zone=raw; $gif", $absent, 200],
@@ -56,7 +56,7 @@ my @servers = (
     ['feedback-404', "bloom_feedback 404;"
                      . " bloom_reject absent \$arg_id zone=raw; $gif",
      $absent, 404],
-    ['learn-404', 'bloom_feedback 404 learn=on;'
+    ['except-404', 'bloom_feedback 404 except=on;'
                   . " bloom_reject absent \$arg_id zone=raw; $gif",
      $absent, 404],
     ['refused', 'bloom_reject present $binary_remote_addr zone=raw status=404;'
@@ -246,7 +246,7 @@ table(['a request', 'instructions', 'more than without',
           'gif', 450),
       row('`bloom_reject absent $arg_id`, passing', 'present', 'gif', 450),
       row('this rule with `bloom_feedback 404`', 'feedback', 'gif'),
-      row('this rule with `bloom_feedback 404 learn=on`', 'learn', 'gif'),
+      row('this rule with `bloom_feedback 404 except=on`', 'except', 'gif'),
       row('`bloom_reject absent $id`, `bloom_arg id $id`, passing', 'arg',
           'gif'),
       row('`bloom_reject present $arg_id`, passing', 'absent', 'gif', 450),
@@ -268,8 +268,8 @@ table(['a request', 'instructions', 'more than without',
       row('`bloom_reject absent $arg_id`, rejecting', 'rejected', '404', 450),
       row('this rule with `bloom_feedback 404`, rejecting', 'feedback-404',
           '404'),
-      row('this rule with `bloom_feedback 404 learn=on`, rejecting',
-          'learn-404', '404'));
+      row('this rule with `bloom_feedback 404 except=on`, rejecting',
+          'except-404', '404'));
 
 line('nginx evaluates the variable: it searches all arguments for `$arg_id`;'
      . ' `$binary_remote_addr` is available at once, as it is for'

@@ -9,7 +9,7 @@
 #   build/old-module/ngx_http_bloom_module.so
 #
 # The earlier version is a commit of the git history, from before zones that
-# grow, expire, learn or follow a source. If the history is not there, as in an
+# grow, expire, adapt or follow a source. If the history is not there, as in an
 # archive or a shallow clone, the script prints why, writes the same line into
 # build/old-module/reason, and exits with 0: the test is skipped then.
 #

@@ -28,7 +28,7 @@ export class Actions {
             h('button', { type: 'button', onclick: () => this.#restore() },
               'Restore removed keys'),
             h('button', { type: 'button', onclick: () => this.#forget() },
-              'Forget learned keys'),
+              'Forget excepted keys'),
             h('button', { type: 'button', onclick: () => this.#clear() },
               'Clear'),
         ];
@@ -125,15 +125,15 @@ export class Actions {
 
     #forget() {
         this.#do({
-            title: `Forget all learned keys of ${this.name}?`,
+            title: `Forget all excepted keys of ${this.name}?`,
             text: 'These keys are false positives that the backend did not '
                   + 'know. They become present again, so requests for them '
-                  + 'reach the backend, until the zone learns them again. '
+                  + 'reach the backend, until the zone excepts them again. '
                   + 'Nothing else changes.',
             yes: 'Forget them',
-            path: 'clear?only=learned',
-            failed: 'The learned keys were not forgotten',
-            done: () => 'The learned keys are forgotten.',
+            path: 'clear?only=excepted',
+            failed: 'The excepted keys were not forgotten',
+            done: () => 'The excepted keys are forgotten.',
         });
     }
 
@@ -143,7 +143,7 @@ export class Actions {
         this.#do({
             title: `Clear ${this.name}?`,
             text: 'All keys that were added are lost, removed keys count '
-                  + 'again, learned keys are forgotten, and an uploaded image '
+                  + 'again, excepted keys are forgotten, and an uploaded image '
                   + 'is dropped. '
                   + (file === null ? 'The zone becomes empty.'
                                    : `Only the image in ${file} is left.`)

@@ -110,7 +110,7 @@ const traits = [
       advice: 'send all removals to all nodes, or load a newer image',
       among: ({ image }) => image?.build_id,
       value: ({ removals, source, expire }) =>
-          source || expire || removals.learned > 0 ? null : removals.count },
+          source || expire || removals.excepted > 0 ? null : removals.count },
 ];
 
 const startsEmpty = ({ file, image }) => file === null && !image?.uploaded;

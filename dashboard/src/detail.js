@@ -203,15 +203,15 @@ function tables(zone, now) {
             ]),
             ['Keys', `about ${number(filter.estimated_items)}`],
             ['False positives', `${rate(filter.estimated_fpr)} estimated`],
-            ['Measured', learning(zone)],
+            ['Measured', measuredBoth(zone)],
             ['Target', `${rate(filter.promised_fpr)} with `
                        + `${number(filter.max_items)} keys`],
             ['Layers', number(filter.layers)],
         ]),
-        ['Removed and learned keys', `${number(zone.removals.count)} of at `
+        ['Removed and excepted keys', `${number(zone.removals.count)} of at `
                                      + `most ${number(zone.removals.limit)}`],
-        ['Learned keys', `${number(zone.removals.learned)} of at most `
-                         + number(zone.removals.learned_limit)],
+        ['Excepted keys', `${number(zone.removals.excepted)} of at most `
+                         + number(zone.removals.excepted_limit)],
         ['Last load', lastLoad(load, now)],
         ['Helper’s last sign of life', moment(helper.heartbeat)],
     ]]);
@@ -262,14 +262,14 @@ function tables(zone, now) {
 }
 
 
-// Returns the measured rate, and what it would be without learned keys.
+// Returns the measured rate, and what it would be without excepted keys.
 
-function learning(zone) {
+function measuredBoth(zone) {
     const { feedback } = zone;
 
-    return feedback.learned_rejected === 0 ? measured(zone)
+    return feedback.excepted_rejected === 0 ? measured(zone)
         : `${rate(feedback.measured_fpr)} now, `
-          + `${rate(feedback.measured_fpr_without_learning)} without learned `
+          + `${rate(feedback.measured_fpr_without_excepted)} without excepted `
           + 'keys';
 }
 

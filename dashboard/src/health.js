@@ -130,11 +130,11 @@ export function problems(zone, now) {
                         : 'Raise removals=.'));
     }
 
-    const { learned, learned_limit: most } = zone.removals;
+    const { excepted, excepted_limit: most } = zone.removals;
 
-    if (learned > 0 && learned > 0.8 * most) {
-        say('warn', `Nearly full of learned keys: the zone has `
-                    + `${number(learned)}, and learns up to ${number(most)}. `
+    if (excepted > 0 && excepted > 0.8 * most) {
+        say('warn', `Nearly full of excepted keys: the zone has `
+                    + `${number(excepted)}, and excepts up to ${number(most)}. `
                     + (zone.expire === null
                         ? 'Load a newer image, which forgets them, or raise '
                           + 'removals=. If clients collect false positives, '

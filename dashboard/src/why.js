@@ -253,10 +253,10 @@ function except(zone, rule) {
 }
 
 
-function exception({ removed, learned, excepted }) {
+function exception({ removed, excepted, image_excepted: built }) {
     return removed ? 'was removed'
-        : learned ? 'is a learned key: the backend did not know it'
-        : excepted ? 'is an exception that the builder of the image chose'
+        : excepted ? 'is an excepted key: the backend did not know it'
+        : built ? 'is an exception that the builder of the image chose'
         : undefined;
 }
 
@@ -269,9 +269,9 @@ const place = ({ server, server_at: at, location, dry_run: dry }) => [
 ];
 
 
-const kinds = ({ removed, learned, excepted }) =>
-    [removed && 'removed', learned && 'learned',
-     excepted && 'chosen by the builder of the image'].filter(Boolean);
+const kinds = ({ removed, excepted, image_excepted: built }) =>
+    [removed && 'removed', excepted && 'excepted',
+     built && 'chosen by the builder of the image'].filter(Boolean);
 
 const expression = (one) =>
     h('li', {}, code(one.key), ' ',

@@ -219,7 +219,7 @@ function zoneWith(changes) {
         filter: { estimated_items: 900, estimated_fpr: 0.001,
                   max_items: 1000, promised_fpr: 0.001, layers: 0,
                   parts: [part(900, 14400)] },
-        removals: { limit: 100, count: 80, learned: 40, learned_limit: 50 },
+        removals: { limit: 100, count: 80, excepted: 40, excepted_limit: 50 },
         journal: { error: null, lost_keys: 0, pending_keys: 0 },
         audit: { audited: 10, wrong_absent: 0, last_wrong_absent: null },
         feedback: { false_positives: 0, measured_fpr: null },
@@ -320,9 +320,9 @@ function words() {
         ['a zone that is nearly full of removed keys',
          { removals: { count: 81 } },
          /has 81, and room for 100\. .* or raise removals=\.$/],
-        ['a zone that is nearly full of learned keys',
-         { removals: { learned: 41 } },
-         /has 41, and learns up to 50\. Load a newer image.* siphash\.$/],
+        ['a zone that is nearly full of excepted keys',
+         { removals: { excepted: 41 } },
+         /has 41, and excepts up to 50\. Load a newer image.* siphash\.$/],
         ['a zone whose slices are all in use',
          { expire: { ...expire, ready: 0 } },
          /^warn: All slices are in use: .* If this lasts, raise max_keys=, which/],
@@ -336,7 +336,7 @@ function words() {
          /until the lost ones would have expired\. Clear/],
         ['removed keys, if keys expire', { expire, removals: { count: 81 } },
          /room for 100\. Raise removals=\.$/],
-        ['learned keys, if keys expire', { expire, removals: { learned: 41 } },
+        ['excepted keys, if keys expire', { expire, removals: { excepted: 41 } },
          /up to 50\. Raise removals=\. .* use hash=siphash\.$/],
         ['lost keys', { journal: { lost_keys: 3 } }, /add the keys again\.$/],
         ['pending keys', { journal: { pending_keys: 3 } },
@@ -945,7 +945,7 @@ async function removals(page, hostile, mine) {
 
     await choose(page, 'seen');
     await page.locator('#detail .facts div')
-        .filter({ hasText: /^Removed and learned keys\s*[1-9][\d,]* of at most 10,000$/ })
+        .filter({ hasText: /^Removed and excepted keys\s*[1-9][\d,]* of at most 10,000$/ })
         .waitFor();
     check('the details have the number of removed keys', true);
 
@@ -1221,66 +1221,66 @@ async function clears(browser) {
 }
 
 
-// Returns the number of learned keys of zone items, as the endpoint has it.
+// Returns the number of excepted keys of zone items, as the endpoint has it.
 
-async function learned() {
+async function excepted() {
     const response = await fetch(`${address}/bloom/zones/items`);
 
-    return (await response.json()).removals.learned;
+    return (await response.json()).removals.excepted;
 }
 
 
-// Makes zone items learn a key, and forget it.
+// Makes zone items except a key, and forget it.
 
 async function forgets(page) {
     const shown = (number) => page.locator('#detail .facts div')
-        .filter({ hasText: new RegExp(`^Learned keys\\s*${number} of at most`
+        .filter({ hasText: new RegExp(`^Excepted keys\\s*${number} of at most`
                                       + ' 5,000$') });
 
-    for (let i = 0; i < 600 && await learned() === 0; i++) {
-        await fetch(`${address}/learn?id=gone`);
+    for (let i = 0; i < 600 && await excepted() === 0; i++) {
+        await fetch(`${address}/except?id=gone`);
         await page.waitForTimeout(100);
     }
 
     await choose(page, 'items');
     await shown(1).waitFor();
-    check('the details have the number of learned keys', true);
+    check('the details have the number of excepted keys', true);
 
-    await fetch(`${address}/learn?id=gone`);
+    await fetch(`${address}/except?id=gone`);
     await page.locator('#detail .facts div')
-        .filter({ hasText: /^Measured\s*\d[\d.]* % now, \d[\d.]* % without learned keys$/ })
+        .filter({ hasText: /^Measured\s*\d[\d.]* % now, \d[\d.]* % without excepted keys$/ })
         .waitFor();
-    check('the details have the measured rate with and without learned keys',
+    check('the details have the measured rate with and without excepted keys',
           true);
 
     await lookUp(page, 'gone');
     like(await text(await inZone(page, 'items')),
-         /^items absent .*gone absent, learned/,
-         'the page says that a key is a learned one');
+         /^items absent .*gone absent, excepted/,
+         'the page says that a key is an excepted one');
     is(await text(page.locator('#why .verdict')
                       .filter({ hasText: 'zone items' }).first()),
        'Rejected with 404 because zone items does not find it: gone is a '
-       + 'learned key: the backend did not know it',
+       + 'excepted key: the backend did not know it',
        'the page says why it is rejected');
-    await accessible(page, 'an answer about a learned key');
+    await accessible(page, 'an answer about an excepted key');
 
-    await press(page, 'Forget learned keys');
+    await press(page, 'Forget excepted keys');
     is(await page.getByRole('dialog').getByRole('heading').innerText(),
-       'Forget all learned keys of items?',
-       'the page asks before a zone forgets its learned keys');
+       'Forget all excepted keys of items?',
+       'the page asks before a zone forgets its excepted keys');
     like(await page.locator('#confirm-text').innerText(),
          /false positives that the backend did not know.*Nothing else changes/,
          'the question says what is forgotten');
     await press(page, 'Cancel');
     is(await outcome(page), 'Nothing was changed.', 'Cancel forgets nothing');
-    is(await learned(), 1, 'the key is still a learned one');
+    is(await excepted(), 1, 'the key is still an excepted one');
 
-    await press(page, 'Forget learned keys');
+    await press(page, 'Forget excepted keys');
     await press(page, 'Forget them');
-    is(await outcome(page), 'The learned keys are forgotten.',
-       'the learned keys are forgotten');
+    is(await outcome(page), 'The excepted keys are forgotten.',
+       'the excepted keys are forgotten');
     await shown(0).waitFor();
-    is(await learned(), 0, 'the zone has no learned key any more');
+    is(await excepted(), 0, 'the zone has no excepted key any more');
     await lookUp(page, 'gone');
     like(await text(await inZone(page, 'items')), /^items maybe present /,
          'the key is present again');
@@ -1298,7 +1298,7 @@ function comparison() {
                   max_items: 10, bits_set: 40, layers: 0, estimated_items: 5,
                   estimated_fpr: 1e-3, promised_fpr: 1e-2 },
         expire: null, source: null,
-        removals: { limit: 10, count: 0, learned: 0, learned_limit: 5 },
+        removals: { limit: 10, count: 0, excepted: 0, excepted_limit: 5 },
         journal: { enabled: true, error: null, lost_keys: 0, pending_keys: 0 },
         feedback: { false_positives: 0 }, audit: { last_wrong_absent: null },
         load: { result: null, in_progress: false },

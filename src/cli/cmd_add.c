@@ -231,7 +231,7 @@ add_keys(add_t *add, char **names, int n)
     from->words = imported ? add->old.words : NULL;
     add->removed = image->exceptions;
     kinds = removed_keys_kinds(&add->old.removed);
-    add->others = kinds.excepted + kinds.learned != 0;
+    add->others = kinds.excepted + kinds.feedback != 0;
 
     if (add->removed != 0) {
         from->removed = &add->old.removed.set;
@@ -255,7 +255,7 @@ add_keys(add_t *add, char **names, int n)
         rc = key_options_write_exceptions(from, &add->counts);
     }
 
-    /* a key that was present as a false positive may be a learned key of a zone,
+    /* a key that was present as a false positive may be excepted in a zone,
      * which forgets it when it loads an image with another build id */
 
     if (rc == CLI_OK
@@ -415,7 +415,7 @@ const command_t  cmd_add = {
         "named or its name is \"-\", from standard input. Files are read as by "
         "\"ngx-bloom build\", and keys are converted to the image's key form. "
         "A new image replaces the old one, whole or not at all, also if all "
-        "keys were present already: nginx may have learned some of them as "
+        "keys were present already: nginx may have excepted some of them as "
         "false positives, and forgets that when it loads a new image. A "
         "removed key that is added is no longer removed, and an exception of "
         "--except is no longer an exception. Other good keys of --except may "

@@ -43,7 +43,7 @@ static const struct {
 } kind_names[] = {
     { BLOOM_EXCEPTION_BUILT, "excepted" },
     { BLOOM_EXCEPTION_REMOVED, "removed" },
-    { BLOOM_EXCEPTION_LEARNED, "learned" },
+    { BLOOM_EXCEPTION_FEEDBACK, "feedback" },
 };
 
 #define KINDS  (sizeof(kind_names) / sizeof(kind_names[0]))
@@ -59,7 +59,7 @@ static const option_t  options[] = {
       "if a key contains a line end, print an error and no keys\n"
       "excepted: made by --except of build\n"
       "removed: a removed key\n"
-      "learned: a false positive that a backend reported" },
+      "feedback: a false positive that a backend reported" },
     { '0', "null", NULL, offsetof(info_t, null), options_take_flag,
       "with --removed or --exceptions: end each key with a zero byte instead "
       "of a line end; build, add and test read that of --removed with -0; if a "
@@ -208,7 +208,7 @@ print_text(const char *path, const bloom_image_t *image,
 
     print_kind("excepted", kinds->excepted);
     print_kind("removed", kinds->removed);
-    print_kind("learned", kinds->learned);
+    print_kind("feedback", kinds->feedback);
 }
 
 
@@ -511,8 +511,9 @@ static const command_member_t  members[] = {
     { "removed",
       "the number of removed keys: they are absent although \"items\" counts "
       "them" },
-    { "learned",
-      "the number of exceptions that were learned from a backend" },
+    { "feedback",
+      "the number of exceptions that feedback made: a backend reported a "
+      "false positive" },
     { "estimated_fpr",
       "the false-positive rate with this number of items; if the image has "
       "layers, info assumes that they were filled one after the other, and "
@@ -532,7 +533,7 @@ static const command_member_t  members[] = {
       "only if the key is not valid UTF-8: its bytes as hexadecimal digits" },
     { "kinds",
       "with --exceptions: why the key is absent: an array of excepted, removed "
-      "and learned" },
+      "and feedback" },
     { "time",
       "the time when the key was removed or became an exception; null if it is "
       "not known" },
@@ -556,7 +557,7 @@ const command_t  cmd_info = {
         "Removed keys are keys that were removed from an nginx zone. An image "
         "of the zone lists them, because its bits cannot be cleared. They are "
         "absent until they are added again. An exception that --except of "
-        "build made, or that was learned from a backend, is absent, too.",
+        "build made, or that feedback made, is absent, too.",
     .options = options,
     .values = &values,
     .members = members,

@@ -265,7 +265,7 @@ merge_removed(merge_t *merge)
 
         kinds = removed_keys_kinds(&merge->images[i].removed);
         merge->excepted |= kinds.excepted != 0;
-        merge->others |= kinds.excepted + kinds.learned != 0;
+        merge->others |= kinds.excepted + kinds.feedback != 0;
 
         n += merge->images[i].image.exceptions;
         size += merge->images[i].image.exceptions_size;
@@ -450,10 +450,10 @@ report(const merge_t *merge)
 
     if (merge->others) {
         printf(", %" PRIu64 " exception%s (%" PRIu64 " excepted, %" PRIu64
-               " removed, %" PRIu64 " learned), %" PRIu64 " no longer %s as "
-               "another image has %s", image->exceptions,
+               " removed, %" PRIu64 " by feedback), %" PRIu64 " no longer %s "
+               "as another image has %s", image->exceptions,
                CLI_S(image->exceptions), kinds.excepted, kinds.removed,
-               kinds.learned, merge->lifted,
+               kinds.feedback, merge->lifted,
                merge->lifted == 1 ? "an exception" : "exceptions",
                merge->lifted == 1 ? "it" : "them");
 

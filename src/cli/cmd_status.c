@@ -151,7 +151,7 @@ static const command_member_t  members[] = {
     { "zones",
       "an array of the zones of each node, ordered by name; each has node (a "
       "URL), name, state, generation, build_id, form, items, "
-      "estimated_items, max_items, fill_ratio, bits_set, removed, learned, "
+      "estimated_items, max_items, fill_ratio, bits_set, removed, excepted, "
       "source, source_state, position, digest, digest_since, lag_ms, "
       "journal_error, lost_keys, as the endpoint has them, and "
       "helper_silence_ms (the time since the helper's last sign of life); a "
@@ -186,7 +186,7 @@ const command_t  cmd_status = {
         "same one.\n\n"
         "Equal numbers of bits do not prove that the filters are equal. "
         "Filters that started empty or have layers are compared by their "
-        "estimated numbers of keys, and only large differences count. Learned "
+        "estimated numbers of keys, and only large differences count. Excepted "
         "keys and keys that expire are not compared.",
     .options = options,
     .values = &values,

@@ -210,7 +210,7 @@ print_text(const image_read_t *read, const findings_t *findings)
 
     print_kind(findings->kinds.excepted, "excepted");
     print_kind(findings->kinds.removed, "removed");
-    print_kind(findings->kinds.learned, "learned");
+    print_kind(findings->kinds.feedback, "feedback");
     putchar('\n');
 }
 
@@ -286,7 +286,8 @@ static const command_member_t  members[] = {
       "the number of exceptions that --except of build made, which are absent "
       "although their bits are set" },
     { "removed", "the number of removed keys, which are absent, too" },
-    { "learned", "the number of learned exceptions, which are absent, too" },
+    { "feedback",
+      "the number of exceptions that feedback made, which are absent, too" },
     { 0 }
 };
 

@@ -43,7 +43,7 @@ image_json_kinds(json_t *json, const exception_kinds_t *kinds)
 {
     json_count(json, "excepted", kinds != NULL ? kinds->excepted : 0);
     json_count(json, "removed", kinds != NULL ? kinds->removed : 0);
-    json_count(json, "learned", kinds != NULL ? kinds->learned : 0);
+    json_count(json, "feedback", kinds != NULL ? kinds->feedback : 0);
 }
 
 

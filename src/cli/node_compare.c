@@ -479,9 +479,9 @@ compare_moving(group_t *group, const moving_t *moving, double error)
 /* ---- digests ---- */
 
 
-/* Returns 1 if the digests of two zones are about the same changes: if the zones
- * have the same source, are at the same position there, and began to count at
- * the same one. */
+/* Returns 1 if the digests of two zones are about the same changes: if the
+ * zones have the same source, are at the same position there, and began to
+ * count at the same one. */
 static int
 digests_comparable(const node_zone_t *a, const node_zone_t *b)
 {
@@ -543,13 +543,13 @@ has_image(const node_zone_t *zone)
 static void
 compare_filters(group_t *group)
 {
-    int             images, same, learned, grown, expires, sources;
+    int             images, same, excepted, grown, expires, sources;
     size_t          i;
     const trait_t  *trait;
     node_zone_t    *zone;
 
     images = 0;
-    learned = 0;
+    excepted = 0;
     grown = 0;
     expires = 0;
     sources = 0;
@@ -558,7 +558,7 @@ compare_filters(group_t *group)
         zone = group->rows[i].zone;
 
         images |= has_image(zone);
-        learned |= zone->learned != 0;
+        excepted |= zone->excepted != 0;
         grown |= zone->layers != 0 && zone->layers != NODE_UNKNOWN;
         expires |= zone->expire != NODE_UNKNOWN;
         sources |= zone->source != NULL;
@@ -580,7 +580,7 @@ compare_filters(group_t *group)
         return;
     }
 
-    /* learned keys are each node's own, and slices are closed at other times */
+    /* excepted keys are each node's own, and slices close at other times */
 
     if (images && !grown && !expires) {
         compare_moving(group, &moving_bits, 0);
@@ -589,7 +589,7 @@ compare_filters(group_t *group)
         compare_moving(group, &moving_items, 5);
     }
 
-    if (!learned) {
+    if (!excepted) {
         compare_moving(group, &moving_removed, 0);
     }
 }

@@ -5,7 +5,7 @@
  * disagree.
  *
  * Zones of the same name are compared.  What each node decides for itself, such
- * as its generation, its counters and its learned keys, may differ.
+ * as its generation, its counters and its excepted keys, may differ.
  */
 
 #ifndef NODE_COMPARE_H

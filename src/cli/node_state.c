@@ -58,7 +58,7 @@ static const field_t  fields[] = {
     FIELD("removals.limit", COUNT, removals_limit),
     FIELD("removals.count", COUNT, removed),
     FIELD("removals.count", COUNT, removed_before),
-    FIELD("removals.learned", COUNT, learned),
+    FIELD("removals.excepted", COUNT, excepted),
     FIELD("journal.enabled", FLAG, journal),
     FIELD("journal.pending_keys", COUNT, pending_keys),
     FIELD("journal.lost_keys", COUNT, lost_keys),

@@ -51,9 +51,9 @@ typedef struct {
     uint64_t   slices;
 
     uint64_t   removals_limit;
-    uint64_t   removed;                  /* removed and learned keys */
+    uint64_t   removed;                  /* removed and excepted keys */
     uint64_t   removed_before;
-    uint64_t   learned;
+    uint64_t   excepted;
 
     uint64_t   journal;                  /* a flag */
     uint64_t   pending_keys;

@@ -79,7 +79,7 @@ removed_keys_count_kinds(exception_kinds_t *counts, unsigned kinds)
 {
     counts->excepted += (kinds & BLOOM_EXCEPTION_BUILT) != 0;
     counts->removed += (kinds & BLOOM_EXCEPTION_REMOVED) != 0;
-    counts->learned += (kinds & BLOOM_EXCEPTION_LEARNED) != 0;
+    counts->feedback += (kinds & BLOOM_EXCEPTION_FEEDBACK) != 0;
 }
 
 

@@ -2,7 +2,8 @@
 
 /*
  * These functions keep the exceptions of an image in memory
- * (docs/image-format.md): removed keys, keys of --except, and learned ones.
+ * (docs/image-format.md): removed keys, keys of --except, and those of
+ * feedback.
  */
 
 #ifndef REMOVED_KEYS_H
@@ -17,7 +18,7 @@
 typedef struct {
     uint64_t   excepted;                 /* BLOOM_EXCEPTION_BUILT */
     uint64_t   removed;
-    uint64_t   learned;
+    uint64_t   feedback;
 } exception_kinds_t;
 
 /* A set of removed keys, or exceptions of other kinds; empty if all members are

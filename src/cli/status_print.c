@@ -437,7 +437,7 @@ json_row(json_t *json, const node_row_t *row)
     json_number(json, "fill_ratio", zone->fill_ratio);
     json_known_count(json, "bits_set", zone->bits_set);
     json_known_count(json, "removed", zone->removed);
-    json_known_count(json, "learned", zone->learned);
+    json_known_count(json, "excepted", zone->excepted);
     json_known(json, "source", zone->source);
     json_known(json, "source_state", zone->source_state);
     json_known(json, "position", zone->position);

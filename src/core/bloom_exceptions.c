@@ -582,16 +582,16 @@ away_lower(bloom_exceptions_line_t *home)
 
 /* Counts a change of the kinds of a key of `len` bytes. */
 static void
-count_learned(const bloom_exceptions_t *set, uint32_t before, uint32_t after,
+count_feedback(const bloom_exceptions_t *set, uint32_t before, uint32_t after,
     size_t len)
 {
     unsigned  was, is;
 
-    was = (before >> CELL_BITS & BLOOM_EXCEPTION_LEARNED) != 0;
-    is = (after >> CELL_BITS & BLOOM_EXCEPTION_LEARNED) != 0;
+    was = (before >> CELL_BITS & BLOOM_EXCEPTION_FEEDBACK) != 0;
+    is = (after >> CELL_BITS & BLOOM_EXCEPTION_FEEDBACK) != 0;
 
     if (is != was) {
-        add(&set->head->learned,
+        add(&set->head->feedback,
             ((uint64_t) is - was) * (1 + (bloom_exceptions_cells(len) << 32)));
     }
 }
@@ -626,7 +626,7 @@ update(const bloom_exceptions_t *set, const place_t *place, uint64_t h1,
     }
 
     if (old != 0) {
-        count_learned(set, old, old | kinds << CELL_BITS, exception->key.len);
+        count_feedback(set, old, old | kinds << CELL_BITS, exception->key.len);
     }
 
     return __atomic_load_n(&place->line->hash[place->slot].h1, __ATOMIC_SEQ_CST)
@@ -684,7 +684,7 @@ bloom_exceptions_put(bloom_exceptions_t *set,
 
     line = place.line;
 
-    count_learned(set, 0, kinds << CELL_BITS, exception->key.len);
+    count_feedback(set, 0, kinds << CELL_BITS, exception->key.len);
 
     store(&line->first[place.slot], chain | kinds << CELL_BITS);
     store(&line->hash[place.slot].h2, hash.h2);
@@ -721,11 +721,11 @@ bloom_exceptions_confirm(bloom_exceptions_t *set, const void *data, size_t len,
      * only all at once */
 
     counted = old;
-    count_learned(set, counted, counted | kinds, len);
+    count_feedback(set, counted, counted | kinds, len);
 
     while (old == 0 || !swap(first, &old, old | kinds)) {
         if (old == 0) {
-            count_learned(set, counted | kinds, counted, len);
+            count_feedback(set, counted | kinds, counted, len);
             return 0;
         }
     }
@@ -775,7 +775,7 @@ bloom_exceptions_drop(bloom_exceptions_t *set, const void *data, size_t len,
             first = __atomic_fetch_and(&line->first[place.slot],
                                        ~(kinds << CELL_BITS),
                                        __ATOMIC_SEQ_CST);
-            count_learned(set, first, first & ~(kinds << CELL_BITS), len);
+            count_feedback(set, first, first & ~(kinds << CELL_BITS), len);
             return 0;
         }
     }
@@ -802,7 +802,7 @@ bloom_exceptions_drop(bloom_exceptions_t *set, const void *data, size_t len,
     /* a key that is confirmed meanwhile may have got a kind */
 
     first = __atomic_exchange_n(&line->first[place.slot], 0, __ATOMIC_SEQ_CST);
-    count_learned(set, first, 0, len);
+    count_feedback(set, first, 0, len);
 
     return 1;
 }

@@ -47,7 +47,7 @@
  * renumbered. */
 #define BLOOM_EXCEPTION_BUILT     0x1    /* the builder of the image chose it */
 #define BLOOM_EXCEPTION_REMOVED   0x2    /* it was removed */
-#define BLOOM_EXCEPTION_LEARNED   0x4    /* a backend reported it */
+#define BLOOM_EXCEPTION_FEEDBACK   0x4    /* a backend reported it */
 #define BLOOM_EXCEPTION_KINDS     0x7
 
 /* The usual bytes for a key when the size of a set is computed: two cells.  A
@@ -68,7 +68,7 @@ typedef struct {
                                             number + 1; 0: none */
     uint64_t  fresh;                     /* the cells from this one on have
                                             never been used */
-    uint64_t  learned;                   /* atomic; keys of the kind LEARNED,
+    uint64_t  feedback;                  /* atomic; keys of the kind FEEDBACK,
                                             and 2^32 times their cells */
 } bloom_exceptions_head_t;
 
@@ -120,21 +120,21 @@ bloom_exceptions_count(const bloom_exceptions_t *set)
            ? 0 : __atomic_load_n(&set->head->count, __ATOMIC_ACQUIRE);
 }
 
-/* Returns the number of keys of the kind BLOOM_EXCEPTION_LEARNED. */
+/* Returns the number of keys of the kind BLOOM_EXCEPTION_FEEDBACK. */
 static inline uint64_t
-bloom_exceptions_learned(const bloom_exceptions_t *set)
+bloom_exceptions_feedback(const bloom_exceptions_t *set)
 {
     return set->head == NULL
-           ? 0 : (uint32_t) __atomic_load_n(&set->head->learned,
+           ? 0 : (uint32_t) __atomic_load_n(&set->head->feedback,
                                             __ATOMIC_ACQUIRE);
 }
 
-/* Returns how many cells the keys of the kind BLOOM_EXCEPTION_LEARNED take. */
+/* Returns how many cells the keys of the kind BLOOM_EXCEPTION_FEEDBACK take. */
 static inline uint64_t
-bloom_exceptions_learned_cells(const bloom_exceptions_t *set)
+bloom_exceptions_feedback_cells(const bloom_exceptions_t *set)
 {
     return set->head == NULL
-           ? 0 : __atomic_load_n(&set->head->learned, __ATOMIC_ACQUIRE) >> 32;
+           ? 0 : __atomic_load_n(&set->head->feedback, __ATOMIC_ACQUIRE) >> 32;
 }
 
 /* Returns the kinds of a key; 0 if it is not in the set.  The set must not be

@@ -370,7 +370,7 @@ read_body(bloom_record_t *record, const uint8_t *body)
 
     return record->kinds != 0
            && (record->kinds
-               & ~(BLOOM_EXCEPTION_REMOVED | BLOOM_EXCEPTION_LEARNED)) == 0
+               & ~(BLOOM_EXCEPTION_REMOVED | BLOOM_EXCEPTION_FEEDBACK)) == 0
            && bloom_record_tail(body + 1, KEYLESS_BODY - 1) == 0 ? 0 : -1;
 }
 

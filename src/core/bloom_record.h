@@ -131,7 +131,7 @@ typedef struct {
     uint32_t        kinds;               /* of BLOOM_RECORD_RESTORE: which
                                             exceptions end, the sum of
                                             BLOOM_EXCEPTION_REMOVED and
-                                            BLOOM_EXCEPTION_LEARNED */
+                                            BLOOM_EXCEPTION_FEEDBACK */
     uint32_t        size;                /* bytes, with header and padding */
     const uint8_t  *data;                /* its first byte */
     const uint8_t  *keys;                /* next key of bloom_record_key() */
@@ -302,8 +302,9 @@ size_t bloom_record_find(bloom_record_t *record,
     const uint8_t *buf, size_t len);
 
 /*
- * Reads the sequence number of a torn tail at `position`, as bloom_record_find()
- * takes them.  Returns the number, or 0 if no header is valid there.
+ * Reads the sequence number of a torn tail at `position`, as
+ * bloom_record_find() takes them.  Returns the number, or 0 if no header is
+ * valid there.
  */
 uint64_t bloom_record_torn(const bloom_segment_t *segment, uint64_t position,
     const uint8_t *buf, size_t len);

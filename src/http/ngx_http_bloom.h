@@ -183,27 +183,34 @@ typedef struct {
 typedef struct {
     ngx_uint_t                 rate;     /* number of requests let through, of
                                             NGX_HTTP_BLOOM_AUDIT_ALL */
-    ngx_flag_t                 learn;    /* wrongly absent keys are added */
+    ngx_str_t                  share;    /* the rate as it was given */
+    ngx_flag_t                 add;      /* wrongly absent keys are added */
     ngx_uint_t                 interval; /* least time between two such keys,
                                             microseconds */
+    ngx_uint_t                 warned;   /* 1: the rate is high for rules that
+                                            are enforced, and the log says so */
     ngx_str_t                  file;     /* of the directive */
     ngx_uint_t                 line;     /* of the directive */
 } ngx_http_bloom_audit_t;
 
-#define NGX_HTTP_BLOOM_AUDIT_ALL  100000
+#define NGX_HTTP_BLOOM_AUDIT_ALL   100000
+
+/* More than this is a warning where rules are enforced: 10%. */
+#define NGX_HTTP_BLOOM_AUDIT_MOST  10000
 
 
 /* A bloom_feedback directive. */
 typedef struct {
     ngx_array_t                statuses; /* of ngx_uint_t: by which the backend
                                             says that a key does not exist */
-    ngx_flag_t                 learn;    /* false positives are learned */
-    ngx_uint_t                 interval; /* least time between two learned keys,
-                                            microseconds */
+    ngx_flag_t                 except;   /* false positives become
+                                            excepted keys */
+    ngx_uint_t                 interval; /* least time between two excepted
+                                            keys, microseconds */
     ngx_msec_t                 after;    /* how long the backend may lack an
                                             added key */
-    ngx_uint_t                 warned;   /* 1: a zone has no room to learn, and
-                                            the log says so */
+    ngx_uint_t                 warned;   /* 1: a zone has no room for excepted
+                                            keys, and the log says so */
     ngx_str_t                  file;     /* of the directive */
     ngx_uint_t                 line;     /* of the directive */
 } ngx_http_bloom_feedback_t;
@@ -338,7 +345,7 @@ typedef struct {
     ngx_bloom_zone_t          *suspect;  /* the zone that answered "present" */
     ngx_http_bloom_feedback_t *feedback; /* which statuses prove it wrong */
     ngx_str_t                  suspect_key; /* canonical; data NULL: it is not
-                                            to be learned */
+                                            to be excepted */
     ngx_bloom_adapt_mark_t     asked;    /* when the zone was asked */
 
     /* the lists of rules that have been checked; each pass through the phase

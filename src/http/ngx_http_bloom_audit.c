@@ -2,7 +2,7 @@
 
 /*
  * This file implements bloom_audit: it lets some requests through that a rule
- * would reject, to learn whether the filter is right.
+ * would reject, to find out whether the filter is right.
  */
 
 #include "ngx_http_bloom_audit.h"
@@ -10,10 +10,10 @@
 #include "ngx_http_bloom_feedback.h"
 #include "ngx_http_bloom_key.h"
 #include "ngx_bloom_io.h"
-#include "ngx_bloom_learn.h"
+#include "ngx_bloom_audit.h"
 
 
-/* Microseconds for each learned key without "learn_rate=". */
+/* Microseconds for each added key without "rate=". */
 #define NGX_HTTP_BLOOM_AUDIT_INTERVAL  1000000
 
 
@@ -29,6 +29,8 @@ typedef struct {
 
 
 static char *ngx_http_bloom_audit_invalid(ngx_conf_t *cf, ngx_str_t *value);
+static void ngx_http_bloom_audit_warn(ngx_conf_t *cf,
+    ngx_http_bloom_audit_t *audit, ngx_http_bloom_rule_t *rule);
 static void ngx_http_bloom_audit_end(void *data);
 static void ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
     ngx_http_bloom_audited_t *audited, ngx_uint_t status);
@@ -109,20 +111,21 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     limited = 0;
 
     blcf->audit->rate = rate;
+    blcf->audit->share = value[1];
     blcf->audit->file = cf->conf_file->file.name;
     blcf->audit->line = cf->conf_file->line;
 
     for (i = 2; i < cf->args->nelts; i++) {
 
-        if (ngx_strcmp(value[i].data, "learn=on") == 0) {
-            blcf->audit->learn = 1;
+        if (ngx_strcmp(value[i].data, "add=on") == 0) {
+            blcf->audit->add = 1;
 
-        } else if (ngx_strcmp(value[i].data, "learn=off") == 0) {
-            blcf->audit->learn = 0;
+        } else if (ngx_strcmp(value[i].data, "add=off") == 0) {
+            blcf->audit->add = 0;
 
-        } else if (ngx_strncmp(value[i].data, "learn_rate=", 11) == 0) {
+        } else if (ngx_strncmp(value[i].data, "rate=", 5) == 0) {
 
-            if (ngx_http_bloom_conf_learn_rate(cf, &value[i], &interval)
+            if (ngx_http_bloom_conf_rate(cf, &value[i], &interval)
                 != NGX_CONF_OK)
             {
                 return NGX_CONF_ERROR;
@@ -130,19 +133,25 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
             limited = 1;
 
+        } else if (ngx_http_bloom_conf_old_name(cf, &value[i],
+                                                NGX_HTTP_BLOOM_CONF_AUDIT)
+                   != NGX_CONF_OK)
+        {
+            return NGX_CONF_ERROR;
+
         } else {
             return ngx_http_bloom_conf_invalid(cf, "parameter", &value[i],
-                                               "\"learn=on\", \"learn=off\" "
-                                               "or \"learn_rate=\"");
+                                               "\"add=on\", \"add=off\" "
+                                               "or \"rate=\"");
         }
     }
 
     blcf->audit->interval = interval;
 
-    if (limited && !blcf->audit->learn) {
+    if (limited && !blcf->audit->add) {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                           "\"learn_rate=\" of \"bloom_audit\" has no effect "
-                           "without \"learn=on\"");
+                           "\"rate=\" of \"bloom_audit\" has no effect "
+                           "without \"add=on\"");
     }
 
     bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);
@@ -164,8 +173,10 @@ ngx_http_bloom_audit_is_for(ngx_http_bloom_rule_t *rule)
 
 
 /*
- * Marks the zones that take the keys which a location learns.  Warns of an
- * audit that applies to no rule of its location: it would never find anything.
+ * Marks the zones that take the keys that an audit adds.  Warns of an audit
+ * that applies to no rule of its location, since it would never find anything,
+ * and of one that lets many requests through which an enforced rule would
+ * reject.
  */
 void
 ngx_http_bloom_audit_merge(ngx_conf_t *cf, ngx_http_bloom_loc_conf_t *prev,
@@ -192,9 +203,13 @@ ngx_http_bloom_audit_merge(ngx_conf_t *cf, ngx_http_bloom_loc_conf_t *prev,
 
         audited = 1;
 
-        if (audit->learn) {
+        if (audit->add) {
             rule[i].key.zone->adds = 1;
-            rule[i].key.zone->changed_by = "\"learn=on\" of bloom_audit";
+            rule[i].key.zone->changed_by = "\"add=on\" of bloom_audit";
+        }
+
+        if (!conf->dry_run && !rule[i].dry_run) {
+            ngx_http_bloom_audit_warn(cf, audit, &rule[i]);
         }
     }
 
@@ -204,6 +219,28 @@ ngx_http_bloom_audit_merge(ngx_conf_t *cf, ngx_http_bloom_loc_conf_t *prev,
                       "rules in effect there is a \"bloom_reject absent\" "
                       "without \"split=\"", &audit->file, audit->line);
     }
+}
+
+
+/* Warns once of an audit that leaves much of a shield open, as one does that
+ * was meant for a dry run. */
+static void
+ngx_http_bloom_audit_warn(ngx_conf_t *cf, ngx_http_bloom_audit_t *audit,
+    ngx_http_bloom_rule_t *rule)
+{
+    if (audit->rate <= NGX_HTTP_BLOOM_AUDIT_MOST || audit->warned) {
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                  "\"bloom_audit %V\" in %V:%ui lets this share of the "
+                  "requests through that the rule in %s:%ui rejects: set it "
+                  "to 10%% or less, such as \"bloom_audit 0.1%%\", or set "
+                  "\"bloom_dry_run on\" there to try the rule",
+                  &audit->share, &audit->file, audit->line,
+                  rule->conf_file, rule->conf_line);
+
+    audit->warned = 1;
 }
 
 
@@ -296,15 +333,15 @@ ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
     ngx_uint_t         outcome;
     ngx_bloom_zone_t  *zone;
 
-    enum { path_differs = NGX_BLOOM_LEARN_FAST + 1 };
+    enum { path_differs = NGX_BLOOM_AUDIT_FAST + 1 };
 
-    /* by ngx_bloom_learn_e and path_differs */
+    /* by ngx_bloom_audit_e and path_differs */
     static const char  *const then[] = {
         "it was added now; put it into the next image, too",
         "add it, or load an image that has it",
         "it was not added, since the zone holds as many keys as its capacity; "
         "load an image that has the key and more capacity",
-        "it was not added, since \"learn_rate\" is used up; load an image "
+        "it was not added, since \"rate=\" is used up; load an image "
         "that has all such keys",
         "it was not added, since the client wrote the path in another way and "
         "the backend may have read another key; add it if it exists"
@@ -315,15 +352,15 @@ ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
     ngx_bloom_count(zone, NGX_BLOOM_COUNTER_WRONG_ABSENT, 1);
     ngx_bloom_counters_set_wrong_at(zone->series, ngx_bloom_time());
 
-    if (!audited->conf->learn) {
-        outcome = NGX_BLOOM_LEARN_UNABLE;
+    if (!audited->conf->add) {
+        outcome = NGX_BLOOM_AUDIT_UNABLE;
 
     } else if (ngx_http_bloom_feedback_path_differs(r)) {
-        ngx_bloom_count(zone, NGX_BLOOM_COUNTER_NOT_LEARNED, 1);
+        ngx_bloom_count(zone, NGX_BLOOM_COUNTER_AUDIT_NOT_ADDED, 1);
         outcome = path_differs;
 
     } else {
-        outcome = ngx_bloom_learn(zone, &audited->key,
+        outcome = ngx_bloom_audit_add(zone, &audited->key,
                                   audited->conf->interval);
     }
 

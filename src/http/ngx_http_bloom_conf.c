@@ -6,7 +6,7 @@
  */
 
 #include "ngx_http_bloom_conf.h"
-#include "ngx_bloom_learn.h"
+#include "ngx_bloom_rate.h"
 
 
 typedef struct {
@@ -203,15 +203,11 @@ ngx_http_bloom_conf_params(ngx_conf_t *cf, ngx_uint_t first, ngx_uint_t where,
 }
 
 
-/* Logs what the name of a parameter is now, or which ones the directive takes.
- * Returns NGX_CONF_ERROR. */
-static char *
-ngx_http_bloom_conf_unknown(ngx_conf_t *cf, ngx_str_t *value, ngx_uint_t where)
+char *
+ngx_http_bloom_conf_old_name(ngx_conf_t *cf, ngx_str_t *value,
+    ngx_uint_t where)
 {
-    u_char                       *p, *last, takes[NGX_MAX_CONF_ERRSTR / 2];
-    ngx_str_t                    *directive;
-    ngx_uint_t                    i;
-    ngx_http_bloom_conf_param_t  *param;
+    ngx_uint_t  i;
 
     static struct {
         ngx_uint_t  where;
@@ -221,10 +217,13 @@ ngx_http_bloom_conf_unknown(ngx_conf_t *cf, ngx_str_t *value, ngx_uint_t where)
         { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("key="), "form=" },
         { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("max_change="),
           "max_loss=\" and \"max_growth=" },
+        { NGX_HTTP_BLOOM_CONF_AUDIT, ngx_string("learn="), "add=" },
+        { NGX_HTTP_BLOOM_CONF_FEEDBACK, ngx_string("learn="), "except=" },
+        { NGX_HTTP_BLOOM_CONF_AUDIT|NGX_HTTP_BLOOM_CONF_FEEDBACK,
+          ngx_string("learn_rate="), "rate=" },
+        { NGX_HTTP_BLOOM_CONF_FEEDBACK, ngx_string("learn_after="), "after=" },
         { 0, ngx_null_string, NULL }
     };
-
-    directive = cf->args->elts;
 
     for (i = 0; renamed[i].name != NULL; i++) {
 
@@ -240,6 +239,25 @@ ngx_http_bloom_conf_unknown(ngx_conf_t *cf, ngx_str_t *value, ngx_uint_t where)
             return NGX_CONF_ERROR;
         }
     }
+
+    return NGX_CONF_OK;
+}
+
+
+/* Logs what the name of a parameter is now, or which ones the directive takes.
+ * Returns NGX_CONF_ERROR. */
+static char *
+ngx_http_bloom_conf_unknown(ngx_conf_t *cf, ngx_str_t *value, ngx_uint_t where)
+{
+    u_char                       *p, *last, takes[NGX_MAX_CONF_ERRSTR / 2];
+    ngx_str_t                    *directive;
+    ngx_http_bloom_conf_param_t  *param;
+
+    if (ngx_http_bloom_conf_old_name(cf, value, where) != NGX_CONF_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    directive = cf->args->elts;
 
     p = takes;
     last = takes + sizeof(takes);
@@ -549,7 +567,7 @@ ngx_http_bloom_conf_enum(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 char *
-ngx_http_bloom_conf_learn_rate(ngx_conf_t *cf, ngx_str_t *value,
+ngx_http_bloom_conf_rate(ngx_conf_t *cf, ngx_str_t *value,
     ngx_uint_t *interval)
 {
     u_char      *p;
@@ -557,7 +575,7 @@ ngx_http_bloom_conf_learn_rate(ngx_conf_t *cf, ngx_str_t *value,
     ngx_int_t    n;
     ngx_uint_t   period;
 
-    p = value->data + sizeof("learn_rate=") - 1;
+    p = value->data + sizeof("rate=") - 1;
     len = value->data + value->len - p;
     period = 0;
     n = 0;
@@ -574,9 +592,9 @@ ngx_http_bloom_conf_learn_rate(ngx_conf_t *cf, ngx_str_t *value,
         }
     }
 
-    if (period == 0 || n < 1 || n > NGX_BLOOM_LEARN_MAX) {
+    if (period == 0 || n < 1 || n > NGX_BLOOM_RATE_MAX) {
         return ngx_http_bloom_conf_invalid(cf, "rate", value,
-                                           "\"learn_rate=\" and a number of "
+                                           "\"rate=\" and a number of "
                                            "keys from 1 to 1000000, such as "
                                            "\"10r/s\" or \"30r/m\"");
     }

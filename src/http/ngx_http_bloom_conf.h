@@ -55,12 +55,14 @@ typedef struct {
 
 
 /* Groups of directives, for the parameters that they take. */
-#define NGX_HTTP_BLOOM_CONF_ZONE    0x01
-#define NGX_HTTP_BLOOM_CONF_KEY     0x02
-#define NGX_HTTP_BLOOM_CONF_REJECT  0x04
-#define NGX_HTTP_BLOOM_CONF_ROUTE   0x08
-#define NGX_HTTP_BLOOM_CONF_CHANGE  0x10
-#define NGX_HTTP_BLOOM_CONF_RULE    0x20
+#define NGX_HTTP_BLOOM_CONF_ZONE        0x01
+#define NGX_HTTP_BLOOM_CONF_KEY         0x02
+#define NGX_HTTP_BLOOM_CONF_REJECT      0x04
+#define NGX_HTTP_BLOOM_CONF_ROUTE       0x08
+#define NGX_HTTP_BLOOM_CONF_CHANGE      0x10
+#define NGX_HTTP_BLOOM_CONF_RULE        0x20
+#define NGX_HTTP_BLOOM_CONF_AUDIT       0x40
+#define NGX_HTTP_BLOOM_CONF_FEEDBACK    0x80
 
 /*
  * Reads a directive's parameters, from argument `first` on.  It takes the
@@ -75,6 +77,11 @@ char *ngx_http_bloom_conf_params(ngx_conf_t *cf, ngx_uint_t first,
  * NGX_CONF_OK or NGX_CONF_ERROR. */
 char *ngx_http_bloom_conf_key(ngx_conf_t *cf, ngx_str_t *text,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_key_t *key);
+
+/* Logs what the name of a parameter is now, if it has an old name.  Returns
+ * NGX_CONF_OK if it has none, else NGX_CONF_ERROR. */
+char *ngx_http_bloom_conf_old_name(ngx_conf_t *cf, ngx_str_t *value,
+    ngx_uint_t where);
 
 /* Refuses a directive by its old name, and logs the new one, which is
  * cmd->post. */
@@ -111,9 +118,9 @@ char *ngx_http_bloom_conf_value(ngx_conf_t *cf, ngx_str_t *text,
  */
 char *ngx_http_bloom_conf_enum(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* Reads "learn_rate=10r/s" or "learn_rate=30r/m"; sets the microseconds for
+/* Reads "rate=10r/s" or "rate=30r/m"; sets the microseconds for
  * each key.  Returns NGX_CONF_OK or NGX_CONF_ERROR. */
-char *ngx_http_bloom_conf_learn_rate(ngx_conf_t *cf, ngx_str_t *value,
+char *ngx_http_bloom_conf_rate(ngx_conf_t *cf, ngx_str_t *value,
     ngx_uint_t *interval);
 
 /*

@@ -756,7 +756,7 @@ ngx_http_bloom_conf_zone_warn(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
     {
         ngx_log_error(NGX_LOG_WARN, cf->log, 0,
                       "bloom zone \"%V\" in %s:%ui takes none of the keys of "
-                      "\"bloom_add\", \"bloom_remove\" or \"learn=on\": a "
+                      "\"bloom_add\", \"bloom_remove\" or \"add=on\": a "
                       "zone with \"file=\" needs a journal for them, but it "
                       "has %s",
                       &zone->name, zone->conf_file, zone->conf_line,

@@ -2,16 +2,15 @@
 
 /*
  * This file implements bloom_feedback: it counts keys that a rule let pass
- * although, as the backend says, they do not exist, and lets the zone learn
+ * although, as the backend says, they do not exist, and lets the zone except
  * them.
  */
 
 #include "ngx_http_bloom_feedback.h"
 #include "ngx_http_bloom_conf.h"
-#include "ngx_bloom_learn.h"
 
 
-/* Without "learn_rate=" and "learn_after=": microseconds for each learned key,
+/* Without "rate=" and "after=": microseconds for each excepted key,
  * and ms. */
 #define NGX_HTTP_BLOOM_FEEDBACK_INTERVAL  100000
 #define NGX_HTTP_BLOOM_FEEDBACK_AFTER     60000
@@ -68,11 +67,11 @@ ngx_http_bloom_feedback_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "needs at least one status, such as 404";
     }
 
-    if (!feedback->learn && (feedback->interval || feedback->after)) {
+    if (!feedback->except && (feedback->interval || feedback->after)) {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                           "\"learn_rate=\" and \"learn_after=\" of "
+                           "\"rate=\" and \"after=\" of "
                            "\"bloom_feedback\" have no effect without "
-                           "\"learn=on\"");
+                           "\"except=on\"");
     }
 
     if (feedback->interval == 0) {
@@ -101,29 +100,29 @@ ngx_http_bloom_feedback_param(ngx_conf_t *cf,
     ngx_str_t    time;
     ngx_uint_t  *code;
 
-    if (ngx_strcmp(value->data, "learn=on") == 0) {
-        feedback->learn = 1;
+    if (ngx_strcmp(value->data, "except=on") == 0) {
+        feedback->except = 1;
         return NGX_CONF_OK;
     }
 
-    if (ngx_strcmp(value->data, "learn=off") == 0) {
-        feedback->learn = 0;
+    if (ngx_strcmp(value->data, "except=off") == 0) {
+        feedback->except = 0;
         return NGX_CONF_OK;
     }
 
-    if (ngx_strncmp(value->data, "learn_rate=", 11) == 0) {
-        return ngx_http_bloom_conf_learn_rate(cf, value, &feedback->interval);
+    if (ngx_strncmp(value->data, "rate=", 5) == 0) {
+        return ngx_http_bloom_conf_rate(cf, value, &feedback->interval);
     }
 
-    if (ngx_strncmp(value->data, "learn_after=", 12) == 0) {
-        time.data = value->data + 12;
-        time.len = value->len - 12;
+    if (ngx_strncmp(value->data, "after=", 6) == 0) {
+        time.data = value->data + 6;
+        time.len = value->len - 6;
 
         after = ngx_parse_time(&time, 0);
 
         if (after < 1000 || after > NGX_BLOOM_ADAPT_AFTER) {
             return ngx_http_bloom_conf_invalid(cf, "parameter", value,
-                                               "\"learn_after=\" and a time "
+                                               "\"after=\" and a time "
                                                "from 1s to 10m");
         }
 
@@ -131,14 +130,20 @@ ngx_http_bloom_feedback_param(ngx_conf_t *cf,
         return NGX_CONF_OK;
     }
 
+    if (ngx_http_bloom_conf_old_name(cf, value, NGX_HTTP_BLOOM_CONF_FEEDBACK)
+        != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
     status = ngx_atoi(value->data, value->len);
 
     if (status < 400 || status > 499) {
         return ngx_http_bloom_conf_invalid(cf, "parameter", value,
                                            "a status from 400 to 499, such as "
-                                           "404, \"learn=on\", "
-                                           "\"learn=off\", \"learn_rate=\", "
-                                           "\"learn_after=\", or \"off\" "
+                                           "404, \"except=on\", "
+                                           "\"except=off\", \"rate=\", "
+                                           "\"after=\", or \"off\" "
                                            "alone");
     }
 
@@ -167,18 +172,18 @@ void
 ngx_http_bloom_feedback_merge(ngx_conf_t *cf, ngx_http_bloom_loc_conf_t *prev,
     ngx_http_bloom_loc_conf_t *conf)
 {
-    ngx_uint_t                  i, learns;
+    ngx_uint_t                  i, excepts;
     ngx_http_bloom_rule_t      *rule;
     ngx_http_bloom_feedback_t  *feedback;
 
     feedback = conf->feedback;
 
-    if (feedback == NULL || !feedback->learn || conf->rules == NULL) {
+    if (feedback == NULL || !feedback->except || conf->rules == NULL) {
         return;
     }
 
     rule = conf->rules->elts;
-    learns = 0;
+    excepts = 0;
 
     for (i = 0; i < conf->rules->nelts; i++) {
 
@@ -186,18 +191,18 @@ ngx_http_bloom_feedback_merge(ngx_conf_t *cf, ngx_http_bloom_loc_conf_t *prev,
             continue;
         }
 
-        learns = 1;
+        excepts = 1;
         rule[i].key.zone->adapts = 1;
-        rule[i].key.zone->changed_by = "\"learn=on\" of bloom_feedback";
+        rule[i].key.zone->changed_by = "\"except=on\" of bloom_feedback";
 
         if (rule[i].key.zone->removals < NGX_BLOOM_ADAPT_SHARE
             && !feedback->warned)
         {
             ngx_log_error(NGX_LOG_WARN, cf->log, 0,
-                          "\"learn=on\" of \"bloom_feedback\" in %V:%ui has "
+                          "\"except=on\" of \"bloom_feedback\" in %V:%ui has "
                           "no effect on zone \"%V\", which has \"removals=%ui"
-                          "\": learned keys use up to half of that room; set "
-                          "\"removals=\" to 2 or more, or remove \"learn=on\"",
+                          "\": excepted keys use up to half of that room; set "
+                          "\"removals=\" to 2 or more, or remove \"except=on\"",
                           &feedback->file, feedback->line,
                           &rule[i].key.zone->name, rule[i].key.zone->removals);
 
@@ -205,9 +210,9 @@ ngx_http_bloom_feedback_merge(ngx_conf_t *cf, ngx_http_bloom_loc_conf_t *prev,
         }
     }
 
-    if (!learns && feedback != prev->feedback) {
+    if (!excepts && feedback != prev->feedback) {
         ngx_log_error(NGX_LOG_WARN, cf->log, 0,
-                      "\"learn=on\" of \"bloom_feedback\" in %V:%ui has no "
+                      "\"except=on\" of \"bloom_feedback\" in %V:%ui has no "
                       "effect: none of the rules in effect there is a "
                       "\"bloom_reject absent\" or \"bloom_route absent\"",
                       &feedback->file, feedback->line);
@@ -227,8 +232,8 @@ ngx_http_bloom_feedback_note(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
     if (answer == NGX_BLOOM_ABSENT) {
         ngx_bloom_count(rule->key.zone, NGX_BLOOM_COUNTER_FEEDBACK_ABSENT, 1);
 
-        if (ngx_bloom_lookup_learned == rule->key.zone) {
-            ngx_bloom_count(rule->key.zone, NGX_BLOOM_COUNTER_LEARNED_REJECTED,
+        if (ngx_bloom_lookup_excepted == rule->key.zone) {
+            ngx_bloom_count(rule->key.zone, NGX_BLOOM_COUNTER_EXCEPTED_REJECTED,
                             1);
         }
     }
@@ -246,7 +251,7 @@ ngx_http_bloom_feedback_note(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
     /* a request that creates a key does not tell whether it existed before, and
      * one with several keys does not tell which of them does not exist */
 
-    if (feedback->learn && ctx->suspects == 1
+    if (feedback->except && ctx->suspects == 1
         && rule->how != NGX_HTTP_BLOOM_LIST
         && (r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD)))
     {

@@ -10,11 +10,11 @@
  *
  *     false positives / (false positives + absent)
  *
- * counted in requests where bloom_feedback is on.  With learn=on, some keys are
- * absent only because they are learned keys.  Without learning, each request for
- * such a key would be a false positive, and the measured rate
+ * counted in requests where bloom_feedback is on.  With except=on, some keys
+ * are absent only because they are excepted keys.  Without except=on, each
+ * request for such a key would be a false positive, and the measured rate
  *
- *     (false positives + learned rejected) / (false positives + absent)
+ *     (false positives + excepted rejected) / (false positives + absent)
  *
  * If several rules on "absent" let the same request pass, nobody knows which of
  * their answers was wrong, and no false positive is counted.  The same is true
@@ -36,8 +36,8 @@
 char *ngx_http_bloom_feedback_conf(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* Marks the zones that learn keys.  Warns once of a bloom_feedback whose zone
- * has no room for learned keys, also where rules and bloom_feedback are
+/* Marks the zones that except keys.  Warns once of a bloom_feedback whose zone
+ * has no room for excepted keys, also where rules and bloom_feedback are
  * inherited, and of one that applies to no rule of its location. */
 void ngx_http_bloom_feedback_merge(ngx_conf_t *cf,
     ngx_http_bloom_loc_conf_t *prev, ngx_http_bloom_loc_conf_t *conf);
@@ -47,9 +47,9 @@ static ngx_inline void
 ngx_http_bloom_feedback_begin(ngx_http_bloom_feedback_t *feedback,
     ngx_http_bloom_rule_t *rule, ngx_bloom_adapt_mark_t *mark)
 {
-    ngx_bloom_lookup_learned = NULL;
+    ngx_bloom_lookup_excepted = NULL;
 
-    if (feedback->learn) {
+    if (feedback->except) {
         ngx_bloom_adapt_mark(rule->key.zone, mark);
     }
 }
@@ -76,7 +76,7 @@ ngx_uint_t ngx_http_bloom_feedback_path_differs(ngx_http_request_t *r);
 
 /*
  * Counts a false positive if the backend's status says that there was one, and
- * learns the key if it is to be learned.  `status` is 0 if no backend answered.
+ * excepts the key if that is wanted.  `status` is 0 if no backend answered.
  */
 void ngx_http_bloom_feedback_response(ngx_http_request_t *r,
     ngx_http_bloom_ctx_t *ctx, ngx_uint_t status);

@@ -3,7 +3,7 @@
 #include "ngx_bloom_adapt.h"
 #include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_io.h"
-#include "ngx_bloom_learn.h"
+#include "ngx_bloom_rate.h"
 
 
 /* How many lines of the set, of 64 bytes, are copied at a time. */
@@ -15,7 +15,7 @@ _Static_assert(NGX_BLOOM_ADAPT_AFTER + NGX_BLOOM_ADAPT_LATE
                "an addition that matters is remembered");
 
 _Static_assert((int) NGX_BLOOM_COUNTER_FEEDBACK_FAST
-               - (int) NGX_BLOOM_COUNTER_FEEDBACK_LEARNED
+               - (int) NGX_BLOOM_COUNTER_FEEDBACK_EXCEPTED
                == (int) NGX_BLOOM_ADAPT_FAST,
                "each outcome has a counter");
 
@@ -53,12 +53,12 @@ ngx_bloom_adapt(ngx_bloom_zone_t *zone, ngx_str_t *key,
     } else if (!ngx_bloom_adapt_fits(zone, &bits.exceptions, key->len)) {
         rc = NGX_BLOOM_ADAPT_FULL;
 
-    } else if (!ngx_bloom_learn_takes(&zone->sh->adapted, interval)) {
+    } else if (!ngx_bloom_rate_takes(&zone->sh->adapted, interval)) {
         rc = NGX_BLOOM_ADAPT_FAST;
 
     } else if (ngx_bloom_lock(&zone->sh->exceptions, 0) != NGX_OK) {
 
-        /* a worker never waits: the key can be learned when it is asked for
+        /* a worker never waits: the key can be excepted when it is asked for
          * again */
 
         rc = NGX_BLOOM_ADAPT_DOUBT;
@@ -72,7 +72,7 @@ ngx_bloom_adapt(ngx_bloom_zone_t *zone, ngx_str_t *key,
         ngx_bloom_unlock(&zone->sh->exceptions);
     }
 
-    ngx_bloom_count(zone, NGX_BLOOM_COUNTER_FEEDBACK_LEARNED + rc, 1);
+    ngx_bloom_count(zone, NGX_BLOOM_COUNTER_FEEDBACK_EXCEPTED + rc, 1);
 
     return rc;
 }
@@ -100,7 +100,7 @@ ngx_bloom_adapt_late(const ngx_bloom_adapt_mark_t *mark)
 }
 
 
-/* Returns 1 if a key of `len` bytes fits into the share of learned keys. */
+/* Returns 1 if a key of `len` bytes fits into the share of excepted keys. */
 static ngx_uint_t
 ngx_bloom_adapt_fits(ngx_bloom_zone_t *zone, const bloom_exceptions_t *set,
     size_t len)
@@ -111,14 +111,15 @@ ngx_bloom_adapt_fits(ngx_bloom_zone_t *zone, const bloom_exceptions_t *set,
                                         (uint64_t) zone->removals
                                         * BLOOM_EXCEPTION_KEY_USUAL);
 
-    return bloom_exceptions_learned(set)
+    return bloom_exceptions_feedback(set)
            < zone->removals / NGX_BLOOM_ADAPT_SHARE
-           && bloom_exceptions_learned_cells(set) + bloom_exceptions_cells(len)
+           && bloom_exceptions_feedback_cells(set) + bloom_exceptions_cells(len)
               <= cells / NGX_BLOOM_ADAPT_SHARE;
 }
 
 
-/* Makes the key a learned one.  The caller holds the lock of the exceptions. */
+/* Makes the key an excepted one.  The caller holds the lock of the exceptions.
+ * */
 static ngx_bloom_adapt_e
 ngx_bloom_adapt_put(ngx_bloom_zone_t *zone, ngx_str_t *key,
     const ngx_bloom_adapt_mark_t *mark)
@@ -147,7 +148,7 @@ ngx_bloom_adapt_put(ngx_bloom_zone_t *zone, ngx_str_t *key,
         return NGX_BLOOM_ADAPT_DOUBT;    /* another expression was present */
     }
 
-    /* other workers may have learned keys just now */
+    /* other workers may have excepted keys just now */
 
     if (!ngx_bloom_adapt_fits(zone, &bits.exceptions, exception.key.len)) {
         return NGX_BLOOM_ADAPT_FULL;
@@ -182,8 +183,8 @@ ngx_bloom_adapt_put(ngx_bloom_zone_t *zone, ngx_str_t *key,
     }
 
     return bloom_exceptions_confirm(&bits.exceptions, exception.key.data,
-                                    exception.key.len, BLOOM_EXCEPTION_LEARNED)
-           ? NGX_BLOOM_ADAPT_LEARNED : NGX_BLOOM_ADAPT_DOUBT;
+                                    exception.key.len, BLOOM_EXCEPTION_FEEDBACK)
+           ? NGX_BLOOM_ADAPT_EXCEPTED : NGX_BLOOM_ADAPT_DOUBT;
 }
 
 
@@ -195,7 +196,7 @@ ngx_bloom_adapt_count(ngx_bloom_zone_t *zone, uint64_t *limit)
     *limit = zone->removals / NGX_BLOOM_ADAPT_SHARE;
 
     return ngx_bloom_zone_serving(zone, &bits) == 0
-           ? 0 : bloom_exceptions_learned(&bits.exceptions);
+           ? 0 : bloom_exceptions_feedback(&bits.exceptions);
 }
 
 
@@ -223,13 +224,13 @@ ngx_bloom_adapt_keep(ngx_bloom_zone_t *zone, const bloom_image_t *image,
 
     ngx_bloom_zone_bits(zone, bank, &serving);
 
-    if (bloom_exceptions_learned(&serving.exceptions) == 0) {
+    if (bloom_exceptions_feedback(&serving.exceptions) == 0) {
         return NGX_OK;
     }
 
     /*
      * An addition of another instance that has been replayed already may not be
-     * in the generation that serves yet, and then it has not ended its learned
+     * in the generation that serves yet, and then it has not ended its excepted
      * key.  Additions of this instance end it before they are in the journal.
      */
 
@@ -252,8 +253,8 @@ ngx_bloom_adapt_keep(ngx_bloom_zone_t *zone, const bloom_image_t *image,
                                           NGX_BLOOM_ADAPT_LINES, &exception,
                                           buf);
 
-        if (rc == 1 && (exception.kinds & BLOOM_EXCEPTION_LEARNED)) {
-            exception.kinds = BLOOM_EXCEPTION_LEARNED;
+        if (rc == 1 && (exception.kinds & BLOOM_EXCEPTION_FEEDBACK)) {
+            exception.kinds = BLOOM_EXCEPTION_FEEDBACK;
             exception.position = 0;
 
             (void) bloom_exceptions_put(&bits->exceptions, &exception);

@@ -390,7 +390,7 @@ append:
                        && ngx_bloom_zone_puts(&bits) != batch->puts))
         {
             /* the lock is held, so no key is removed any more until the record
-             * is in the journal, and none of these keys is learned */
+             * is in the journal, and none of these keys is excepted */
 
             ngx_bloom_add_lift(zone, keys, keys_end);
         }

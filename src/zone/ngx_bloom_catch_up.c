@@ -259,10 +259,10 @@ ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, uint64_t *tail,
 
 
 /*
- * Drops the exceptions of pending keys, which are newer than all removals in the
- * journal: a removal may have been applied again after such a key was added.
- * The caller holds sh->helper.  Returns NGX_OK, or NGX_ERROR if another process
- * holds a lock.
+ * Drops the exceptions of pending keys, which are newer than all removals in
+ * the journal: a removal may have been applied again after such a key was
+ * added. The caller holds sh->helper.  Returns NGX_OK, or NGX_ERROR if another
+ * process holds a lock.
  */
 static ngx_int_t
 ngx_bloom_catch_up_pending(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits)
@@ -308,7 +308,7 @@ ngx_bloom_catch_up_record(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
 
         ngx_bloom_fault("caught");
 
-        /* a worker may learn a key meanwhile */
+        /* a worker may except a key meanwhile */
 
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
 
@@ -487,8 +487,8 @@ ngx_bloom_catch_up_lost(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader)
 /*
  * Lowers `required` to the journal's end.  If it is higher, a process was about
  * to publish a record; as this function holds the lock `append`, that process
- * has died before it did.  An instance that was left stays so: the helper of the
- * next one may have said so before this helper ended.
+ * has died before it did.  An instance that was left stays so: the helper of
+ * the next one may have said so before this helper ended.
  */
 static ngx_int_t
 ngx_bloom_catch_up_unrequire(ngx_bloom_zone_t *zone)

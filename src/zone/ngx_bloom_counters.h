@@ -61,13 +61,13 @@ typedef enum {
     NGX_BLOOM_COUNTER_FEEDBACK_ABSENT,   /* requests with bloom_feedback whose
                                             key was absent; the next one is
                                             a part of them */
-    NGX_BLOOM_COUNTER_LEARNED_REJECTED,  /* absent only because the key is a
-                                            learned one */
+    NGX_BLOOM_COUNTER_EXCEPTED_REJECTED, /* absent only because the key is
+                                            an excepted one */
     NGX_BLOOM_COUNTER_FALSE_POSITIVE,    /* requests with bloom_feedback whose
                                             key was maybe present, but does
                                             not exist */
 
-    NGX_BLOOM_COUNTER_FEEDBACK_LEARNED,  /* what became of them with learn=on,
+    NGX_BLOOM_COUNTER_FEEDBACK_EXCEPTED, /* what became of them with except=on,
                                             in the order of
                                             ngx_bloom_adapt_e */
     NGX_BLOOM_COUNTER_FEEDBACK_DOUBT,
@@ -80,8 +80,8 @@ typedef enum {
     NGX_BLOOM_COUNTER_CONFIRMED,         /* the backend has no such key */
     NGX_BLOOM_COUNTER_WRONG_ABSENT,      /* the backend has the key */
     NGX_BLOOM_COUNTER_UNANSWERED,        /* the backend did not say */
-    NGX_BLOOM_COUNTER_LEARNED,           /* wrong absents that were added */
-    NGX_BLOOM_COUNTER_NOT_LEARNED,       /* wrong absents that were not added:
+    NGX_BLOOM_COUNTER_AUDIT_ADDED,       /* wrong absents that were added */
+    NGX_BLOOM_COUNTER_AUDIT_NOT_ADDED,   /* wrong absents that were not added:
                                             impossible, or beyond the rate */
 
     NGX_BLOOM_COUNTER_LOAD_OK,           /* the helper's loads, in the order

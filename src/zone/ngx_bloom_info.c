@@ -81,7 +81,7 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
                                                                  &info->image),
                                          &info->place, &info->lag);
     info->removed = ngx_bloom_removed_count(zone, &info->removals);
-    info->learned = ngx_bloom_adapt_count(zone, &info->learns);
+    info->excepted_keys = ngx_bloom_adapt_count(zone, &info->excepts);
     info->load_done = __atomic_load_n(&sh->load_done, __ATOMIC_RELAXED);
     info->load_total = __atomic_load_n(&sh->load_total, __ATOMIC_RELAXED);
     info->heartbeat = ngx_bloom_time() - (ngx_msec_int_t) (ngx_current_msec

@@ -68,8 +68,8 @@ typedef struct {
 
     uint64_t             removed;        /* keys */
     uint64_t             removals;       /* keys that may be removed */
-    uint64_t             learned;        /* learned keys */
-    uint64_t             learns;         /* keys that may be learned */
+    uint64_t             excepted_keys;  /* excepted keys */
+    uint64_t             excepts;        /* keys that feedback may except */
 
     ngx_bloom_result_t   loaded;         /* of the last load; started_at is 0
                                             if there was none */

@@ -142,7 +142,7 @@ ngx_bloom_jobs_choose(ngx_bloom_jobs_t *jobs)
     }
 
     if (ngx_bloom_task_begin(zone, NGX_BLOOM_TASK_FORGET, NULL) == NGX_OK) {
-        ngx_bloom_restore_begin(&jobs->restore, zone, BLOOM_EXCEPTION_LEARNED);
+        ngx_bloom_restore_begin(&jobs->restore, zone, BLOOM_EXCEPTION_FEEDBACK);
         jobs->current = NGX_BLOOM_JOBS_RESTORE;
         jobs->task = NGX_BLOOM_TASK_FORGET;
         return;
@@ -242,7 +242,7 @@ ngx_bloom_jobs_died(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
         "was loading an uploaded image",
         "was clearing the zone",
         "was restoring removed keys",
-        "was forgetting learned keys",
+        "was forgetting excepted keys",
         "was writing a checkpoint",
         "was writing an image"
     };
@@ -671,7 +671,7 @@ ngx_bloom_jobs_restored(ngx_bloom_jobs_t *jobs, ngx_int_t rc)
     ngx_bloom_restore_t  *restore;
 
     name = &jobs->zone->name;
-    kind = jobs->task == NGX_BLOOM_TASK_FORGET ? "learned" : "removed";
+    kind = jobs->task == NGX_BLOOM_TASK_FORGET ? "excepted" : "removed";
     result = &jobs->result;
     restore = &jobs->restore;
 

@@ -30,7 +30,7 @@ static const char *ngx_bloom_lookup_expand(uint32_t form,
 static const bloom_form_t *ngx_bloom_lookup_choose(ngx_uint_t how,
     bloom_form_t *whole);
 static uint64_t ngx_bloom_lookup_kept(ngx_bloom_zone_t *zone,
-    const bloom_form_t *keys, uint64_t present, ngx_uint_t *learned);
+    const bloom_form_t *keys, uint64_t present, ngx_uint_t *excepted);
 static ngx_inline u_char *ngx_bloom_lookup_room(ngx_bloom_zone_t *zone,
     size_t len, ngx_pool_t *pool);
 static ngx_inline ngx_int_t ngx_bloom_lookup_keep(ngx_str_t *key,
@@ -75,7 +75,7 @@ static struct {
 } ngx_bloom_lookup_found;
 
 
-ngx_bloom_zone_t  *ngx_bloom_lookup_learned;
+ngx_bloom_zone_t  *ngx_bloom_lookup_excepted;
 
 
 /* These two return the answer for a key that the bits have, or what
@@ -100,8 +100,8 @@ ngx_bloom_lookup_except(ngx_bloom_zone_t *zone, const ngx_str_t *key,
         return NGX_BLOOM_PRESENT;
     }
 
-    if (kinds == BLOOM_EXCEPTION_LEARNED) {
-        ngx_bloom_lookup_learned = zone;
+    if (kinds == BLOOM_EXCEPTION_FEEDBACK) {
+        ngx_bloom_lookup_excepted = zone;
     }
 
     return (ngx_int_t) ngx_bloom_lookup_answer(0, behind);
@@ -115,15 +115,15 @@ ngx_bloom_lookup_any_except(ngx_bloom_zone_t *zone, uint64_t present,
     ngx_uint_t how, ngx_uint_t behind)
 {
     ngx_int_t            rc;
-    ngx_uint_t           learned;
+    ngx_uint_t           excepted;
     bloom_form_t         whole;
     const bloom_form_t  *keys;
 
-    learned = 0;
+    excepted = 0;
     keys = ngx_bloom_lookup_choose(how, &whole);
 
     if (bloom_exceptions_count(&zone->exceptions) != 0) {
-        present = ngx_bloom_lookup_kept(zone, keys, present, &learned);
+        present = ngx_bloom_lookup_kept(zone, keys, present, &excepted);
     }
 
     if (present != 0) {
@@ -139,8 +139,8 @@ ngx_bloom_lookup_any_except(ngx_bloom_zone_t *zone, uint64_t present,
         return rc;
     }
 
-    if (present == 0 && learned) {
-        ngx_bloom_lookup_learned = zone;
+    if (present == 0 && excepted) {
+        ngx_bloom_lookup_excepted = zone;
     }
 
     return (ngx_int_t) ngx_bloom_lookup_answer(present != 0, behind);
@@ -417,11 +417,11 @@ ngx_bloom_lookup_choose(ngx_uint_t how, bloom_form_t *whole)
 
 
 /* Returns which of the expressions that the bits have are no exceptions.  Bit i
- * belongs to expression i.  Sets *learned to 1 if one is left out only because
- * it is a learned key. */
+ * belongs to expression i.  Sets *excepted to 1 if one is left out only because
+ * it is an excepted key. */
 static uint64_t
 ngx_bloom_lookup_kept(ngx_bloom_zone_t *zone, const bloom_form_t *keys,
-    uint64_t present, ngx_uint_t *learned)
+    uint64_t present, ngx_uint_t *excepted)
 {
     unsigned  i, kinds;
     uint64_t  rest;
@@ -437,8 +437,8 @@ ngx_bloom_lookup_kept(ngx_bloom_zone_t *zone, const bloom_form_t *keys,
             present &= ~((uint64_t) 1 << i);
         }
 
-        if (kinds == BLOOM_EXCEPTION_LEARNED) {
-            *learned = 1;
+        if (kinds == BLOOM_EXCEPTION_FEEDBACK) {
+            *excepted = 1;
         }
     }
 
@@ -730,7 +730,7 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t n, ngx_uint_t how, u_char *answer, u_char *buf)
 {
     uint64_t      present, found, asked[BLOOM_BATCH];
-    ngx_uint_t    i, j, lines, learned;
+    ngx_uint_t    i, j, lines, excepted;
     bloom_key_t   k;
     bloom_form_t  all, whole, *keys;
     bloom_hash_t  hash[BLOOM_BATCH];
@@ -817,7 +817,7 @@ ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
                 bloom_form_whole(keys, &all);
             }
 
-            found = ngx_bloom_lookup_kept(zone, keys, found, &learned);
+            found = ngx_bloom_lookup_kept(zone, keys, found, &excepted);
         }
 
         answer[j] = found ? NGX_BLOOM_PRESENT : NGX_BLOOM_ABSENT;

@@ -50,8 +50,8 @@ typedef struct {
     ngx_str_t           key;             /* canonical */
 } ngx_bloom_lookup_prefetch_t;
 
-/* Hashes a key early if the key form is raw or lower.  In other forms only marks
- * it as not hashed. */
+/* Hashes a key early if the key form is raw or lower.  In other forms only
+ * marks it as not hashed. */
 void ngx_bloom_lookup_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_bloom_lookup_prefetch_t *prefetch, ngx_pool_t *pool);
 
@@ -63,8 +63,9 @@ void ngx_bloom_lookup_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 void ngx_bloom_lookup_prefetch(ngx_bloom_zone_t *zone,
     const ngx_bloom_lookup_prefetch_t *prefetch);
 
-/* Does what ngx_bloom_lookup_as() does for a key that may have been hashed early.
- * Uses the hash only if the generation that it was made for still serves. */
+/* Does what ngx_bloom_lookup_as() does for a key that may have been hashed
+ * early. Uses the hash only if the generation that it was made for still
+ * serves. */
 ngx_uint_t ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
     const ngx_bloom_lookup_prefetch_t *prefetch, ngx_uint_t how,
     ngx_pool_t *pool);
@@ -78,10 +79,10 @@ void ngx_bloom_lookup_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 
 /*
  * Looks up the parts of a list.  Splits `text` at each `separator`, strips
- * spaces and tabs around a part, skips empty parts, and looks each part up in the
- * given way (NGX_BLOOM_LOOKUP_...).  tally[i] becomes the number of parts whose
- * answer is i; all are 0 if the list has no parts.  The parts share the budget of
- * one name (bloom_idn.h), and those for which it does not suffice are
+ * spaces and tabs around a part, skips empty parts, and looks each part up in
+ * the given way (NGX_BLOOM_LOOKUP_...).  tally[i] becomes the number of parts
+ * whose answer is i; all are 0 if the list has no parts.  The parts share the
+ * budget of one name (bloom_idn.h), and those for which it does not suffice are
  * NGX_BLOOM_INVALID.
  */
 void ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
@@ -89,27 +90,27 @@ void ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
     ngx_pool_t *pool);
 
 /*
- * The zone of the last lookup of one key that was answered NGX_BLOOM_ABSENT only
- * because the key is a learned key.  Lookups never reset it, so a key that the
- * bits lack pays nothing for it: whoever wants to know sets it to NULL before
- * the lookup.
+ * The zone of the last lookup of one key that was answered NGX_BLOOM_ABSENT
+ * only because the key is an excepted key.  Lookups never reset it, so a key
+ * that the bits lack pays nothing for it: whoever wants to know sets it to NULL
+ * before the lookup.
  */
-extern ngx_bloom_zone_t  *ngx_bloom_lookup_learned;
+extern ngx_bloom_zone_t  *ngx_bloom_lookup_excepted;
 
 
 /*
- * Stores the expression by which the last lookup in this process has found a key
- * in this zone, allocated from `pool`; an empty one if memory is short.  Call it
- * before the next lookup, and only if the answer was NGX_BLOOM_PRESENT.  `key`
- * is the canonical key; NULL after ngx_bloom_lookup_parts(), for the expression
- * of the first part that is present.
+ * Stores the expression by which the last lookup in this process has found a
+ * key in this zone, allocated from `pool`; an empty one if memory is short.
+ * Call it before the next lookup, and only if the answer was NGX_BLOOM_PRESENT.
+ * `key` is the canonical key; NULL after ngx_bloom_lookup_parts(), for the
+ * expression of the first part that is present.
  */
 void ngx_bloom_lookup_match(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_str_t *match, ngx_pool_t *pool);
 
-/* Stores the whole key of the second reading of a URL, allocated from `pool`; an
- * empty one if it has none, or memory is short.  `key` is the canonical key of the
- * last lookup of one key. */
+/* Stores the whole key of the second reading of a URL, allocated from `pool`;
+ * an empty one if it has none, or memory is short.  `key` is the canonical key
+ * of the last lookup of one key. */
 void ngx_bloom_lookup_second(const ngx_str_t *key, ngx_str_t *second,
     ngx_pool_t *pool);
 

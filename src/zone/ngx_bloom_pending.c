@@ -293,8 +293,8 @@ ngx_bloom_pending_begin(ngx_bloom_zone_t *zone)
 }
 
 
-/* Sets the bits of the keys between two positions, remembers them as recent, and
- * drops their exceptions: they are going to be appended to the journal. */
+/* Sets the bits of the keys between two positions, remembers them as recent,
+ * and drops their exceptions: they are going to be appended to the journal. */
 static void
 ngx_bloom_pending_set(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
     uint64_t pos, uint64_t end)
@@ -318,7 +318,7 @@ ngx_bloom_pending_set(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
             ngx_bloom_recent_put(bits->recent, bits->hasher, &hash, 1);
         }
 
-        /* a process that learns the key now finds it in the memory of recent
+        /* a process that excepts the key now finds it in the memory of recent
          * additions, or has put it among the exceptions already */
 
         __atomic_thread_fence(__ATOMIC_SEQ_CST);

@@ -34,7 +34,7 @@
  * may give room, by adding this key or others again.
  */
 #define NGX_BLOOM_REPLAY_IS_COVERED  BLOOM_EXCEPTION_REMOVED
-#define NGX_BLOOM_REPLAY_IS_LIFTED   BLOOM_EXCEPTION_LEARNED
+#define NGX_BLOOM_REPLAY_IS_LIFTED   BLOOM_EXCEPTION_FEEDBACK
 #define NGX_BLOOM_REPLAY_WAITS       BLOOM_EXCEPTION_BUILT
 
 
@@ -593,9 +593,10 @@ ngx_bloom_replay_remove(ngx_bloom_replay_t *replay,
  * and, if the restoration is newer than the image, those of the image, which
  * have no position.
  *
- * The journal does not have learned keys, so all of them are the image's.  Those
- * of a checkpoint were learned before the record.  A saved image is as old as
- * the one that it comes from, and may have keys that were learned later.
+ * The journal does not have excepted keys, so all of them are the image's.
+ * Those of a checkpoint were excepted before the record.  A saved image is as
+ * old as the one that it comes from, and may have keys that were excepted
+ * later.
  */
 static void
 ngx_bloom_replay_restore(ngx_bloom_replay_t *replay,
@@ -616,15 +617,15 @@ ngx_bloom_replay_restore(ngx_bloom_replay_t *replay,
                                 UINT64_MAX);
     }
 
-    if (!(record->kinds & BLOOM_EXCEPTION_LEARNED)) {
+    if (!(record->kinds & BLOOM_EXCEPTION_FEEDBACK)) {
         return;
     }
 
     if (replay->position != 0) {
-        ngx_bloom_zone_drop_all(set, BLOOM_EXCEPTION_LEARNED, 0, UINT64_MAX);
+        ngx_bloom_zone_drop_all(set, BLOOM_EXCEPTION_FEEDBACK, 0, UINT64_MAX);
 
     } else if (newer) {
-        ngx_bloom_zone_drop_all(set, BLOOM_EXCEPTION_LEARNED, 0, record->time);
+        ngx_bloom_zone_drop_all(set, BLOOM_EXCEPTION_FEEDBACK, 0, record->time);
     }
 }
 

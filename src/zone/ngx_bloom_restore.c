@@ -6,8 +6,8 @@
  * this instance applies the record as all instances do: it drops the exceptions
  * from before the record piece by piece, and does not say "absent" until then.
  * So if this process dies after the record was published, the next helper
- * applies it.  A learned key has no position in the journal: the record about
- * learned keys concerns those of images that were saved earlier.
+ * applies it.  An excepted key has no position in the journal: the record about
+ * excepted keys concerns those of images that were saved earlier.
  */
 
 #include "ngx_bloom_restore.h"

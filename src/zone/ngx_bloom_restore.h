@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Restoring makes all removed keys of a zone, or all learned keys, ordinary keys
- * again: the filter alone decides about them.
+ * Restoring makes all removed keys of a zone, or all excepted keys, ordinary
+ * keys again: the filter alone decides about them.
  */
 
 #ifndef _NGX_BLOOM_RESTORE_H_INCLUDED_

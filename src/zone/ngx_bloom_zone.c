@@ -553,8 +553,8 @@ ngx_bloom_zone_except_key(ngx_bloom_zone_bits_t *bits,
 
     rc = bloom_exceptions_put(&bits->exceptions, exception);
 
-    if (rc == -1 && bloom_exceptions_learned(&bits->exceptions) != 0) {
-        ngx_bloom_zone_drop_all(&bits->exceptions, BLOOM_EXCEPTION_LEARNED, 0,
+    if (rc == -1 && bloom_exceptions_feedback(&bits->exceptions) != 0) {
+        ngx_bloom_zone_drop_all(&bits->exceptions, BLOOM_EXCEPTION_FEEDBACK, 0,
                                 UINT64_MAX);
 
         rc = bloom_exceptions_put(&bits->exceptions, exception);

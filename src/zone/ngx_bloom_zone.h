@@ -74,7 +74,7 @@ typedef enum {
     NGX_BLOOM_TASK_CLEAR,                /* drop what was added, removed and
                                             uploaded */
     NGX_BLOOM_TASK_RESTORE,              /* restore the removed keys */
-    NGX_BLOOM_TASK_FORGET,               /* forget the learned keys */
+    NGX_BLOOM_TASK_FORGET,               /* forget the excepted keys */
     NGX_BLOOM_TASK_CHECKPOINT,
     NGX_BLOOM_TASK_SNAPSHOT,             /* write the zone to an image file */
     NGX_BLOOM_TASKS
@@ -245,9 +245,9 @@ typedef struct {
                                             older than max_age */
     uint64_t              missing;       /* how many times in a row the watched
                                             file was not there */
-    uint64_t              learned;       /* atomic, monotonic, microseconds:
-                                            the rate of learned keys is used up
-                                            to this time */
+    uint64_t              audited;       /* atomic, monotonic, microseconds:
+                                            the rate of keys that audits add is
+                                            used up to this time */
     uint64_t              adapted;       /* the same for false positives */
     ngx_uint_t            left_told;     /* 1: the instance before this one has
                                             been told that it is abandoned */
@@ -323,7 +323,7 @@ typedef struct ngx_bloom_zone_s {
                                             terminated; len 0: memory only */
     ngx_uint_t              journal;     /* 0: "journal=off" */
     ngx_uint_t              adapts;      /* 1: a directive of the configuration
-                                            learns false positives */
+                                            excepts false positives */
     ngx_uint_t              adds;        /* 1: a directive or an endpoint of
                                             the configuration adds or removes
                                             keys, or "journal=on" says that
@@ -439,8 +439,8 @@ ngx_bloom_count(ngx_bloom_zone_t *zone, ngx_bloom_counter_e what, uint64_t n)
  */
 ngx_int_t ngx_bloom_zone_refresh(ngx_bloom_zone_t *zone, uint64_t generation);
 
-/* Returns the number in sh->bank[].grown that says how many layers are in use in
- * a generation, and how many that are. */
+/* Returns the number in sh->bank[].grown that says how many layers are in use
+ * in a generation, and how many that are. */
 static ngx_inline uint64_t
 ngx_bloom_zone_grown(uint64_t generation, uint32_t layers)
 {
@@ -453,8 +453,9 @@ ngx_bloom_zone_layers(uint64_t grown)
     return (uint32_t) (grown & 0xff);
 }
 
-/* Updates a process's own geometry, in which up to `room` layers are planned, to
- * the layers that are in use; or, with a ring, to the slices that are live. */
+/* Updates a process's own geometry, in which up to `room` layers are planned,
+ * to the layers that are in use; or, with a ring, to the slices that are live.
+ * */
 static ngx_inline void
 ngx_bloom_zone_follow(bloom_geometry_t *geometry, const uint64_t *grown,
     const ngx_bloom_ring_t *ring, uint64_t generation, uint32_t room)
@@ -478,8 +479,8 @@ ngx_bloom_zone_follow(bloom_geometry_t *geometry, const uint64_t *grown,
     }
 }
 
-/* Does so for the generation of which the process has a copy.  The function with
- * "_room" is called only if there are layers or slices. */
+/* Does so for the generation of which the process has a copy.  The function
+ * with "_room" is called only if there are layers or slices. */
 void ngx_bloom_zone_follow_room(ngx_bloom_zone_t *zone);
 
 /*
@@ -534,7 +535,7 @@ typedef struct {
     bloom_exceptions_t       exceptions;
     ngx_bloom_recent_t      *recent;     /* remembers added keys; NULL: the bank
                                             does not serve, or no key is
-                                            learned */
+                                            excepted */
 } ngx_bloom_zone_bits_t;
 
 /*
@@ -554,8 +555,8 @@ uint64_t ngx_bloom_zone_serving(ngx_bloom_zone_t *zone,
 /* How many keys' cache lines are requested before the first is used. */
 #define NGX_BLOOM_ZONE_GROUP  32
 
-/* Reads the next keys of a record, `most` at most.  Returns how many; fewer than
- * `most` if they are the last. */
+/* Reads the next keys of a record, `most` at most.  Returns how many; fewer
+ * than `most` if they are the last. */
 ngx_uint_t ngx_bloom_zone_keys(bloom_record_t *record, bloom_key_t *keys,
     ngx_uint_t most);
 
@@ -575,9 +576,9 @@ void ngx_bloom_zone_lift(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
     const uint8_t *end);
 
 /*
- * Drops those exceptions of a record's keys, in the generation that serves, that
- * the journal has before `position`.  Returns NGX_OK; or NGX_ERROR if another
- * process holds the lock sh->exceptions.
+ * Drops those exceptions of a record's keys, in the generation that serves,
+ * that the journal has before `position`.  Returns NGX_OK; or NGX_ERROR if
+ * another process holds the lock sh->exceptions.
  */
 ngx_int_t ngx_bloom_zone_lift_before(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits, const bloom_record_t *record,
@@ -597,7 +598,7 @@ ngx_int_t ngx_bloom_zone_restore(ngx_bloom_zone_t *zone,
 /*
  * Makes the keys of a record exceptions of the generation that serves, whose
  * bits are `bits`.  `position` is where the record ends in the journal.  Drops
- * all learned keys if their room is needed.  Returns NGX_OK; NGX_DECLINED if
+ * all excepted keys if their room is needed.  Returns NGX_OK; NGX_DECLINED if
  * there is no room for all of them; NGX_ERROR if another process holds the lock
  * sh->exceptions.
  */
@@ -606,9 +607,9 @@ ngx_int_t ngx_bloom_zone_except(ngx_bloom_zone_t *zone,
     uint64_t position);
 
 /*
- * Puts an exception into the set of a bank, and drops all learned keys if their
- * room is needed.  Returns what bloom_exceptions_put() returns.  The caller
- * holds the lock of the set, if it needs one.
+ * Puts an exception into the set of a bank, and drops all excepted keys if
+ * their room is needed.  Returns what bloom_exceptions_put() returns.  The
+ * caller holds the lock of the set, if it needs one.
  */
 int ngx_bloom_zone_except_key(ngx_bloom_zone_bits_t *bits,
     const bloom_exception_t *exception);
@@ -742,8 +743,8 @@ typedef enum {
 
 /*
  * Returns how well the zone, with an image at the position `based`, knows its
- * source.  Stores its place there in *place, and the time since the last sign of
- * life in *lag, in ms; UINT64_MAX: there was none.
+ * source.  Stores its place there in *place, and the time since the last sign
+ * of life in *lag, in ms; UINT64_MAX: there was none.
  */
 ngx_bloom_source_e ngx_bloom_zone_source(ngx_bloom_zone_t *zone,
     bloom_position_t based, ngx_bloom_place_t *place, uint64_t *lag);

@@ -363,10 +363,10 @@ subtest 'nothing else may change the zone' => sub {
     my %lines = (
         'bloom_add' => 'location /x { bloom_add $arg_k zone=live; }',
         'bloom_remove' => 'location /x { bloom_remove $arg_k zone=live; }',
-        'learn=on" of bloom_audit' => 'location /x { bloom_audit 1%'
-            . ' learn=on; bloom_reject absent $arg_k zone=live; }',
-        'learn=on" of bloom_feedback' => 'location /x { bloom_feedback 404'
-            . ' learn=on; bloom_reject absent $arg_k zone=live; }',
+        'add=on" of bloom_audit' => 'location /x { bloom_audit 1%'
+            . ' add=on; bloom_reject absent $arg_k zone=live; }',
+        'except=on" of bloom_feedback' => 'location /x { bloom_feedback 404'
+            . ' except=on; bloom_reject absent $arg_k zone=live; }',
     );
 
     for (sort keys %lines) {

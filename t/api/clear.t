@@ -272,8 +272,8 @@ subtest 'a clear is refused' => sub {
     is_error(api($t, POST => 'zones/nothing/clear'), 404, qr/no zone/,
              'for an unknown zone');
     is_error(clear('ids', query => "?only=$_"), 400,
-             qr/must be "removed" or "learned"/, "for another part, '$_'")
-        for '', 'added', 'learn', 'learned,removed';
+             qr/must be "removed" or "excepted"/, "for another part, '$_'")
+        for '', 'added', 'except', 'excepted,removed';
     is_error(clear('ids', query => '?olny=removed'), 400,
              qr/unknown argument "olny", and nothing was changed; it may have "only"/,
              'a misspelled argument is refused');

@@ -32,18 +32,18 @@ configure($t, [
     'zone=most capacity=4k fpr=0.01 expire=8h slices=20 max_keys=4200',
     'zone=few capacity=1k fpr=0.01 expire=8h slices=4 journal=off',
     'zone=brief capacity=1k fpr=1e-9 expire=10s',
-    'zone=learns capacity=1k fpr=1e-6 expire=8h journal=off',
+    'zone=adapts capacity=1k fpr=1e-6 expire=8h journal=off',
     "zone=late:$large capacity=8k fpr=0.001 expire=8h journal=off",
     'zone=plain capacity=1k fpr=0.001',
 ], api => 1, server => <<'CONF', http => <<'CONF');
-    location /learn {
-        bloom_feedback 404 learn=on learn_after=1s;
-        bloom_reject absent $arg_id zone=learns;
+    location /except {
+        bloom_feedback 404 except=on after=1s;
+        bloom_reject absent $arg_id zone=adapts;
         proxy_pass http://127.0.0.1:%%PORT_8081%%;
     }
     location /audit {
-        bloom_audit 100% learn=on;
-        bloom_reject absent $arg_id zone=learns;
+        bloom_audit 100% add=on;
+        bloom_reject absent $arg_id zone=adapts;
         proxy_pass http://127.0.0.1:%%PORT_8081%%;
     }
 CONF
@@ -483,32 +483,32 @@ subtest 'a zone gets more keys than it is made for' => sub {
 };
 
 
-subtest 'learned keys' => sub {
-    add($t, 'learns', ['gone', 'row1']);
+subtest 'excepted keys' => sub {
+    add($t, 'adapts', ['gone', 'row1']);
 
     # nginx remembers an addition for two turns, each of 16 minutes or a step more
 
     passes(2 * HOUR);
 
-    ok(wait_until(sub { $t->get('/learn?id=gone')->status == 404
-                        && zone_state($t, 'learns')->{removals}{learned} }),
-       'a key that the backend does not know is learned');
-    is((lookup_keys($t, 'learns', 'gone'))[0], 'absent', 'and is absent then');
-    is(expires('learns', 'gone'), undef, 'so it has no times');
+    ok(wait_until(sub { $t->get('/except?id=gone')->status == 404
+                        && zone_state($t, 'adapts')->{removals}{excepted} }),
+       'a key that the backend does not know is excepted');
+    is((lookup_keys($t, 'adapts', 'gone'))[0], 'absent', 'and is absent then');
+    is(expires('adapts', 'gone'), undef, 'so it has no times');
 
-    $t->expect_log(qr/wrong absent: bloom zone "learns" lacks key "row2"/);
+    $t->expect_log(qr/wrong absent: bloom zone "adapts" lacks key "row2"/);
     $t->get('/audit?id=row2');
-    is((lookup_keys($t, 'learns', 'row2'))[0], 'present',
+    is((lookup_keys($t, 'adapts', 'row2'))[0], 'present',
        'a key that the audit finds missing is added');
-    is_from_now(expires('learns', 'row2')->{from}, LIFE,
+    is_from_now(expires('adapts', 'row2')->{from}, LIFE,
                 'it lives as long as any key that is added');
 
     passes(LIFE - 2 * HOUR);
-    is(zone_state($t, 'learns')->{removals}{learned}, 1,
-       'a learned key is one as long as the key might live');
+    is(zone_state($t, 'adapts')->{removals}{excepted}, 1,
+       'an excepted key is one as long as the key might live');
     passes(3 * HOUR);
-    is(zone_state($t, 'learns')->{removals}{learned}, 0, 'and then no longer');
-    is((lookup_keys($t, 'learns', 'gone'))[0], 'absent',
+    is(zone_state($t, 'adapts')->{removals}{excepted}, 0, 'and then no longer');
+    is((lookup_keys($t, 'adapts', 'gone'))[0], 'absent',
        'since the key has expired');
 };
 

@@ -340,7 +340,7 @@ subtest 'a zone without room answers 507 with the counts so far' => sub {
     is_removed(delete_key('small', 's1'), 1, 0, 1, [],
                'a key that is removed already needs no room');
     is_deeply(zone_state($t, 'small')->{removals},
-              { limit => 3, count => 3, learned => 0, learned_limit => 1 },
+              { limit => 3, count => 3, excepted => 0, excepted_limit => 1 },
               'the state says that the room is used up');
 
     add($t, 'small', ['s1']);
@@ -407,7 +407,7 @@ subtest 'state and metrics count removals' => sub {
        'the state counts removed keys that were absent');
     is($state->{counters}{removals_refused}, 0, 'no removal was refused');
     is_deeply($state->{removals}, { limit => 10000, count => $count + 3,
-                                    learned => 0, learned_limit => 5000 },
+                                    excepted => 0, excepted_limit => 5000 },
               'the state has the number of removed keys, and the limit');
 
     my $metrics = api($t, GET => 'metrics')->body;

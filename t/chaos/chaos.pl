@@ -7,11 +7,11 @@
 #
 #   perl -It/lib t/chaos/chaos.pl --time 10m
 #
-# The files are in lib/Chaos: Events.pm, Removals.pm, Learning.pm, Expiring.pm,
+# The files are in lib/Chaos: Events.pm, Removals.pm, Feedback.pm, Expiring.pm,
 # Failures.pm and Attacks.pm have the events; Client.pm, ClientRemovals.pm,
-# ClientLearning.pm, ClientExpiring.pm and SharedKeys.pm have what the clients
+# ClientFeedback.pm, ClientExpiring.pm and SharedKeys.pm have what the clients
 # do and check;
-# Rows.pm is the backend behind zones that learn; Ledger.pm decides which
+# Rows.pm is the backend behind zones that except keys; Ledger.pm decides which
 # failures of a request are excused, and History.pm which answers are allowed
 # about keys that clients share.
 
@@ -58,7 +58,7 @@ usage: chaos.pl [--time 10m] [--seed N] [--workers N] [--clients N]
   --no-witness
             does not record what processes of root do
   --break   breaks a promise by hand: journal, ledger, pair, base, acknowledged,
-            lost, root, removal, lift, return, image, rows, learned, early,
+            lost, root, removal, lift, return, image, rows, excepted, early,
             outlived
 USAGE
 
@@ -124,7 +124,7 @@ while (now() - $start < $seconds) {
 
 happens("break_$option{break}") if $option{break} && !$problem;
 $problem //= attempt(sub {
-    $events->await_learning;
+    $events->await_feedback;
     $events->kill_all;
     command('verify all');
     $events->rest;
@@ -152,13 +152,13 @@ sub begin_client {
 
     my $client = Chaos::Client->new(
         t => $t, number => $number, ledger => Chaos::Ledger->new("$dir/ledger"),
-        zones => ['shield', 'empty'], learning_zones => $events->LEARNING,
+        zones => ['shield', 'empty'], feedback_zones => $events->FEEDBACK,
         expiring_zones => $events->EXPIRING,
         expiring_limit => int($events->EXPIRING_CAPACITY * 0.9
                               / $option{clients}),
         limit => int($option{keys} * 0.9 / $option{clients}),
         removals => int($removals * 0.5 / $option{clients}),
-        learning_removals => int($events->LEARNING_REMOVALS * 0.45
+        feedback_removals => int($events->FEEDBACK_REMOVALS * 0.45
                                  / $option{clients}),
         disk_full => sub { -e "$dir/disk.refuses" },
         commands => $commands, answers => $answers);
@@ -284,7 +284,7 @@ sub report {
             . " $history->{unknown}",
         "acknowledged keys: $sum{acked}, keys lost: $sum{lost}",
         "removed keys: $sum{removed}, keys that returned: $sum{returned}",
-        'learned keys: at least ' . $events->learned . ', rejected and then'
+        'excepted keys: at least ' . $events->excepted . ', rejected and then'
             . " added: $sum{revived}",
         'layers: at most ' . ($events->{layers} // 0),
         "requests that the backend denied: $sum{passed}, found: $sum{rows},"
@@ -310,7 +310,7 @@ sub report {
     is($sum{failed}, 0, 'no request failed but those that a kill cut');
     cmp_ok($sum{acked}, '>', 0, 'keys were acknowledged');
     cmp_ok($sum{removed}, '>', 0, 'keys were removed');
-    cmp_ok($events->learned, '>', 0, 'keys were learned');
+    cmp_ok($events->excepted, '>', 0, 'keys were excepted');
     cmp_ok($sum{expired}, '>', 0, 'keys have expired');
     cmp_ok($events->{layers} // 0, '>', 0, 'a filter has grown');
 

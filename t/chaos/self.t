@@ -53,7 +53,7 @@ my @broken = (
      qr/^# returned: zone shield, key base0: /m, qr/returned: [1-9]/],
     ['lost', 'nobody remembers that keys were lost',
      qr/^# lost: zone \w+, key long\d/m, qr/keys lost: [1-9]/],
-    ['learned', 'a learned key counts as added',
+    ['excepted', 'an excepted key counts as added',
      qr/^# lost: zone goods, key \d+g\d+: /m, qr/keys lost: [1-9]/],
     ['rows', 'the backend loses rows of added keys',
      qr/^# lost: zone (?:goods|items), key \d+[gi]\d+: /m,
@@ -93,8 +93,8 @@ subtest 'no promise is broken' => sub {
          'the checker reports acknowledged keys and no lost ones');
     like($output, qr/removed keys: [1-9]\d*, keys that returned: 0$/m,
          'the checker reports removed keys and none that returned');
-    like($output, qr/learned keys: at least [1-9]/m,
-         'the checker reports learned keys');
+    like($output, qr/excepted keys: at least [1-9]/m,
+         'the checker reports excepted keys');
     like($output, qr/operations: [1-9]\d*.*\n# events: 3, kills: [1-9]/,
          'the checker reports operations, events and kills');
 };

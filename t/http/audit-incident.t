@@ -3,7 +3,7 @@
 
 # Tests bloom_audit and bloom_feedback in a staged incident: the image lacks
 # 1,000 of the 3,000 IDs that the backend has, and it has 500 that the backend
-# no longer has.  The audit finds and learns exactly the missing IDs, and the
+# no longer has.  The audit finds and adds exactly the missing IDs, and the
 # feedback finds the others.  bench/incident.pl measures how soon an audit of a
 # fraction of the requests finds a missing ID.
 
@@ -49,7 +49,7 @@ CONF
                     main => 'worker_processes 2;');
 }
 
-# the capacity has room for the learned keys
+# the capacity has room for the excepted keys
 
 $t->build_image('ids.bloom', [@known, @gone], '-p', '1e-9', '--seed', 1,
                 '-n', '5000');
@@ -113,17 +113,17 @@ my %logged = map { $_ => 1 }
 is(join(' ', sort keys %logged), join(' ', sort @missing),
    'the error log has exactly the missing IDs');
 
-configure('bloom_audit 100% learn=on learn_rate=1000000r/s;');
+configure('bloom_audit 100% add=on rate=1000000r/s;');
 $t->reload;
-is(ask(@missing), 1000, 'learn=on passes the requests for missing IDs');
-is(findings()->{learned}, 1000, 'each missing ID is learned');
+is(ask(@missing), 1000, 'add=on passes the requests for missing IDs');
+is(findings()->{added}, 1000, 'each missing ID is added');
 
 configure('');
 $t->reload;
 is(ask(@missing), 1000,
-   'requests for learned IDs are passed without bloom_audit');
+   'requests for added IDs are passed without bloom_audit');
 is(ask(@none), 0,
    'requests for IDs of neither backend nor image are rejected');
-is(ask(@known), 2000, 'requests for known IDs are passed after learning');
+is(ask(@known), 2000, 'requests for known IDs are passed after the additions');
 
 done_testing;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # Tests bloom_audit: some requests that would be rejected are passed to the
-# backend, and its answers are counted, logged and, with learn=on, learned.
+# backend, and its answers are counted, logged and, with add=on, the key is added.
 
 use strict;
 use warnings;
@@ -22,7 +22,7 @@ $t->build_image('hosts.bloom', ['one.example'], '-p', '1e-9', '--seed', 1,
 
 configure_rules($t, { ids => ['id1'], bad => ['id-bad'] }, <<'CONF',
     proxy_cache_path %%TESTDIR%%/cache keys_zone=cache:1m;
-    bloom_zone zone=learner file=%%TESTDIR%%/ids.bloom;
+    bloom_zone zone=adder file=%%TESTDIR%%/ids.bloom;
     bloom_zone zone=hosts file=%%TESTDIR%%/hosts.bloom;
     bloom_zone zone=fixed file=%%TESTDIR%%/ids.bloom journal=off;
     bloom_state_path %%TESTDIR%%/state;
@@ -50,18 +50,18 @@ configure_rules($t, { ids => ['id1'], bad => ['id-bad'] }, <<'CONF',
             bloom_reject absent $arg_id zone=ids;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
-        location /learn {
-            bloom_audit 100% learn=on;
-            bloom_reject absent $arg_id zone=learner;
+        location /add {
+            bloom_audit 100% add=on;
+            bloom_reject absent $arg_id zone=adder;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
         location /fixed {
-            bloom_audit 100% learn=on;
+            bloom_audit 100% add=on;
             bloom_reject absent $arg_id zone=fixed;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
         location /hosts {
-            bloom_audit 100% learn=on;
+            bloom_audit 100% add=on;
             bloom_reject absent $arg_id zone=hosts;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
@@ -162,7 +162,7 @@ my $backend = $t->backend(8081, sub {
 $t->run;
 
 
-my @members = qw(audited confirmed wrong_absent unanswered learned);
+my @members = qw(audited confirmed wrong_absent unanswered added);
 
 # Returns what a request adds to each of these counters, $bloom_status and the
 # status of the response.
@@ -269,43 +269,43 @@ subtest 'bloom_reject absent of one key is audited' => sub {
        'a dry run audits requests');
 };
 
-subtest 'learn=on adds wrongly absent keys' => sub {
+subtest 'add=on adds wrongly absent keys' => sub {
     my $mark = $t->log_mark;
-    is(audit('/learn?id=id2', zone => 'learner'), '1 0 1 0 1 AUDITED 200',
-       'a wrongly absent key is learned');
+    is(audit('/add?id=id2', zone => 'adder'), '1 0 1 0 1 AUDITED 200',
+       'a wrongly absent key is added');
     like($t->wait_for_log(qr/wrong absent/, $mark), qr/lacks key "id2": it was added now; put it into the next image, too; the backend answered /,
          'the error log says that a wrongly absent key was added');
-    is(audit('/learn?id=id2', zone => 'learner'), '0 0 0 0 0 PASSED 200',
-       'the next request for a learned key is passed');
-    is(audit('/learn?id=none', zone => 'learner'), '1 1 0 0 0 AUDITED 404',
-       'a rightly absent key is not learned');
+    is(audit('/add?id=id2', zone => 'adder'), '0 0 0 0 0 PASSED 200',
+       'the next request for an excepted key is passed');
+    is(audit('/add?id=none', zone => 'adder'), '1 1 0 0 0 AUDITED 404',
+       'a rightly absent key is not added');
     $mark = $t->log_mark;
     is(audit('/fixed?id=id2', zone => 'fixed'), '1 0 1 0 0 AUDITED 200',
-       'a zone without a journal learns no key');
+       'a zone without a journal adds no key');
     like($t->wait_for_log(qr/wrong absent/, $mark),
          qr/lacks key "id2": add it, or load an image that has it;/,
-         'the error log says what to do about a key that cannot be learned');
-    is(audit('/learn?id=none', zone => 'learner'), '1 1 0 0 0 AUDITED 404',
+         'the error log says what to do about a key that cannot be added');
+    is(audit('/add?id=none', zone => 'adder'), '1 1 0 0 0 AUDITED 404',
        'a rightly absent key is audited again');
-    is(audit('/learn?id=id3&status=301', zone => 'learner'),
-       '1 0 0 1 0 AUDITED 301', 'an unanswered key is not learned');
+    is(audit('/add?id=id3&status=301', zone => 'adder'),
+       '1 0 0 1 0 AUDITED 301', 'an unanswered key is not added');
     is(audit('/hosts?id=ID.Example.', zone => 'hosts'),
        '1 1 0 0 0 AUDITED 404',
        'a host is confirmed absent from a zone with key form host');
     is(audit('/hosts?id=id.Example&status=200', zone => 'hosts'),
        '1 0 1 0 1 AUDITED 200',
-       'a zone with key form host learns a wrongly absent host');
+       'a zone with key form host adds a wrongly absent host');
     is(audit('/hosts?id=a.ID.example', zone => 'hosts'),
-       '0 0 0 0 0 PASSED 404', 'a subdomain of a learned host is passed');
+       '0 0 0 0 0 PASSED 404', 'a subdomain of a added host is passed');
 
     my ($journal) = grep { /^id2$/m }
-        $t->run_tool('journal', '--keys', $t->testdir . '/state/learner');
-    ok($journal, 'the journal has a learned key');
+        $t->run_tool('journal', '--keys', $t->testdir . '/state/adder');
+    ok($journal, 'the journal has an excepted key');
 
     $t->kill_all;
     $t->run;
-    is($t->get('/learn?id=id2')->header('X-Bloom'), 'PASSED',
-       'a learned key survives the death of all processes');
+    is($t->get('/add?id=id2')->header('X-Bloom'), 'PASSED',
+       'an excepted key survives the death of all processes');
 };
 
 subtest 'bloom_audit 50% audits about half of the requests' => sub {

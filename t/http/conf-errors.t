@@ -194,8 +194,7 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
                                    journal required watch max_age must_have
                                    must_not_have min_keys max_loss
                                    max_growth removals max_keys expire
-                                   slices
-                                   source max_lag label)),
+                                   slices source max_lag label)),
           qw(colour=red status=404 to=@x decode=uri capacity Capacity=1k
              huge_pages=off =));
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
@@ -662,25 +661,34 @@ subtest 'nginx refuses wrong and duplicate settings' => sub {
 subtest 'nginx refuses wrong values of bloom_feedback and bloom_audit' => sub {
     for my $where (qw(http server location)) {
         my $feedback = 'invalid parameter "%s": it must be a status from 400 to'
-            . ' 499, such as 404, "learn=on", "learn=off", "learn_rate=",'
-            . ' "learn_after=", or "off" alone';
+            . ' 499, such as 404, "except=on", "except=off", "rate=",'
+            . ' "after=", or "off" alone';
 
         table($where, 'bloom_feedback %s;', $feedback,
               qw(399 500 200 x on 404x));
         table($where, 'bloom_feedback 404 %s;', $feedback,
-              qw(off 4040 learn learn=yes LEARN=on rate=1r/s after=1m));
-        table($where, 'bloom_feedback 404 learn=on %s;',
-              'invalid rate "%s": it must be "learn_rate=" and a number of'
+              qw(off 4040 except except=yes EXCEPT=on add=on));
+        table($where, 'bloom_feedback 404 %s;',
+              'invalid parameter "%s": its name is "except="',
+              qw(learn=on learn=off));
+        table($where, 'bloom_feedback 404 %s;',
+              'invalid parameter "%s": its name is "rate="',
+              'learn_rate=1r/s');
+        table($where, 'bloom_feedback 404 %s;',
+              'invalid parameter "%s": its name is "after="',
+              'learn_after=1s');
+        table($where, 'bloom_feedback 404 except=on %s;',
+              'invalid rate "%s": it must be "rate=" and a number of'
               . ' keys from 1 to 1000000, such as "10r/s" or "30r/m"',
-              map { "learn_rate=$_" } '', qw(0r/s 1000001r/s 10r/sx));
-        table($where, 'bloom_feedback 404 learn=on %s;',
-              'invalid parameter "%s": it must be "learn_after=" and a time from'
+              map { "rate=$_" } '', qw(0r/s 1000001r/s 10r/sx));
+        table($where, 'bloom_feedback 404 except=on %s;',
+              'invalid parameter "%s": it must be "after=" and a time from'
               . ' 1s to 10m',
-              map { "learn_after=$_" } '', qw(0 999ms 601s 11m 1d -1m x 1sx));
+              map { "after=$_" } '', qw(0 999ms 601s 11m 1d -1m x 1sx));
         is_refused($where, ">bloom_feedback $_;",
                    '"bloom_feedback" directive needs at least one status, such'
                    . ' as 404')
-            for 'learn=on', 'learn=off', 'learn=on learn_rate=1r/s';
+            for 'except=on', 'except=off', 'except=on rate=1r/s';
         table($where, 'bloom_audit %s;',
               'invalid fraction "%s": it must be from 0.001% to 100%, with'
               . ' up to three decimals, or "off" alone',
@@ -693,12 +701,18 @@ subtest 'nginx refuses wrong values of bloom_feedback and bloom_audit' => sub {
               $_)
             for qw(1 0.1 100 0.001);
         table($where, 'bloom_audit 1% %s;',
-              'invalid parameter "%s": it must be "learn=on", "learn=off" or'
-              . ' "learn_rate="', qw(learn learn=yes LEARN=on rate=1r/s));
-        table($where, 'bloom_audit 1% learn=on %s;',
-              'invalid rate "%s": it must be "learn_rate=" and a number of'
+              'invalid parameter "%s": it must be "add=on", "add=off" or'
+              . ' "rate="', qw(add add=yes ADD=on except=on after=1s));
+        table($where, 'bloom_audit 1% %s;',
+              'invalid parameter "%s": its name is "add="',
+              qw(learn=on learn=off));
+        table($where, 'bloom_audit 1% %s;',
+              'invalid parameter "%s": its name is "rate="',
+              'learn_rate=1r/s');
+        table($where, 'bloom_audit 1% add=on %s;',
+              'invalid rate "%s": it must be "rate=" and a number of'
               . ' keys from 1 to 1000000, such as "10r/s" or "30r/m"',
-              map { "learn_rate=$_" } '', qw(1 r/s 0r/s -1r/s 1r/h 1.5r/s
+              map { "rate=$_" } '', qw(1 r/s 0r/s -1r/s 1r/h 1.5r/s
                                              1000001r/s 10r/sx on));
     }
     is_refused('location', "bloom_audit 1%;\n>bloom_audit off;",
@@ -710,26 +724,26 @@ subtest 'nginx refuses wrong values of bloom_feedback and bloom_audit' => sub {
 };
 
 
-subtest 'nginx warns of learn_rate= and learn_after= without learn=on' => sub {
-    my $audit = ['bloom_audit 1%', qr/"learn_rate=" of "bloom_audit" has/];
-    my $feedback = ['bloom_feedback 404', qr/"learn_rate=" and "learn_after=" of "bloom_feedback" have/];
+subtest 'nginx warns of rate= and after= without add=on or except=on' => sub {
+    my $audit = ['bloom_audit 1%', qr/"rate=" of "bloom_audit" has no effect without "add=on"/];
+    my $feedback = ['bloom_feedback 404', qr/"rate=" and "after=" of "bloom_feedback" have no effect without "except=on"/];
 
-    for ([@$audit, 'learn_rate=1r/s', 1],
-         [@$audit, 'learn_rate=1r/s learn=off', 1],
-         [@$audit, 'learn_rate=1r/s learn=on', 0],
-         [@$audit, 'learn=on', 0],
-         [@$feedback, 'learn_rate=1r/s', 1],
-         [@$feedback, 'learn_after=10m', 1],
-         [@$feedback, 'learn=off learn_rate=1r/s learn_after=1s', 1],
-         [@$feedback, 'learn=on learn_rate=1r/s learn_after=1s', 0],
-         [@$feedback, 'learn=on', 0])
+    for ([@$audit, 'rate=1r/s', 1],
+         [@$audit, 'rate=1r/s add=off', 1],
+         [@$audit, 'rate=1r/s add=on', 0],
+         [@$audit, 'add=on', 0],
+         [@$feedback, 'rate=1r/s', 1],
+         [@$feedback, 'after=10m', 1],
+         [@$feedback, 'except=off rate=1r/s after=1s', 1],
+         [@$feedback, 'except=on rate=1r/s after=1s', 0],
+         [@$feedback, 'except=on', 0])
     {
         my ($directive, $vain, $parameters, $warns) = @$_;
         my $line = write_conf('location',
             "bloom_reject absent \$uri zone=ids;\n"
             . ">$directive $parameters;");
         my ($exit, $output) = $t->test_config;
-        my ($where) = $output =~ /\[warn\] .*$vain no effect without "learn=on" in .*nginx\.conf:(\d+)/;
+        my ($where) = $output =~ /\[warn\] .*$vain in .*nginx\.conf:(\d+)/;
 
         is($exit, 0, "nginx accepts $directive $parameters");
         is($where, $warns ? $line : undef,
@@ -739,12 +753,12 @@ subtest 'nginx warns of learn_rate= and learn_after= without learn=on' => sub {
 };
 
 
-subtest 'nginx warns of learn=on where no key can be learned' => sub {
-    for ([0, 'absent', 'learn=on', 1],
-         [1, 'absent', 'learn=on', 1],
-         [2, 'absent', 'learn=on', 0],
-         [0, 'absent', 'learn=off', 0],
-         [0, 'present', 'learn=on', 0])
+subtest 'nginx warns of except=on where no key can be excepted' => sub {
+    for ([0, 'absent', 'except=on', 1],
+         [1, 'absent', 'except=on', 1],
+         [2, 'absent', 'except=on', 0],
+         [0, 'absent', 'except=off', 0],
+         [0, 'present', 'except=on', 0])
     {
         my ($removals, $on, $parameters, $warns) = @$_;
         my $zone = "zone=few capacity=10 fpr=0.01 removals=$removals";
@@ -755,7 +769,7 @@ subtest 'nginx warns of learn=on where no key can be learned' => sub {
 
         my ($exit, $output) = $t->test_config;
         my $what = "$parameters with removals=$removals and a rule on $on";
-        my $vain = qr/\[warn\] .*"learn=on" of "bloom_feedback" in .*nginx\.conf:\d+ has no effect on zone "few", which has "removals=$removals": learned keys use up to half of that room; set "removals=" to 2 or more, or remove "learn=on"/;
+        my $vain = qr/\[warn\] .*"except=on" of "bloom_feedback" in .*nginx\.conf:\d+ has no effect on zone "few", which has "removals=$removals": excepted keys use up to half of that room; set "removals=" to 2 or more, or remove "except=on"/;
 
         is($exit, 0, "nginx accepts $what");
         is(scalar(() = $output =~ /$vain/g), $warns,
@@ -801,16 +815,46 @@ subtest 'nginx warns of a bloom_audit that audits no rule' => sub {
 };
 
 
-subtest 'nginx warns of a bloom_feedback that learns from no rule' => sub {
-    my $learn = '>bloom_feedback 404 learn=on;';
-    my $nothing = qr/\[warn\] .*"learn=on" of "bloom_feedback" in .*nginx\.conf:(\d+) has no effect: none of the rules in effect there is a "bloom_reject absent" or "bloom_route absent"/;
+subtest 'nginx warns of an enforced bloom_audit above 10%' => sub {
+    my $rule = 'bloom_reject absent $uri zone=ids;';
+    my $tried = 'bloom_reject absent $uri zone=ids dry_run;';
+    my $open = qr{\[warn\] .*"bloom_audit [\d.]+%" in .*nginx\.conf:(\d+) lets this share of the requests through that the rule in .*nginx\.conf:\d+ rejects: set it to 10% or less, such as "bloom_audit 0\.1%", or set "bloom_dry_run on" there to try the rule};
 
-    for (["bloom_reject present \$uri zone=ids;\n$learn", 1],
-         ["bloom_pass absent \$uri zone=ids;\n$learn", 1],
+    for (["$rule\n>bloom_audit 100%;", 1],
+         ["$rule\n>bloom_audit 10.001%;", 1],
+         ["$rule\n>bloom_audit 100%;\nbloom_dry_run off;", 1],
+         ["$tried\n$rule\n>bloom_audit 50%;", 1],
+         ["$rule\n$rule\n>bloom_audit 50%;", 1],
+         ["$rule\n>bloom_audit 10%;", 0],
+         ["$rule\n>bloom_audit 100%;\nbloom_dry_run on;", 0],
+         ["$tried\n>bloom_audit 100%;", 0],
+         ["bloom_reject present \$uri zone=ids;\n>bloom_audit 100%;", 0],
+         [">bloom_audit 100%;", 0])
+    {
+        warns_where($open, @$_);
+    }
+
+    # the dry run that ends in one location leaves its audit open
+
+    my $line = write_conf('server', "bloom_dry_run on;\n>bloom_audit 100%;\n"
+        . "$rule\nlocation /on { }\nlocation /off { bloom_dry_run off; }");
+    my ($exit, $output) = $t->test_config;
+    is($exit, 0, 'nginx accepts a dry run that ends in a location');
+    is(join(' ', $output =~ /$open/g), $line,
+       'nginx warns of the audit of a location whose dry run has ended');
+};
+
+
+subtest 'nginx warns of a bloom_feedback that excepts keys of no rule' => sub {
+    my $except = '>bloom_feedback 404 except=on;';
+    my $nothing = qr/\[warn\] .*"except=on" of "bloom_feedback" in .*nginx\.conf:(\d+) has no effect: none of the rules in effect there is a "bloom_reject absent" or "bloom_route absent"/;
+
+    for (["bloom_reject present \$uri zone=ids;\n$except", 1],
+         ["bloom_pass absent \$uri zone=ids;\n$except", 1],
          ["bloom_reject present \$uri zone=ids;\n>bloom_feedback 404;", 0],
          ["bloom_reject present \$uri zone=ids;\n"
-          . "bloom_reject absent \$uri zone=ids;\n$learn", 0],
-         [$learn, 0])
+          . "bloom_reject absent \$uri zone=ids;\n$except", 0],
+         [$except, 0])
     {
         warns_where($nothing, @$_);
     }
@@ -910,7 +954,7 @@ subtest 'nginx warns of directives whose keys the zone cannot take' => sub {
 
     for my $adds ('bloom_add $uri zone=fixed;', 'bloom_remove $uri zone=fixed;',
                   "bloom_reject absent \$uri zone=fixed;\n"
-                  . 'bloom_audit 1% learn=on;')
+                  . 'bloom_audit 1% add=on;')
     {
         write_conf('server', ">$adds");
         my $conf = $t->read_file('nginx.conf');
@@ -921,7 +965,7 @@ subtest 'nginx warns of directives whose keys the zone cannot take' => sub {
         my ($exit, $output) = $t->test_config;
         my $shown = quoted('server', $adds);
         is($exit, 0, "nginx accepts $shown");
-        like($output, qr/\[warn\] .*bloom zone "fixed" in .* takes none of the keys of "bloom_add", "bloom_remove" or "learn=on": a zone with "file=" needs a journal for them, but it has "journal=off"/,
+        like($output, qr/\[warn\] .*bloom zone "fixed" in .* takes none of the keys of "bloom_add", "bloom_remove" or "add=on": a zone with "file=" needs a journal for them, but it has "journal=off"/,
              "nginx warns of $shown");
     }
 };

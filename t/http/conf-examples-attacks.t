@@ -62,7 +62,7 @@ my %example = (
                   . '--public-key conf-examples/images.pub',
         excuse => qr/pulled\.bloom" of bloom zone|"ids" is not loaded/,
     },
-    'learn.conf' => { attacks => [paths(), writes()], more => \&learn },
+    'feedback.conf' => { attacks => [paths(), writes()], more => \&except },
     'lua.conf' => { attacks => [paths(), writes()] },
     'njs.conf' => {
         attacks => [paths('id-'), refused_writes('id-'), title(), ['/backend/title', ''],
@@ -584,7 +584,7 @@ sub image_server {
 
 # Tests that no spelling of a path makes an item absent.
 
-sub learn {
+sub except {
     my ($t, $backend) = @_;
 
     my $conf = $t->read_file('nginx.conf');
@@ -603,7 +603,7 @@ sub learn {
 
     ok(wait_until(sub {
         $t->get('/item/2512')->header('X-Bloom-Status') eq 'REJECTED'
-    }), 'the zone learns a false positive');
+    }), 'the zone excepts a false positive');
 
     for my $path (map { $_->[0] } grep { $_->[1] ne '' } paths()) {
         send_to($t, $path);

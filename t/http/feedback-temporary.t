@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Shows what bloom_feedback with learn=on does where it must not be used: a
+# Shows what bloom_feedback with except=on does where it must not be used: a
 # backend answers 404 for a key that exists.  docs/adaptive.md tells this.
 
 use strict;
@@ -29,49 +29,49 @@ configure_rules($t, { ids => \@keys }, <<'CONF');
 
         location / {
             bloom_reject   absent $arg_id zone=ids;
-            bloom_feedback 404 learn=on learn_rate=1000r/s learn_after=1s;
+            bloom_feedback 404 except=on rate=1000r/s after=1s;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
         location /audited {
             bloom_reject   absent $arg_id zone=ids;
-            bloom_feedback 404 learn=on learn_rate=1000r/s learn_after=1s;
-            bloom_audit    100% learn=on learn_rate=1000r/s;
+            bloom_feedback 404 except=on rate=1000r/s after=1s;
+            bloom_audit    100% add=on rate=1000r/s;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
         location = /raw {
             bloom_reject   absent $arg_id zone=ids;
-            bloom_feedback 404 learn=on learn_rate=1000r/s learn_after=1s;
+            bloom_feedback 404 except=on rate=1000r/s after=1s;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
         location = /arg {
             bloom_reject   absent $arg_id zone=ids;
-            bloom_feedback 404 learn=on learn_rate=1000r/s learn_after=1s;
+            bloom_feedback 404 except=on rate=1000r/s after=1s;
             proxy_pass http://127.0.0.1:%%PORT_8081%%/arg?id=$arg_id;
         }
         location ~ ^/raw/(?<id>[^/]+)$ {
             bloom_reject   absent $id zone=ids;
-            bloom_feedback 404 learn=on learn_rate=1000r/s learn_after=1s;
-            bloom_audit    100% learn=on learn_rate=1000r/s;
+            bloom_feedback 404 except=on rate=1000r/s after=1s;
+            bloom_audit    100% add=on rate=1000r/s;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
         location ~ ^/checked/(?<id>[^/]+)$ {
             bloom_reject   absent $id zone=ids;
-            bloom_feedback 404 learn=on learn_rate=1000r/s learn_after=1s;
-            bloom_audit    100% learn=on learn_rate=1000r/s;
+            bloom_feedback 404 except=on rate=1000r/s after=1s;
+            bloom_audit    100% add=on rate=1000r/s;
             rewrite ^ $uri break;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
         location ~ ^/request_uri/(?<id>[^/]+)$ {
             bloom_reject   absent $id zone=ids;
-            bloom_feedback 404 learn=on learn_rate=1000r/s learn_after=1s;
-            bloom_audit    100% learn=on learn_rate=1000r/s;
+            bloom_feedback 404 except=on rate=1000r/s after=1s;
+            bloom_audit    100% add=on rate=1000r/s;
             rewrite ^ $uri break;
             proxy_pass http://127.0.0.1:%%PORT_8081%%/x$request_uri;
         }
         location ~ ^/scgi/(?<id>[^/]+)$ {
             bloom_reject   absent $id zone=ids;
-            bloom_feedback 404 learn=on learn_rate=1000r/s learn_after=1s;
-            bloom_audit    100% learn=on learn_rate=1000r/s;
+            bloom_feedback 404 except=on rate=1000r/s after=1s;
+            bloom_audit    100% add=on rate=1000r/s;
             rewrite ^ $uri break;
             scgi_param REQUEST_URI $request_uri;
             scgi_pass  127.0.0.1:%%PORT_8083%%;
@@ -132,9 +132,9 @@ sub asked {
 
 
 # Asks for a key while the backend answers 404, until the key is rejected: a
-# zone learns no key in the first second of an image.
+# zone excepts no key in the first second of an image.
 
-sub learned {
+sub excepted {
     my ($key) = @_;
 
     return wait_until(sub { asked($key, 404) eq '404 REJECTED ids' });
@@ -143,7 +143,7 @@ sub learned {
 
 subtest 'a temporary 404 makes a key absent that exists' => sub {
     is(asked('id1'), '200 PASSED ids', 'the key is present at first');
-    ok(learned('id1'), 'the backend answers 404, and the key is rejected');
+    ok(excepted('id1'), 'the backend answers 404, and the key is rejected');
     is(asked('id1'), '404 REJECTED ids',
        'the key is rejected although the backend has it again');
     is(asked('id2', 404), '404 PASSED ids',
@@ -173,22 +173,22 @@ subtest 'the key is absent as long as the image serves' => sub {
 subtest 'the key is present again when it is added' => sub {
     is(add($t, ids => ['id1'])->{added}, 1, 'the key counts as new');
     is(asked('id1'), '200 PASSED ids', 'the key is present');
-    is(asked('id2'), '404 REJECTED ids', 'another learned key is rejected');
-    ok(learned('id10'), 'the zone still learns');
+    is(asked('id2'), '404 REJECTED ids', 'another excepted key is rejected');
+    ok(excepted('id10'), 'the zone still excepts');
     is(asked('id1', 404), '404 PASSED ids', 'the backend answers 404 again');
     is(asked('id1'), '200 PASSED ids',
-       'a key that was added a moment ago is not learned');
+       'a key that was added a moment ago is not excepted');
 };
 
-subtest 'an audit that learns adds the key again' => sub {
-    ok(learned("id$_"), "id$_ is learned") for 11, 12;
+subtest 'an audit that excepts adds the key again' => sub {
+    ok(excepted("id$_"), "id$_ is excepted") for 11, 12;
     is(outcome($t, '/audited?id=id11&status=404'), '404 AUDITED ids',
        'the key is audited while the backend answers 404');
     is(asked('id11'), '404 REJECTED ids', 'it is rejected afterwards');
     is(outcome($t, '/audited?id=id11'), '200 AUDITED ids',
        'the key is audited while the backend has it');
     is(asked('id11'), '200 PASSED ids', 'it is present afterwards');
-    is(asked('id12'), '404 REJECTED ids', 'another learned key is rejected');
+    is(asked('id12'), '404 REJECTED ids', 'another excepted key is rejected');
     is(zone_state($t, 'ids')->{audit}{wrong_absent}, 1,
        'the audit counts a wrong absent');
 };
@@ -205,10 +205,10 @@ sub spellings {
 }
 
 subtest 'a 404 for a path that the backend reads in another way' => sub {
-    my $doubts = sub { zone_state($t, 'ids')->{feedback}{not_learned_doubt} };
+    my $doubts = sub { zone_state($t, 'ids')->{feedback}{not_excepted_doubt} };
     my $before;
 
-    ok(learned('id13'), 'the zone learns');
+    ok(excepted('id13'), 'the zone excepts');
 
     for my $way (qw(raw request_uri scgi)) {
         for my $path (spellings($way, 'id14')) {
@@ -218,14 +218,14 @@ subtest 'a 404 for a path that the backend reads in another way' => sub {
                "the backend has no $path");
             is($doubts->() - $before, 1, "$path is counted as a doubt");
             is(asked('id14'), '200 PASSED ids',
-               "no key is learned from $path");
+               "no key is excepted from $path");
         }
     }
 
     is(outcome($t, '/r%61w?id=id14'), '404 PASSED ids',
        'the backend has no /r%61w');
     is(asked('id14'), '200 PASSED ids',
-       'no argument is learned from a path that the backend does not decode');
+       'no argument is excepted from a path that the backend does not decode');
 
     for (map({ "/$_" } spellings('checked', 'id14')), '/%61rg?id=id14') {
         is(outcome($t, s{^//}{/}r), '200 PASSED ids',
@@ -243,12 +243,12 @@ subtest 'a 404 for a path that the backend reads in another way' => sub {
 
         $asked .= "${mark}status=404";
         is(outcome($t, $asked), '404 PASSED ids', "the backend denies $asked");
-        is(asked($key), '404 REJECTED ids', "$key is learned from $asked");
+        is(asked($key), '404 REJECTED ids', "$key is excepted from $asked");
     }
 };
 
 subtest 'a 200 for a path that the backend reads in another way' => sub {
-    my $audit = sub { zone_state($t, 'ids')->{audit}{not_learned} };
+    my $audit = sub { zone_state($t, 'ids')->{audit}{not_added} };
 
     for my $way (qw(raw request_uri scgi)) {
         my $before = $audit->();
@@ -260,7 +260,7 @@ subtest 'a 200 for a path that the backend reads in another way' => sub {
              qr/lacks key "there": it was not added, since the client wrote the path in another way and the backend may have read another key; add it if it exists;/,
              "the error log says why no key is added: $way");
         is($audit->() - $before, 1,
-           "the key is counted as not learned: $way");
+           "the key is counted as not excepted: $way");
         is(asked('there'), '404 REJECTED ids', "no key is added: $way");
     }
 
@@ -279,22 +279,22 @@ subtest 'a 200 for a path that the backend reads in another way' => sub {
 kill 'KILL', $scgi_pid;
 waitpid $scgi_pid, 0;
 
-subtest 'all learned keys are present again after a clear' => sub {
-    ok(learned("id$_"), "id$_ is learned") for 5, 6;
-    is(api($t, POST => 'zones/ids/clear?only=learned')->status, 200,
-       'the zone forgets what it has learned');
+subtest 'all excepted keys are present again after a clear' => sub {
+    ok(excepted("id$_"), "id$_ is excepted") for 5, 6;
+    is(api($t, POST => 'zones/ids/clear?only=excepted')->status, 200,
+       'the zone forgets what it has excepted');
     is(asked("id$_"), '200 PASSED ids', "id$_ is present") for 2, 5, 6;
 };
 
-subtest 'all learned keys are present again after another image' => sub {
-    ok(learned("id$_"), "id$_ is learned") for 7, 8;
+subtest 'all excepted keys are present again after another image' => sub {
+    ok(excepted("id$_"), "id$_ is excepted") for 7, 8;
     $t->build_image('ids.bloom', \@keys, '-p', '1e-9');
     is(api($t, POST => 'zones/ids/reload')->status, 200, 'it is loaded');
     is(asked("id$_"), '200 PASSED ids', "id$_ is present") for 7, 8;
 };
 
-subtest 'all learned keys are present again after a restart' => sub {
-    ok(learned('id9'), 'id9 is learned');
+subtest 'all excepted keys are present again after a restart' => sub {
+    ok(excepted('id9'), 'id9 is excepted');
     $t->stop;
     $t->run;
     is(asked('id9'), '200 PASSED ids', 'id9 is present');

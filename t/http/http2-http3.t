@@ -65,7 +65,7 @@ configure_rules($t, { ids => ['one', 'a b', 'gone'], bad => ['evil'] },
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
         location ~ ^/audit/(?<id>.+)\z {
-            bloom_audit 100% learn=on learn_rate=1000r/s;
+            bloom_audit 100% add=on rate=1000r/s;
             bloom_reject absent $id zone=seen;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
@@ -185,22 +185,22 @@ sub test_protocol {
            'bloom_feedback counts a false positive');
     };
 
-    subtest 'nothing is learned from a path that the backend may read in '
+    subtest 'no key is added from a path that the backend may read in '
             . 'another way' => sub
     {
-        my $not = sub { zone_state($t, 'seen')->{audit}{not_learned} };
+        my $not = sub { zone_state($t, 'seen')->{audit}{not_added} };
         my $name = $class->name =~ s/\W//gr;
         my $before = $not->();
 
         $is_outcome->($_, '200 AUDITED seen', "$_ is audited")
             for "/%61udit/$name", "//audit/$name", "/x/../audit/$name",
                 "/audit/./$name";
-        is($not->() - $before, 4, 'none of them is learned');
+        is($not->() - $before, 4, 'none of them is added');
 
         $is_outcome->("/audit/$name", '200 AUDITED seen',
                       'the path is audited in its plain spelling');
         $is_outcome->("/%61udit/$name", '200 PASSED seen',
-                      'and its key is learned');
+                      'and its key is added');
     };
 
     subtest 'each stream of a connection is decided alone' => sub {

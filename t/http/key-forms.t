@@ -271,8 +271,8 @@ sub explained {
        'the canonical form of a raw key is the key');
     is_deeply($got->{expressions},
               [{ key => 'Evil.Example', present => JSON::PP::true,
-                 removed => JSON::PP::false, learned => JSON::PP::false,
-                 excepted => JSON::PP::false, whole => JSON::PP::true }],
+                 removed => JSON::PP::false, excepted => JSON::PP::false,
+                 image_excepted => JSON::PP::false, whole => JSON::PP::true }],
               'the only expression of a raw key is the key');
     ok(scalar @{ $got->{bits} },
        'the endpoint states the bits of a raw key');

@@ -19,7 +19,7 @@ $t->build_image('cold.bloom', ['one'], '-p', '1e-9', '--seed', 1, '--as-of',
 configure_rules($t, { ids => ['one', 'both'], bad => ['bad', 'both'] },
                 <<'CONF', backend => 8081);
     bloom_zone zone=cold file=%%TESTDIR%%/cold.bloom max_age=1d;
-    bloom_zone zone=learner file=%%TESTDIR%%/ids.bloom;
+    bloom_zone zone=feedback file=%%TESTDIR%%/ids.bloom;
     bloom_state_path %%TESTDIR%%/state;
 
     map $request_method $reads { GET 1; HEAD 1; }
@@ -70,7 +70,7 @@ configure_rules($t, { ids => ['one', 'both'], bad => ['bad', 'both'] },
         }
         location = /feedback {
             bloom_feedback 404;
-            bloom_reject absent $id zone=learner if=$reads;
+            bloom_reject absent $id zone=feedback if=$reads;
             proxy_pass http://127.0.0.1:%%PORT_8082%%;
         }
 
@@ -212,7 +212,7 @@ subtest 'each action takes a condition' => sub {
 
 
 subtest 'a rule that is skipped is not blamed by bloom_feedback' => sub {
-    my $said = sub { zone_state($t, 'learner')->{feedback}{false_positives} };
+    my $said = sub { zone_state($t, 'feedback')->{feedback}{false_positives} };
 
     is(outcome_of('POST', '/feedback?id=one'), '404 ',
        'POST reaches the backend');

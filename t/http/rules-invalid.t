@@ -114,7 +114,7 @@ configure_rules($t, { ids => ['one'] }, join "\n", <<'CONF',
     bloom_zone zone=urls file=%%TESTDIR%%/urls.bloom;
     bloom_zone zone=cold file=%%TESTDIR%%/cold.bloom max_age=1d;
     bloom_zone zone=missing:1m file=%%TESTDIR%%/missing.bloom required=off;
-    bloom_zone zone=learner file=%%TESTDIR%%/hosts.bloom;
+    bloom_zone zone=adder file=%%TESTDIR%%/hosts.bloom;
     bloom_state_path %%TESTDIR%%/state;
 
     server {
@@ -135,29 +135,29 @@ configure_rules($t, { ids => ['one'] }, join "\n", <<'CONF',
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
         location = /audit {
-            bloom_audit 100% learn=on;
-            bloom_reject absent $arg_k zone=learner status=410 invalid=fire
+            bloom_audit 100% add=on;
+            bloom_reject absent $arg_k zone=adder status=410 invalid=fire
                          empty=fire name=audited;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
         location = /audit_dry {
-            bloom_audit 100% learn=on;
+            bloom_audit 100% add=on;
             bloom_dry_run on;
-            bloom_reject absent $arg_k zone=learner status=410 invalid=fire
+            bloom_reject absent $arg_k zone=adder status=410 invalid=fire
                          empty=fire name=audited;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
         location = /feedback_alone {
             bloom_feedback 404;
             bloom_dry_run on;
-            bloom_reject absent $arg_k zone=learner invalid=fire empty=fire;
+            bloom_reject absent $arg_k zone=adder invalid=fire empty=fire;
             proxy_pass http://127.0.0.1:%%PORT_8081%%/none;
         }
         location = /feedback {
             bloom_feedback 404;
             bloom_dry_run on;
             bloom_reject absent $arg_j zone=hosts;
-            bloom_reject absent $arg_k zone=learner invalid=fire empty=fire;
+            bloom_reject absent $arg_k zone=adder invalid=fire empty=fire;
             proxy_pass http://127.0.0.1:%%PORT_8081%%/none;
         }
 CONF
@@ -401,26 +401,26 @@ subtest 'the counters show that a rule fired, and why' => sub {
 
     is(counted('audited'), '', 'a rule that was never asked has counted'
                                . ' nothing');
-    is($of_zone->('learner'), '0 0 0',
+    is($of_zone->('adder'), '0 0 0',
        'the zone of such a rule has counted nothing');
-    is_outcome('/audit?k=..', '410 INVALID learner',
+    is_outcome('/audit?k=..', '410 INVALID adder',
                'an invalid key is rejected and not audited');
     is(counted('audited'), 'fired 1 invalid 1',
        'a rule counts that it fired on an invalid key');
-    is($of_zone->('learner'), '0 1 1', 'its zone counts an invalid key');
-    is_outcome('/audit?k=', '410 REJECTED learner',
+    is($of_zone->('adder'), '0 1 1', 'its zone counts an invalid key');
+    is_outcome('/audit?k=', '410 REJECTED adder',
                'an empty key is rejected and not audited');
     is(counted('audited'), 'empty 1 fired 2 invalid 1',
        'a rule counts that it fired on an empty key');
-    is($of_zone->('learner'), '0 1 2', 'its zone counts a rejected request');
-    is_outcome('/audit_dry?k=..', '200 REJECTED_DRY_RUN learner',
+    is($of_zone->('adder'), '0 1 2', 'its zone counts a rejected request');
+    is_outcome('/audit_dry?k=..', '200 REJECTED_DRY_RUN adder',
                'an invalid key is not audited in a dry run either');
     is(counted('audited'), 'dry_run 1 empty 1 fired 2 invalid 2',
        'a rule counts that it would have fired on an invalid key');
 
-    my $state = zone_state($t, 'learner');
-    is(join(' ', @{ $state->{audit} }{qw(audited learned)}), '0 0',
-       'no key was audited or learned');
+    my $state = zone_state($t, 'adder');
+    is(join(' ', @{ $state->{audit} }{qw(audited added)}), '0 0',
+       'no key was audited or added');
     is($state->{counters}{added}, 0, 'no key was added');
 
     is(counted('neither') =~ /empty (\d+)/ ? $1 : 0, 2,
@@ -440,7 +440,7 @@ subtest 'an invalid or an empty key never counts as a false positive' => sub {
                "$name passes k=$k to the backend in a dry run");
             is($feedback->($_), '0 0',
                "$name counts nothing of $_ for k=$k")
-                for qw(hosts learner);
+                for qw(hosts adder);
         }
     }
 };

@@ -197,8 +197,8 @@ like($info, qr/"fpr": 0.01,/, 'info states the rate of the source');
 
     is(join(' ', sort keys %$json),
        'as_of bits bits_per_item build_id capacity checked created estimated_fpr'
-       . ' excepted file fill_ratio fpr from funnel hash items items_claimed items_error'
-       . ' items_estimated k form layers layout learned lines links max_items'
+       . ' excepted feedback file fill_ratio form fpr from funnel hash items'
+       . ' items_claimed items_error items_estimated k layers layout lines links max_items'
        . ' measured_fpr parts promised promised_fpr removed scheme seed size_bytes'
        . ' source source_position'
        . ' version',

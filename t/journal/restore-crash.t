@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# A process dies at any step of a restoration of removed or of learned keys, and
+# A process dies at any step of a restoration of removed or of excepted keys, and
 # nginx continues.  Either the journal has the restoration, and then all keys are
 # restored, or none is.  Whatever the zone answers after the death, it answers
 # after a start, and so does another instance of the zone.
@@ -29,7 +29,7 @@ my $disk = BloomTest::Disk->new($t, 'state');
 # more steps than a restoration has
 use constant STEPS => 60;
 
-# The keys of both zones.  Those of the zone `learned` are learned keys of its
+# The keys of both zones.  Those of the zone `excepted` are excepted keys of its
 # image.
 
 my @keys = keys_of('id', 40);
@@ -37,19 +37,19 @@ my ($all, $none) = ('1' x @keys, '0' x @keys);
 
 $t->build_image('ids.bloom', [@keys], '-p', '1e-9', '-n', '20k',
                 '--as-of', rfc3339(time - 600));
-$t->write_file('learned.bloom',
+$t->write_file('excepted.bloom',
                with_exceptions($t->read_file('ids.bloom'),
                                [map { [4, 0, $_] } @keys]));
 
 # a restoration takes five slices of so large a set
 
-configure($t, [map { "zone=$_ file=$_.bloom removals=40000" } qw(ids learned)],
+configure($t, [map { "zone=$_ file=$_.bloom removals=40000" } qw(ids excepted)],
           api => 1, add => 1);
 
 $t->expect_log(qr/exited on signal 9/);
 
 
-# Starts nginx with all keys removed or learned.
+# Starts nginx with all keys removed or excepted.
 
 sub begin {
     remove_tree($t->testdir . '/state');
@@ -74,7 +74,7 @@ sub serves {
 }
 
 
-for (['ids', 'removed'], ['learned', 'learned']) {
+for (['ids', 'removed'], ['excepted', 'excepted']) {
     my ($zone, $kind) = @$_;
 
     my $restore = sub {

@@ -115,7 +115,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
        'add --json says that it has written an image without new keys');
     isnt(info($image)->{build_id}, $build,
          'an addition of present keys gives the image another build id, so '
-         . 'that zones forget learned keys');
+         . 'that zones forget excepted keys');
     is(info($image)->{items}, 2000,
        'an addition of present keys leaves the number of keys unchanged');
 

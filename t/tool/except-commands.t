@@ -56,23 +56,23 @@ my $kinds = $t->write_file('kinds.bloom', with_exceptions(
     is(info($image)->{removed}, 0, 'they are not removed keys');
     like(tool(0, undef, 'info', $image), qr/^excepted        $n keys$/m,
          'info counts the exceptions');
-    unlike(tool(0, undef, 'info', $image), qr/^(?:removed|learned) /m,
+    unlike(tool(0, undef, 'info', $image), qr/^(?:removed|feedback) /m,
            'info prints no other kinds');
 
     my $info = info($kinds);
 
-    is(join(' ', @$info{qw(excepted removed learned)}), '3 3 2',
+    is(join(' ', @$info{qw(excepted removed feedback)}), '3 3 2',
        'info --json counts each kind');
     like(tool(0, undef, 'info', $kinds),
-         qr/^excepted        3 keys\nremoved         3 keys\nlearned         2 keys$/m,
+         qr/^excepted        3 keys\nremoved         3 keys\nfeedback        2 keys$/m,
          'info counts each kind');
 
     is(join(' ', sort split /\n/, tool(0, undef, 'info', '--removed', $kinds)),
        'b d e', 'info --removed lists removed keys alone');
     is(join(' | ', sort split /\n/, tool(0, undef, 'info', '--exceptions',
                                         $kinds)),
-       'excepted a | excepted,removed d | excepted,removed,learned e'
-       . ' | learned c | removed b', 'info --exceptions lists all with kinds');
+       'excepted a | excepted,removed d | excepted,removed,feedback e'
+       . ' | feedback c | removed b', 'info --exceptions lists all with kinds');
     is(tool(0, undef, 'info', '--exceptions', '-0', $image),
        tool(0, undef, 'info', '--exceptions', $image) =~ tr/\n/\0/r,
        'info --exceptions -0 ends each key with a zero byte');
@@ -81,7 +81,7 @@ my $kinds = $t->write_file('kinds.bloom', with_exceptions(
                json_lines(tool(0, undef, 'info', '--exceptions', '--json',
                                $kinds));
 
-    is_deeply($json{e}, { key => 'e', kinds => [qw(excepted removed learned)],
+    is_deeply($json{e}, { key => 'e', kinds => [qw(excepted removed feedback)],
                           time => undef }, 'info --exceptions --json: e');
     is_deeply($json{a}, { key => 'a', kinds => ['excepted'],
                           time => '2026-01-01T00:00:00.000Z' },
@@ -95,10 +95,10 @@ my $kinds = $t->write_file('kinds.bloom', with_exceptions(
 
     my $json = json(tool(0, undef, 'verify', '--json', $kinds));
 
-    is(join(' ', @$json{qw(excepted removed learned)}), '3 3 2',
+    is(join(' ', @$json{qw(excepted removed feedback)}), '3 3 2',
        'verify --json counts each kind');
     like(tool(0, undef, 'verify', $kinds),
-         qr/, 3 excepted keys, 3 removed keys, 2 learned keys$/,
+         qr/, 3 excepted keys, 3 removed keys, 2 feedback keys$/,
          'verify counts each kind');
     like(tool(1, undef, 'test', '-c', $kinds, qw(a b c d e)), qr/^0 present, 5/,
          'test takes exceptions of all kinds for absent');
@@ -172,7 +172,7 @@ my $kinds = $t->write_file('kinds.bloom', with_exceptions(
     my $out = tool(0, qr/warning/, 'merge', '-o', "$dir/merged.bloom", $image,
                    $has);
 
-    like($out, qr/, \d+ exceptions \(\d+ excepted, 0 removed, 0 learned\), 1 no longer an exception as another image has it$/,
+    like($out, qr/, \d+ exceptions \(\d+ excepted, 0 removed, 0 by feedback\), 1 no longer an exception as another image has it$/,
          'merge says how many exceptions there are and are not');
     tool(0, undef, 'merge', '-q', '-o', "$dir/merged.bloom", $image, $has);
 

@@ -107,7 +107,7 @@ sub state_at {
                    items => 3, items_estimated => JSON::PP::false },
         filter => { bits_set => 24, fill_ratio => 0.0015, estimated_items => 3,
                     max_items => 1000, layers => 0 },
-        removals => { limit => 10000, count => 0, learned => 0 },
+        removals => { limit => 10000, count => 0, excepted => 0 },
         journal => { enabled => JSON::PP::true, pending_keys => 0,
                      lost_keys => 0, lost_at => undef, error => undef },
         load => { result => undef, message => undef },
@@ -267,8 +267,8 @@ problems_are([$good, endpoint({ 'image.bits' => 512 })], ['ids geometry'],
 problems_are([$good, endpoint({ 'removals.limit' => 5 })],
              ['ids removals_limit'], 'other room for removed keys');
 problems_are([$good, endpoint({ 'removals.count' => 5,
-                                'removals.learned' => 5 })], [],
-             'learned keys are those of the node');
+                                'removals.excepted' => 5 })], [],
+             'excepted keys are those of the node');
 problems_are([endpoint({ 'journal.error' => 'write() failed' })],
              ['ids journal_error'], 'a journal that fails');
 problems_are([endpoint({ 'journal.lost_keys' => 2 })], ['ids lost_keys'],

@@ -120,9 +120,9 @@ test_kinds_and_time_of_a_key(void **state)
     assert_int_equal(bloom_exceptions_has(&set, "", 0), 0);
     assert_int_equal(set.head->puts, 2);
 
-    assert_int_equal(put(&set, "a", 1, BLOOM_EXCEPTION_LEARNED, 1ull << 50), 0);
+    assert_int_equal(put(&set, "a", 1, BLOOM_EXCEPTION_FEEDBACK, 1ull << 50), 0);
     assert_int_equal(bloom_exceptions_has(&set, "a", 1),
-                     BLOOM_EXCEPTION_REMOVED | BLOOM_EXCEPTION_LEARNED);
+                     BLOOM_EXCEPTION_REMOVED | BLOOM_EXCEPTION_FEEDBACK);
 
     cursor = 0;
     assert_int_equal(bloom_exceptions_next(&set, &cursor, &exception, buf), 1);
@@ -134,9 +134,9 @@ test_kinds_and_time_of_a_key(void **state)
 
     assert_int_equal(drop(&set, "a", 1, BLOOM_EXCEPTION_REMOVED), 0);
     assert_int_equal(bloom_exceptions_has(&set, "a", 1),
-                     BLOOM_EXCEPTION_LEARNED);
+                     BLOOM_EXCEPTION_FEEDBACK);
     assert_int_equal(drop(&set, "a", 1, BLOOM_EXCEPTION_BUILT), 0);
-    assert_int_equal(drop(&set, "a", 1, BLOOM_EXCEPTION_LEARNED), 1);
+    assert_int_equal(drop(&set, "a", 1, BLOOM_EXCEPTION_FEEDBACK), 1);
     assert_int_equal(bloom_exceptions_has(&set, "a", 1), 0);
     assert_int_equal(bloom_exceptions_count(&set), 0);
 
@@ -265,18 +265,18 @@ test_a_key_that_is_confirmed(void **state)
     assert_int_equal(bloom_exceptions_next(&set, &cursor, &exception, buf), 0);
 
     assert_int_equal(bloom_exceptions_confirm(&set, "a", 1,
-                                              BLOOM_EXCEPTION_LEARNED),
+                                              BLOOM_EXCEPTION_FEEDBACK),
                      1);
     assert_int_equal(bloom_exceptions_has(&set, "a", 1),
-                     BLOOM_EXCEPTION_LEARNED);
-    assert_int_equal(bloom_exceptions_learned(&set), 1);
+                     BLOOM_EXCEPTION_FEEDBACK);
+    assert_int_equal(bloom_exceptions_feedback(&set), 1);
 
     cursor = 0;
     assert_int_equal(bloom_exceptions_next(&set, &cursor, &exception, buf), 1);
-    assert_int_equal(exception.kinds, BLOOM_EXCEPTION_LEARNED);
+    assert_int_equal(exception.kinds, BLOOM_EXCEPTION_FEEDBACK);
 
     assert_int_equal(bloom_exceptions_confirm(&set, "b", 1,
-                                              BLOOM_EXCEPTION_LEARNED),
+                                              BLOOM_EXCEPTION_FEEDBACK),
                      0);
 
     /* an addition drops a key, with or without kinds */
@@ -285,11 +285,11 @@ test_a_key_that_is_confirmed(void **state)
     assert_int_equal(put(&set, "a", 1, 0, 1), 1);
     assert_int_equal(drop(&set, "a", 1, BLOOM_EXCEPTION_KINDS), 1);
     assert_int_equal(bloom_exceptions_confirm(&set, "a", 1,
-                                              BLOOM_EXCEPTION_LEARNED),
+                                              BLOOM_EXCEPTION_FEEDBACK),
                      0);
     assert_int_equal(bloom_exceptions_has(&set, "a", 1), 0);
     assert_int_equal(bloom_exceptions_count(&set), 0);
-    assert_int_equal(bloom_exceptions_learned(&set), 0);
+    assert_int_equal(bloom_exceptions_feedback(&set), 0);
     assert_int_equal(set.head->cells_used, 0);
 
     free(set.head);
@@ -375,19 +375,19 @@ compare(bloom_exceptions_t *set, known_t *known, unsigned n)
     size_t             len;
     uint8_t            buf[BLOOM_KEY_MAX], key[256];
     unsigned           i, number;
-    uint64_t           cursor, count, learned;
+    uint64_t           cursor, count, feedback;
     bloom_exception_t  exception;
 
-    for (i = 0, count = 0, learned = 0; i < n; i++) {
+    for (i = 0, count = 0, feedback = 0; i < n; i++) {
         len = key_of(i, key);
         assert_int_equal(bloom_exceptions_has(set, key, len), known[i].kinds);
         known[i].listed = 0;
         count += known[i].kinds != 0;
-        learned += (known[i].kinds & BLOOM_EXCEPTION_LEARNED) != 0;
+        feedback += (known[i].kinds & BLOOM_EXCEPTION_FEEDBACK) != 0;
     }
 
     assert_int_equal(bloom_exceptions_count(set), count);
-    assert_int_equal(bloom_exceptions_learned(set), learned);
+    assert_int_equal(bloom_exceptions_feedback(set), feedback);
 
     cursor = 0;
 

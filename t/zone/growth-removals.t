@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # In a zone that has grown, exceptions are behind all layers: keys are removed,
-# added again, restored and learned in every part, and no other key is affected.
+# added again, restored and excepted in every part, and no other key is affected.
 # Lookups of several expressions find keys of any part.
 
 use strict;
@@ -10,7 +10,7 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Learning;
+use BloomTest::Feedback;
 use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
@@ -29,7 +29,7 @@ my @left = grep { !$removed{$_} } @keys;
 $t->build_image('ids.bloom', [keys_of('id', $capacity)], '-n', $capacity, '-p',
                 '0.02', '--seed', 1);
 
-learning_backend($t, 8081);
+feedback_backend($t, 8081);
 configure($t, ["zone=seen capacity=$capacity fpr=0.001 max_keys=100k"
                . ' removals=400',
                'zone=ids file=ids.bloom max_keys=100k removals=4000',
@@ -38,7 +38,7 @@ configure($t, ["zone=seen capacity=$capacity fpr=0.001 max_keys=100k"
           api => 1, add => 1, workers => 2, server => <<'CONF');
         location /of/ids {
             bloom_reject absent $arg_id zone=ids;
-            bloom_feedback 404 learn=on learn_rate=1000r/s learn_after=1s;
+            bloom_feedback 404 except=on rate=1000r/s after=1s;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
 CONF
@@ -109,7 +109,7 @@ for my $zone ('seen', 'ids') {
 }
 
 
-subtest 'a zone that has grown learns false positives of its layers' => sub {
+subtest 'a zone that has grown excepts false positives of its layers' => sub {
     $t->excuse_log(0);
 
     my @false = do {
@@ -120,25 +120,25 @@ subtest 'a zone that has grown learns false positives of its layers' => sub {
     };
 
     cmp_ok(scalar @false, '>', 20, 'there are false positives');
-    await_learning($t, 'ids', '/of/ids?id=', $false[0]);
+    await_feedback($t, 'ids', '/of/ids?id=', $false[0]);
 
-    my @learned = @false[1 .. 10];
+    my @excepted = @false[1 .. 10];
 
-    for my $key (@learned) {
+    for my $key (@excepted) {
         ok(wait_until(sub {
                $t->get("/of/ids?id=$key");
                return present('ids', $key) == 0;
-           }), "a false positive is learned: $key");
+           }), "a false positive is excepted: $key");
     }
 
     is(present('ids', grep { !$removed{$_} } @keys), @left,
        'added keys stay present');
-    add($t, 'ids', [@learned[0 .. 4]]);
-    is(present('ids', @learned[0 .. 4]), 5,
-       'learned keys that are added are present');
-    is(present('ids', @learned[5 .. 9]), 0, 'other learned keys stay absent');
+    add($t, 'ids', [@excepted[0 .. 4]]);
+    is(present('ids', @excepted[0 .. 4]), 5,
+       'excepted keys that are added are present');
+    is(present('ids', @excepted[5 .. 9]), 0, 'other excepted keys stay absent');
     add_all('ids', keys_of('again', 20_000));
-    is(present('ids', @learned[0 .. 4]), 5,
+    is(present('ids', @excepted[0 .. 4]), 5,
        'they are present after another layer began');
 };
 

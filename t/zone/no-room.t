@@ -115,8 +115,8 @@ for (@quiet) {
 }
 
 for (['bloom_api write=on;', 'an endpoint that takes keys'],
-     ["bloom_reject absent \$arg_id zone=ids;\nbloom_audit 1% learn=on;",
-      'an audit that learns'])
+     ["bloom_reject absent \$arg_id zone=ids;\nbloom_audit 1% add=on;",
+      'an audit that adds keys'])
 {
     my ($location, $what) = @$_;
     my ($line, @warnings) = warnings_of('full', location => $location);

@@ -116,8 +116,8 @@ static ngx_http_bloom_api_route_t  ngx_http_bloom_api_routes[] = {
                                        "is on disk" },
 
     { NGX_HTTP_BLOOM_GET, 1, ngx_string("/removed"), NGX_HTTP_BLOOM_WRITE, 0,
-      ngx_http_bloom_removed_get, "lists the removed keys; ?kind=learned lists "
-                                  "the learned keys" },
+      ngx_http_bloom_removed_get, "lists the removed keys; ?kind=excepted "
+                                  "lists the excepted keys" },
 
     { NGX_HTTP_BLOOM_POST, 1, ngx_string("/changes"), NGX_HTTP_BLOOM_WRITE, 1,
       ngx_http_bloom_source_post_changes,
@@ -149,7 +149,7 @@ static ngx_http_bloom_api_route_t  ngx_http_bloom_api_routes[] = {
     { NGX_HTTP_BLOOM_POST, 1, ngx_string("/clear"), NGX_HTTP_BLOOM_WRITE, 1,
       ngx_http_bloom_task_post_clear,
       "drops added keys, removed keys and uploads; ?only=removed restores the "
-      "removed keys, and ?only=learned forgets the learned keys" },
+      "removed keys, and ?only=excepted forgets the excepted keys" },
 
     { NGX_HTTP_BLOOM_GET, 1, ngx_string("/image"), NGX_HTTP_BLOOM_IMAGE, 0,
       ngx_http_bloom_image_get, "returns the zone as an image file; needs "

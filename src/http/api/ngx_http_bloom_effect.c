@@ -353,8 +353,9 @@ ngx_http_bloom_effect_exception(ngx_http_bloom_text_t *text,
         ngx_http_bloom_text_printf(text,
                              lookup->kinds[i] & BLOOM_EXCEPTION_REMOVED
                              ? " was removed"
-                             : lookup->kinds[i] & BLOOM_EXCEPTION_LEARNED
-                             ? " is a learned key: the backend did not know it"
+                             : lookup->kinds[i] & BLOOM_EXCEPTION_FEEDBACK
+                             ? " is an excepted key: the backend did not know "
+                               "it"
                              : " is an exception that the builder of the image "
                                "chose");
         return;

@@ -181,13 +181,13 @@ ngx_http_bloom_lookup_put(ngx_http_bloom_text_t *text, ngx_bloom_zone_t *zone,
         ngx_http_bloom_text_printf(text, "%s{\"key\":", i == 0 ? "" : ",");
         ngx_http_bloom_text_quote(text, data, key->len);
         ngx_http_bloom_text_printf(text, ",\"present\":%s,\"removed\":%s,"
-                                   "\"learned\":%s,\"excepted\":%s,"
+                                   "\"excepted\":%s,\"image_excepted\":%s,"
                                    "\"whole\":%s}",
                                    (lookup->matches >> i) & 1
                                    ? "true" : "false",
                                    lookup->kinds[i] & BLOOM_EXCEPTION_REMOVED
                                    ? "true" : "false",
-                                   lookup->kinds[i] & BLOOM_EXCEPTION_LEARNED
+                                   lookup->kinds[i] & BLOOM_EXCEPTION_FEEDBACK
                                    ? "true" : "false",
                                    lookup->kinds[i] & BLOOM_EXCEPTION_BUILT
                                    ? "true" : "false",

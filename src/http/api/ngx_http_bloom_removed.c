@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file lists the removed keys of a zone, or the learned keys, a part in
+ * This file lists the removed keys of a zone, or the excepted keys, a part in
  * each response.  A part ends with the cursor at which the next one begins:
  *
  *     GENERATION-CURSOR
@@ -80,7 +80,7 @@ ngx_http_bloom_removed_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     turns->data = list;
 
-    count = list->kind == BLOOM_EXCEPTION_LEARNED
+    count = list->kind == BLOOM_EXCEPTION_FEEDBACK
             ? ngx_bloom_adapt_count(zone, &limit)
             : ngx_bloom_removed_count(zone, &limit);
 
@@ -109,15 +109,15 @@ ngx_http_bloom_removed_query(ngx_http_request_t *r,
     if (ngx_http_arg(r, (u_char *) "kind", sizeof("kind") - 1, &value)
         == NGX_OK)
     {
-        if (value.len == 7 && ngx_strncmp(value.data, "learned", 7) == 0) {
-            list->kind = BLOOM_EXCEPTION_LEARNED;
+        if (value.len == 8 && ngx_strncmp(value.data, "excepted", 8) == 0) {
+            list->kind = BLOOM_EXCEPTION_FEEDBACK;
 
         } else if (value.len != 7
                    || ngx_strncmp(value.data, "removed", 7) != 0)
         {
             ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_QUERY,
                                  "invalid \"kind\" in the query; it must be "
-                                 "\"removed\" or \"learned\"");
+                                 "\"removed\" or \"excepted\"");
             return NGX_DECLINED;
         }
     }

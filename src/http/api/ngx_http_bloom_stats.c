@@ -94,27 +94,28 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "answered present and the backend said that the key does not exist." },
     { "feedback.false_positives", COUNTER(NGX_BLOOM_COUNTER_FALSE_POSITIVE),
       ALWAYS, "feedback_requests_total", "result=\"false_positive\"", NULL },
-    { "feedback.learned_rejected", COUNTER(NGX_BLOOM_COUNTER_LEARNED_REJECTED),
-      ALWAYS, "feedback_learned_rejected_total", NULL,
+    { "feedback.excepted_rejected",
+      COUNTER(NGX_BLOOM_COUNTER_EXCEPTED_REJECTED), ALWAYS,
+      "feedback_excepted_rejected_total", NULL,
       "Number of requests under bloom_feedback whose key was absent only "
-      "because it is a learned key; the result absent counts them, too." },
+      "because it is an excepted key; the result absent counts them, too." },
     { "feedback.measured_fpr", RATE(measured_fpr), ALWAYS, MEMBER },
-    { "feedback.measured_fpr_without_learning",
-      RATE(measured_fpr_without_learning), ALWAYS, MEMBER },
-    { "feedback.learned", COUNTER(NGX_BLOOM_COUNTER_FEEDBACK_LEARNED), ALWAYS,
-      "feedback_learned_keys_total", NULL,
-      "Number of false positives that bloom_feedback made learned keys." },
-    { "feedback.not_learned", NUMBER(not_learned), ALWAYS, MEMBER },
-    { "feedback.not_learned_doubt", COUNTER(NGX_BLOOM_COUNTER_FEEDBACK_DOUBT),
-      ALWAYS, "feedback_not_learned_keys_total", "reason=\"doubt\"",
-      "Number of false positives that bloom_feedback did not learn in spite "
-      "of learn=on, by the reason; doubt: the key or the image may be new, the "
-      "response was late, or the backend read another path; full: learned "
-      "keys use their share of removals; rate: learn_rate was exceeded." },
-    { "feedback.not_learned_full", COUNTER(NGX_BLOOM_COUNTER_FEEDBACK_FULL),
-      ALWAYS, "feedback_not_learned_keys_total", "reason=\"full\"", NULL },
-    { "feedback.not_learned_rate", COUNTER(NGX_BLOOM_COUNTER_FEEDBACK_FAST),
-      ALWAYS, "feedback_not_learned_keys_total", "reason=\"rate\"", NULL },
+    { "feedback.measured_fpr_without_excepted",
+      RATE(measured_fpr_without_excepted), ALWAYS, MEMBER },
+    { "feedback.excepted", COUNTER(NGX_BLOOM_COUNTER_FEEDBACK_EXCEPTED), ALWAYS,
+      "feedback_excepted_keys_total", NULL,
+      "Number of false positives that bloom_feedback made excepted keys." },
+    { "feedback.not_excepted", NUMBER(not_excepted), ALWAYS, MEMBER },
+    { "feedback.not_excepted_doubt", COUNTER(NGX_BLOOM_COUNTER_FEEDBACK_DOUBT),
+      ALWAYS, "feedback_not_excepted_keys_total", "reason=\"doubt\"",
+      "Number of false positives that bloom_feedback did not except in spite "
+      "of except=on, by the reason; doubt: the key or the image may be new, "
+      "the response was late, or the backend read another path; full: excepted "
+      "keys use their share of removals; rate: rate= was exceeded." },
+    { "feedback.not_excepted_full", COUNTER(NGX_BLOOM_COUNTER_FEEDBACK_FULL),
+      ALWAYS, "feedback_not_excepted_keys_total", "reason=\"full\"", NULL },
+    { "feedback.not_excepted_rate", COUNTER(NGX_BLOOM_COUNTER_FEEDBACK_FAST),
+      ALWAYS, "feedback_not_excepted_keys_total", "reason=\"rate\"", NULL },
 
     { "audit.audited", COUNTER(NGX_BLOOM_COUNTER_AUDITED), ALWAYS,
       "audited_requests_total", NULL,
@@ -132,13 +133,13 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "audit.last_wrong_absent", TIME(info.wrong_at), IF(WRONG),
       "last_wrong_absent_timestamp_seconds", NULL,
       "Unix time at which bloom_audit last found a wrong absent." },
-    { "audit.learned", COUNTER(NGX_BLOOM_COUNTER_LEARNED), ALWAYS,
-      "learned_keys_total", NULL,
+    { "audit.added", COUNTER(NGX_BLOOM_COUNTER_AUDIT_ADDED), ALWAYS,
+      "audit_added_keys_total", NULL,
       "Number of wrongly absent keys that bloom_audit added." },
-    { "audit.not_learned", COUNTER(NGX_BLOOM_COUNTER_NOT_LEARNED), ALWAYS,
-      "not_learned_keys_total", NULL,
+    { "audit.not_added", COUNTER(NGX_BLOOM_COUNTER_AUDIT_NOT_ADDED), ALWAYS,
+      "audit_not_added_keys_total", NULL,
       "Number of wrongly absent keys that bloom_audit did not add in spite of "
-      "learn=on: the zone is over-full or takes no additions, learn_rate was "
+      "add=on: the zone is over-full or takes no additions, rate= was "
       "exceeded, or the backend read another path." },
 
     { NULL, COUNTER(NGX_BLOOM_COUNTER_LOAD_OK), ALWAYS,
@@ -305,17 +306,17 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
 
     { "removals.limit", NUMBER(info.removals), ALWAYS,
       "removed_keys_limit", NULL,
-      "Number of removed and learned keys that the zone has room for "
+      "Number of removed and excepted keys that the zone has room for "
       "(removals)." },
     { "removals.count", NUMBER(info.removed), ALWAYS,
       "removed_keys", NULL,
-      "Number of removed and learned keys that take this room." },
-    { "removals.learned", NUMBER(info.learned), ALWAYS,
-      "learned_exceptions", NULL,
-      "Number of learned keys in the filter that serves." },
-    { "removals.learned_limit", NUMBER(info.learns), ALWAYS,
-      "learned_exceptions_limit", NULL,
-      "Number of learned keys from which on the zone learns no more." },
+      "Number of removed and excepted keys that take this room." },
+    { "removals.excepted", NUMBER(info.excepted_keys), ALWAYS,
+      "excepted_keys", NULL,
+      "Number of excepted keys in the filter that serves." },
+    { "removals.excepted_limit", NUMBER(info.excepts), ALWAYS,
+      "excepted_keys_limit", NULL,
+      "Number of excepted keys from which on the zone excepts no more." },
 
     { "memory.zone_bytes", NUMBER(info.size), ALWAYS,
       "zone_bytes", NULL,
@@ -419,7 +420,7 @@ void
 ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
     ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
 {
-    uint64_t  *counter, wrong, right, learned;
+    uint64_t  *counter, wrong, right, excepted;
 
     ngx_memzero(stats, sizeof(ngx_http_bloom_stats_t));
 
@@ -469,14 +470,14 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
 
     wrong = counter[NGX_BLOOM_COUNTER_FALSE_POSITIVE];
     right = counter[NGX_BLOOM_COUNTER_FEEDBACK_ABSENT];
-    learned = counter[NGX_BLOOM_COUNTER_LEARNED_REJECTED];
+    excepted = counter[NGX_BLOOM_COUNTER_EXCEPTED_REJECTED];
 
-    stats->not_learned = counter[NGX_BLOOM_COUNTER_FEEDBACK_DOUBT]
+    stats->not_excepted = counter[NGX_BLOOM_COUNTER_FEEDBACK_DOUBT]
                          + counter[NGX_BLOOM_COUNTER_FEEDBACK_FULL]
                          + counter[NGX_BLOOM_COUNTER_FEEDBACK_FAST];
 
     stats->measured_fpr = (double) wrong / (double) (wrong + right);
-    stats->measured_fpr_without_learning = (double) (wrong + learned)
+    stats->measured_fpr_without_excepted = (double) (wrong + excepted)
                                            / (double) (wrong + right);
 }
 

@@ -123,9 +123,9 @@ typedef struct {
     ngx_uint_t                   load_ok;
 
     uint64_t                     checks;
-    uint64_t                     not_learned;          /* for any reason */
+    uint64_t                     not_excepted;          /* for any reason */
     double                       measured_fpr;         /* NaN: none */
-    double                       measured_fpr_without_learning;  /* NaN: none */
+    double                       measured_fpr_without_excepted;  /* NaN: none */
 
     char                         position_buf[BLOOM_POSITION_TEXT_MAX];
     ngx_str_t                    digest;

@@ -60,8 +60,8 @@ ngx_http_bloom_task_post_clear(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
                                               "nothing was cleared; write "
                                               "\"clear?only=removed\" to "
                                               "restore removed keys only, or "
-                                              "\"clear?only=learned\" to "
-                                              "forget learned keys only");
+                                              "\"clear?only=excepted\" to "
+                                              "forget excepted keys only");
     }
 
     rc = ngx_http_discard_request_body(r);
@@ -92,7 +92,9 @@ ngx_http_bloom_task_post_clear(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
         if (only.len == 7 && ngx_strncmp(only.data, "removed", 7) == 0) {
             kind = NGX_BLOOM_TASK_RESTORE;
 
-        } else if (only.len == 7 && ngx_strncmp(only.data, "learned", 7) == 0) {
+        } else if (only.len == 8
+                   && ngx_strncmp(only.data, "excepted", 8) == 0)
+        {
             kind = NGX_BLOOM_TASK_FORGET;
 
         } else {
@@ -100,7 +102,7 @@ ngx_http_bloom_task_post_clear(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
                                                   "invalid \"only\" in the "
                                                   "query; it must be "
                                                   "\"removed\" or "
-                                                  "\"learned\"");
+                                                  "\"excepted\"");
         }
     }
 

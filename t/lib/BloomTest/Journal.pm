@@ -150,7 +150,7 @@ sub append_clear {
 }
 
 
-# All keys removed so far are restored, or those that were learned: `kinds`.
+# All keys removed so far are restored, or those that were excepted: `kinds`.
 
 sub append_restoration {
     my ($self, %field) = @_;

@@ -27,7 +27,7 @@ my $page = abs_path(dirname(__FILE__) . '/../../../dashboard');
 # second_node().
 #
 # GET /item?id=ID rejects keys that zone "items" lacks, and so does GET
-# /learn?id=ID, which learns false positives, such as the key "gone" of the image,
+# /except?id=ID, which excepts false positives, such as the key "gone" of the image,
 # of which the key "chosen" is an exception.
 # GET /go?url=URL rejects keys that zone "bad-urls" has, and GET /seen?k=KEY asks
 # zone "seen".  On a bad day GET
@@ -90,8 +90,8 @@ $bad
             bloom_reject absent \$arg_id zone=items;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
-        location /learn {
-            bloom_feedback 404 learn=on learn_after=1s;
+        location /except {
+            bloom_feedback 404 except=on after=1s;
             bloom_reject absent \$arg_id zone=items;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }

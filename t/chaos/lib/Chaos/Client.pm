@@ -14,8 +14,8 @@ package Chaos::Client;
 #   forget ZONE                 acknowledged keys may be lost from now on
 #   restore ZONE                adds all removed keys again
 #   ask_all                     asks the backend for all acknowledged keys of
-#                               zones that learn
-#   mistake ZONE                takes a learned key for added
+#                               zones that except keys
+#   mistake ZONE                takes an excepted key for added
 #   pause | resume              stops or resumes all requests
 #   quit                        exits
 #
@@ -28,20 +28,20 @@ package Chaos::Client;
 # neither.
 #
 # ClientRemovals.pm removes keys, SharedKeys.pm adds and removes keys that all
-# clients share, ClientLearning.pm makes zones learn keys, and ClientExpiring.pm
+# clients share, ClientFeedback.pm makes zones except keys, and ClientExpiring.pm
 # uses zones whose keys expire.
 
 use strict;
 use warnings;
 
-use parent qw(-norequire Chaos::ClientRemovals Chaos::ClientLearning
+use parent qw(-norequire Chaos::ClientRemovals Chaos::ClientFeedback
               Chaos::ClientExpiring Chaos::SharedKeys);
 
 use BloomTest::Api;
 use BloomTest::Process qw(now wait_until);
 
 use Chaos::ClientExpiring;
-use Chaos::ClientLearning;
+use Chaos::ClientFeedback;
 use Chaos::ClientRemovals;
 use Chaos::SharedKeys;
 
@@ -49,12 +49,12 @@ use constant CONNECTIONS => 12;      # each has one request at a time
 
 
 sub new {
-    my ($class, %self) = @_;    # t, number, ledger, zones, learning_zones,
+    my ($class, %self) = @_;    # t, number, ledger, zones, feedback_zones,
                                 # expiring_zones, limit, removals,
-                                # learning_removals, expiring_limit,
+                                # feedback_removals, expiring_limit,
                                 # commands, answers, disk_full
 
-    my @all = (@{ $self{zones} }, @{ $self{learning_zones} });
+    my @all = (@{ $self{zones} }, @{ $self{feedback_zones} });
 
     return bless {
         %self, all_zones => \@all, idle => [], acked => {}, next => {},
@@ -81,7 +81,7 @@ sub run {
         $self->{since}{$_} = time;
     }
 
-    $self->begin_learning;
+    $self->begin_feedback;
     $self->begin_expiring;
 
     while (1) {
@@ -277,9 +277,9 @@ sub _kept {
     my $horizon = $self->{ledger}{horizon};
     my @kept;
 
-    # no image of a zone that learns says when it was complete
+    # no image of a zone that excepts says when it was complete
 
-    return [1, $self->{next}{$zone} - 1] if $self->{learning}{$zone};
+    return [1, $self->{next}{$zone} - 1] if $self->{feedback}{$zone};
 
     for (@{ $self->{intervals}{$zone} || [] },
          [$self->{checked}{$zone} // 1, $self->{next}{$zone} - 1,
@@ -303,7 +303,7 @@ sub _kept {
 sub _is_kept {
     my ($self, $zone, $number) = @_;
 
-    return $self->_is_promised($zone, $number) if $self->{learning}{$zone};
+    return $self->_is_promised($zone, $number) if $self->{feedback}{$zone};
     return grep { $number >= $_->[0] && $number <= $_->[1] }
                 $self->_kept($zone);
 }
@@ -367,7 +367,7 @@ sub _round {
     }
 
     if ($what > 0.88) {
-        $self->_learning_round($careful);
+        $self->_feedback_round($careful);
         return;
     }
 
@@ -510,7 +510,7 @@ sub _ask {
         (map { +{ key => $self->_name($zone, $_), removed => 1 } }
              $some->(6, @$gone), $some->(3, @removed)),
         ($zone eq 'shield' ? { key => 'base' . (100 + int rand 900) } : ()),
-        ($self->{learning}{$zone} ? ()
+        ($self->{feedback}{$zone} ? ()
          : { key => "never$self->{number}-" . int(rand 1e9), never => 1 }),
     );
 

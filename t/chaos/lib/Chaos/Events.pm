@@ -7,15 +7,15 @@ package Chaos::Events;
 # name and the frequency of each event.  Some events need root and are not drawn
 # without.
 #
-# Removals.pm has the events that remove keys, Learning.pm those of zones that
-# learn, Expiring.pm those of zones whose keys expire, Failures.pm the failures
+# Removals.pm has the events that remove keys, Feedback.pm those of zones that
+# except, Expiring.pm those of zones whose keys expire, Failures.pm the failures
 # of disks, memory and clocks, and Attacks.pm what an attacker who has taken over
 # a worker does.
 
 use strict;
 use warnings;
 
-use parent qw(-norequire Chaos::Removals Chaos::Learning Chaos::Expiring
+use parent qw(-norequire Chaos::Removals Chaos::Feedback Chaos::Expiring
               Chaos::Failures Chaos::Attacks);
 
 use BloomTest::Api;
@@ -27,13 +27,13 @@ use BloomTest::Zones;
 use Chaos::Attacks;
 use Chaos::Expiring;
 use Chaos::Failures;
-use Chaos::Learning;
+use Chaos::Feedback;
 use Chaos::Removals;
 
 my @weights = (
     reload => 4, upload => 3, upload_back => 1, checkpoint => 2, image => 2,
     future => 1, remove_base => 3, crowd => 1,
-    load_goods => 4, forget_learned => 2,
+    load_goods => 4, forget_excepted => 2,
     clear => 1, hup => 2, hup_file => 2, hup_size => 3, upgrade => 2,
     kill_worker => 3, kill_helper => 3, kill_master => 2, kill_all => 3,
     disk => 2, disk_across => 3, lose_keys => 1,
@@ -89,7 +89,7 @@ sub prepare {
         if $self->{user};
 
     $self->install($self->make_image('none'));
-    $self->prepare_learning;
+    $self->prepare_feedback;
     $self->prepare_expiring;
     $self->set_up;
 }
@@ -105,7 +105,7 @@ sub set_up {
     configure($self->{t},
         ["zone=shield$size file=shield.bloom $removals",
          "zone=empty$size capacity=$small max_keys=$n fpr=1e-9 $removals",
-         $self->learning_zones, $self->expiring_zones],
+         $self->feedback_zones, $self->expiring_zones],
         api => 1, add => 1, remove => 1, workers => $self->{workers},
         http => join("\n", map { "bloom_lookup \$arg_$_->[0] \$pair_$_->[1]"
                                  . ' zone=shield;' }
@@ -113,7 +113,7 @@ sub set_up {
         server => join "\n", 'add_header X-Worker $pid always;',
                             'location = /pair {',
                             'return 200 "$pair_a,$pair_b,$pair_again"; }',
-                            $self->learning_locations);
+                            $self->feedback_locations);
 }
 
 
@@ -406,7 +406,7 @@ sub checkpoint {
 sub image {
     my ($self) = @_;
 
-    my @zones = (@{ +ZONES }, @{ $self->LEARNING });
+    my @zones = (@{ +ZONES }, @{ $self->FEEDBACK });
 
     $self->{command}->('image ' . $zones[rand @zones]);
 }
@@ -627,7 +627,7 @@ sub check {
         $self->{doubt} = undef;
     }
 
-    for my $zone (@{ +ZONES }, @{ $self->LEARNING }, 'visits') {
+    for my $zone (@{ +ZONES }, @{ $self->FEEDBACK }, 'visits') {
         my $time = now();
         my $state = zone_state($t, $zone);
         $self->{ledger}->write(settled => $zone, sprintf '%.6f', $time)
@@ -637,7 +637,7 @@ sub check {
         $self->{layers} = $layers if $layers > ($self->{layers} // 0);
     }
 
-    $self->check_learning;
+    $self->check_feedback;
     $self->check_expiring;
 
     # the keys that all images have, and those of three hours ago unless a newer

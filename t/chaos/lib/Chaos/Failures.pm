@@ -15,7 +15,7 @@ use BloomTest::Api;
 use BloomTest::Process qw(now wait_until alive children title);
 use BloomTest::Zones;
 
-use Chaos::Learning;
+use Chaos::Feedback;
 
 use constant { HOUR => 3600, ZONES => ['shield', 'empty'] };
 
@@ -159,7 +159,7 @@ sub _has_room {
 
     my $t = $self->{t};
 
-    for my $zone (@{ +ZONES }, @{ +Chaos::Learning::LEARNING }, 'visits') {
+    for my $zone (@{ +ZONES }, @{ +Chaos::Feedback::FEEDBACK }, 'visits') {
         wait_until(sub {
             return api($t, POST => "zones/$zone/keys?durable=true",
                        body => "room\n")->status == 200;

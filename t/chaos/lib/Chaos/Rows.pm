@@ -2,8 +2,8 @@
 
 package Chaos::Rows;
 
-# The backend behind zones that learn.  It answers 200 "row" for a key that it
-# has a row for, and 404 "no row" for others.  It looks for the row at once, and
+# The backend behind zones that except keys.  It answers 200 "row" for a key that
+# it has a row for, and 404 "no row" for others.  It looks for the row at once, and
 # answers after the seconds in the argument `late`.
 #
 # Each client writes its rows to a file, client.N.rows.ZONE: the byte at the

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# bloom_feedback with learn=on: a false positive that the backend does not know
+# bloom_feedback with except=on: a false positive that the backend does not know
 # passes once, and is absent from then on.
 
 use strict;
@@ -9,13 +9,13 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Learning;
+use BloomTest::Feedback;
 use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
 my $dir = $t->testdir;
-my $learn = 'learn=on learn_rate=1000r/s learn_after=1s';
+my $except = 'except=on rate=1000r/s after=1s';
 
 $t->build_image('one.bloom', [keys_of('id', 1000)], '-p', '1e-2', '--seed', 1);
 $t->build_image('two.bloom', [keys_of('id', 1000)], '-p', '1e-2', '--seed', 2);
@@ -41,14 +41,14 @@ sub conf {
     proxy_cache_path %%TESTDIR%%/cache keys_zone=cache:1m;
 CONF
               server => <<"CONF" =~ s/PROXY/proxy()/ger);
-        bloom_feedback 404 $learn;
+        bloom_feedback 404 $except;
         location /of/ids { bloom_reject absent \$arg_id zone=ids; PROXY }
         location /of/off {
             bloom_feedback 404;
             bloom_reject absent \$arg_id zone=ids; PROXY
         }
         location /of/10m {
-            bloom_feedback 404 learn=on learn_after=10m;
+            bloom_feedback 404 except=on after=10m;
             bloom_reject absent \$arg_id zone=ids; PROXY
         }
         location /of/two {
@@ -107,7 +107,7 @@ CONF
 
 conf();
 
-my $backend = learning_backend($t, 8081);
+my $backend = feedback_backend($t, 8081);
 
 sub request { return $t->request($_[2] // 'GET', "/of/$_[0]?id=$_[1]")->status }
 
@@ -122,9 +122,9 @@ sub asked {
 
 sub known { return scalar ask($t, 'ids', @_) }
 
-# Tests whether a request for a new false positive is learned.
+# Tests whether a request for a new false positive is excepted.
 
-sub is_learned {
+sub is_excepted {
     my ($wanted, $name, $location, $method) = @_;
 
     my $key = shift @false;
@@ -135,9 +135,9 @@ sub is_learned {
 
 $t->run;
 
-subtest 'a key is not learned before the image has served for a second' => sub {
-    is_learned(0, 'learn_after=10m', '10m');
-    await_learning($t, 'ids', '/of/ids?id=', shift @false);
+subtest 'a key is not excepted before the image has served for a second' => sub {
+    is_excepted(0, 'after=10m', '10m');
+    await_feedback($t, 'ids', '/of/ids?id=', shift @false);
 };
 
 subtest 'a false positive passes once' => sub {
@@ -153,34 +153,34 @@ subtest 'a false positive passes once' => sub {
     }
 
     is(asked($key), 1, 'the backend sees one of 10,000 requests');
-    is(learned($t, 'other'), 0, 'another zone with this image learns nothing');
+    is(excepted($t, 'other'), 0, 'another zone with this image excepts no key');
 };
 
 subtest 'a hundred false positives' => sub {
     my @keys = splice @false, 0, 100;
-    my $before = learned($t, 'ids');
+    my $before = excepted($t, 'ids');
 
     $t->pipeline(map { "/of/ids?id=$_" } @keys);
-    is(learned($t, 'ids') - $before, 100, 'all are learned');
+    is(excepted($t, 'ids') - $before, 100, 'all are excepted');
     is(known(@keys), '0' x 100, 'all are absent');
     is(known(keys_of('id', 1000)), '1' x 1000, 'all keys are present');
 };
 
 subtest 'which requests are believed' => sub {
-    is_learned(1, 'HEAD', 'ids', 'HEAD');
-    is_learned(0, $_, 'ids', $_) for qw(POST PUT DELETE PATCH OPTIONS);
-    is_learned(0, 'learn=on is not given', 'off');
-    is_learned(0, 'learn_after= is longer than the image serves', '10m');
-    is_learned(0, 'two rules let the request pass', 'two');
-    is_learned(0, 'a rule has a list of keys', 'split');
-    is_learned(0, 'a rule is on trial', 'trial');
-    is_learned(1, 'bloom_dry_run', 'dry');
-    is_learned(1, 'an error page instead of the backend\'s', 'page');
-    is_learned(0, 'a second backend', 'fallback');
-    is_learned(0, 'a status of nginx itself', 'own');
-    is_learned(0, 'a backend that is down', 'down');
-    is_learned(0, 'a subrequest', 'sub');
-    is_learned(1, 'a response that is put into the cache', 'cached');
+    is_excepted(1, 'HEAD', 'ids', 'HEAD');
+    is_excepted(0, $_, 'ids', $_) for qw(POST PUT DELETE PATCH OPTIONS);
+    is_excepted(0, 'except=on is not given', 'off');
+    is_excepted(0, 'after= is longer than the image serves', '10m');
+    is_excepted(0, 'two rules let the request pass', 'two');
+    is_excepted(0, 'a rule has a list of keys', 'split');
+    is_excepted(0, 'a rule is on trial', 'trial');
+    is_excepted(1, 'bloom_dry_run', 'dry');
+    is_excepted(1, 'an error page instead of the backend\'s', 'page');
+    is_excepted(0, 'a second backend', 'fallback');
+    is_excepted(0, 'a status of nginx itself', 'own');
+    is_excepted(0, 'a backend that is down', 'down');
+    is_excepted(0, 'a subrequest', 'sub');
+    is_excepted(1, 'a response that is put into the cache', 'cached');
 
     my $key = shift @false;
     request('fill', $key);
@@ -202,9 +202,9 @@ subtest 'key forms' => sub {
         my $asked = $form eq 'url' ? "http://$key/" : uc $key;
         my $path = "/of/$form?id=$asked";
 
-        wait_until(sub { $t->get($path); learned($t, $form) });
+        wait_until(sub { $t->get($path); excepted($t, $form) });
 
-        is(learned($t, $form), 1, "$form: one key is learned");
+        is(excepted($t, $form), 1, "$form: one key is excepted");
         is(scalar ask($t, $form, $asked, $key, 'www.example.com'), '001',
            "$form: it is absent however it is written");
     }
@@ -212,7 +212,7 @@ subtest 'key forms' => sub {
     # a parent that is present makes its names present, so their own bits do not
     # matter
 
-    my $before = learned($t, 'host');
+    my $before = excepted($t, 'host');
     my @names = map { "x$_.www.example.com" } 1 .. 50;
 
     $t->pipeline(map { "/of/host?id=$_" } @names);
@@ -221,7 +221,7 @@ subtest 'key forms' => sub {
        'host: names below a present name stay present');
 };
 
-subtest 'an added key is never learned' => sub {
+subtest 'an added key is never excepted' => sub {
     for my $how ('POST', 'bloom_add') {
         my $add = sub {
             my ($key) = @_;
@@ -244,7 +244,7 @@ subtest 'an added key is never learned' => sub {
 
         $key = shift @false;
         request('ids', $key);
-        is(known($key), 0, "$how: a learned key is absent");
+        is(known($key), 0, "$how: an excepted key is absent");
         $add->($key);
         is(known($key), 1, "$how: and present once it is added");
         has_row($t, $key);
@@ -257,51 +257,51 @@ subtest 'loads' => sub {
     my ($late, $added) = splice @false, 0, 2;
 
     $t->pipeline(map { "/of/ids?id=$_" } @keys, $added);
-    is(known(@keys, $added), '0' x 6, 'learned');
+    is(known(@keys, $added), '0' x 6, 'excepted');
     add($t, 'ids', [$added]);
 
-    my $before = learned($t, 'ids');
+    my $before = excepted($t, 'ids');
     my $connection = answers_late($t, "/of/ids?id=$late", 'load');
 
     is(api($t, POST => 'zones/ids/reload')->status, 200, 'a load of the image');
-    is(known(@keys, $added), '000001', 'learned keys are kept');
-    is(learned($t, 'ids'), $before, 'their number is kept');
+    is(known(@keys, $added), '000001', 'excepted keys are kept');
+    is(excepted($t, 'ids'), $before, 'their number is kept');
 
     let_answer($t, $connection, 'load');
     is(known($late), 1, 'a response from before the load is not believed');
 
     $t->reload;
     is(known(@keys, $added), '000001', 'a reload of nginx keeps them');
-    await_learning($t, 'ids', '/of/ids?id=', shift @false);
+    await_feedback($t, 'ids', '/of/ids?id=', shift @false);
 
     install_image($t, 'two');
     is(api($t, POST => 'zones/ids/reload')->status, 200, 'another image');
-    is(learned($t, 'ids'), 0, 'it has no learned keys');
+    is(excepted($t, 'ids'), 0, 'it has no excepted keys');
 
     install_image($t, 'one');
     is(api($t, POST => 'zones/ids/reload')->status, 200, 'the first image');
-    is(known(@keys), '11111', 'it has no learned keys any more');
+    is(known(@keys), '11111', 'it has no excepted keys any more');
 
-    await_learning($t, 'ids', '/of/ids?id=', $keys[0]);
+    await_feedback($t, 'ids', '/of/ids?id=', $keys[0]);
     $t->pipeline(map { "/of/ids?id=$_" } @keys);
-    is(known(@keys), '00000', 'they are learned again');
+    is(known(@keys), '00000', 'they are excepted again');
     add($t, 'ids', [$keys[0]]);
 
     $t->kill_all;
     $t->run;
     is(ask_until_known($t, 'ids', @keys, $added), '111111',
-       'a start has no learned keys, and the added ones');
+       'a start has no excepted keys, and the added ones');
 };
 
-subtest 'learned and removed keys share the room' => sub {
+subtest 'excepted and removed keys share the room' => sub {
     conf(removals => 20);
     $t->stop;
     system 'rm', '-rf', "$dir/state";
     $t->run;
-    await_learning($t, 'ids', '/of/ids?id=', $false[0]);
+    await_feedback($t, 'ids', '/of/ids?id=', $false[0]);
 
     $t->pipeline(map { "/of/ids?id=$_" } @false[0 .. 29]);
-    is(learned($t, 'ids'), 10, 'half of the room is for learned keys');
+    is(excepted($t, 'ids'), 10, 'half of the room is for excepted keys');
 
     my $mark = $t->log_mark;
 
@@ -314,15 +314,15 @@ subtest 'learned and removed keys share the room' => sub {
              qr/no room for more removed keys/, 'removal 11 has none');
     unlike($t->log_since($mark), qr/\[alert\]/, 'nothing alarming is logged');
 
-    # the set of learned keys is dropped with others
+    # the set of excepted keys is dropped with others
 
-    is(api($t, POST => 'zones/ids/clear?only=learned')->status, 200,
-       'learned keys are forgotten');
+    is(api($t, POST => 'zones/ids/clear?only=excepted')->status, 200,
+       'excepted keys are forgotten');
     is(zone_state($t, 'ids')->{removals}{count}, 10, 'removed ones are not');
     is(known(@false[0 .. 9]), '1' x 10, 'they are present again');
 };
 
-subtest 'long learned keys leave room for removed ones' => sub {
+subtest 'long excepted keys leave room for removed ones' => sub {
     conf(removals => 100);
     $t->stop;
     system 'rm', '-rf', "$dir/state";
@@ -330,11 +330,11 @@ subtest 'long learned keys leave room for removed ones' => sub {
 
     my @long = false_positives($t, 'one', 60, suffix => 'x' x 950);
 
-    await_learning($t, 'ids', '/of/ids?id=', $long[0]);
+    await_feedback($t, 'ids', '/of/ids?id=', $long[0]);
     $t->pipeline(map { "/of/ids?id=$_" } @long);
 
-    cmp_ok(learned($t, 'ids'), '<', 20, 'some long keys are learned');
-    cmp_ok(learned($t, 'ids'), '>=', 5, 'but not too few');
+    cmp_ok(excepted($t, 'ids'), '<', 20, 'some long keys are excepted');
+    cmp_ok(excepted($t, 'ids'), '>=', 5, 'but not too few');
 
     for my $n (1 .. 50) {
         my $status = api($t, POST => 'zones/ids/remove',

@@ -3,9 +3,10 @@
 
 # A client repeats one false positive, which reaches the backend once.  Then a
 # flood of false positives: many clients, each with false positives of its own,
-# which the zone learns up to its share and its rate.  Nothing is written to the
-# journal, and each request is answered as without learning.  While another process
-# holds the lock of the exceptions, a worker learns nothing instead of waiting.
+# which the zone excepts up to its share and its rate.  Nothing is written to the
+# journal, and each request is answered as without except=on.  While another
+# process holds the lock of the exceptions, a worker excepts no key instead of
+# waiting.
 
 use strict;
 use warnings;
@@ -13,27 +14,27 @@ use warnings;
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Hostile qw(shared_memory);
-use BloomTest::Learning;
+use BloomTest::Feedback;
 use BloomTest::Process qw(spawn alive wait_until now);
 use BloomTest::Zones;
 
-# LEARN_FLOOD=1 repeats one false positive 10,000 times, lets a hundred clients
+# FEEDBACK_FLOOD=1 repeats one false positive 10,000 times, lets a hundred clients
 # have a thousand each, and prints figures.
 
 use constant {
-    ROOM => $ENV{LEARN_FLOOD} ? 10_000 : 400,
+    ROOM => $ENV{FEEDBACK_FLOOD} ? 10_000 : 400,
     RATE => 20,
     BURST => 20,
 };
 
-my ($repeats, $clients, $each) = $ENV{LEARN_FLOOD} ? (10_000, 100, 1000)
+my ($repeats, $clients, $each) = $ENV{FEEDBACK_FLOOD} ? (10_000, 100, 1000)
                                                   : (500, 10, 200);
 
 my $t = BloomTest->new;
 my $dir = $t->testdir;
 
 $t->build_image('ids.bloom', [keys_of('id', 20_000)], '-p',
-                $ENV{LEARN_FLOOD} ? '5e-2' : '1e-2', '--seed', 1);
+                $ENV{FEEDBACK_FLOOD} ? '5e-2' : '1e-2', '--seed', 1);
 
 sub conf {
     my ($rate) = @_;
@@ -43,7 +44,7 @@ sub conf {
         keepalive_requests 100000;
         location /of/ids {
             bloom_reject absent \$arg_id zone=ids;
-            bloom_feedback 404 learn=on learn_rate=$rate learn_after=1s;
+            bloom_feedback 404 except=on rate=$rate after=1s;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
 CONF
@@ -60,7 +61,7 @@ HTTP
 
 my @false = false_positives($t, 'ids', $clients * $each + 3);
 
-sub figures { diag(@_) if $ENV{LEARN_FLOOD} }
+sub figures { diag(@_) if $ENV{FEEDBACK_FLOOD} }
 
 # Lets the clients ask at the same time.  Returns the statuses that they got and
 # how often, how long it took, and how many requests the backend got.
@@ -101,9 +102,9 @@ sub flood {
     my $reached = delete $got{reached};
 
     figures(sprintf '%s: %d clients with %d false positives each: %d of %d'
-            . ' requests reached the backend, %d keys are learned, %.1f s',
+            . ' requests reached the backend, %d keys are excepted, %.1f s',
             $what, $clients, $each, $reached, $clients * $each,
-            learned($t, 'ids'), $seconds);
+            excepted($t, 'ids'), $seconds);
 
     return (join(' ', map { "$_: $got{$_}" } sort keys %got), $seconds,
             $reached);
@@ -119,7 +120,7 @@ my $all = $clients * $each;
 subtest 'one false positive' => sub {
     conf(RATE . 'r/s');
     $t->run;
-    await_learning($t, 'ids', '/of/ids?id=', $false[-1]);
+    await_feedback($t, 'ids', '/of/ids?id=', $false[-1]);
 
     # the first response is there before the next requests
 
@@ -135,22 +136,22 @@ subtest 'one false positive' => sub {
 subtest 'the rate' => sub {
     my $tail = tail_of();
     my ($got, $seconds, $reached) = flood('the rate');
-    my $learned = learned($t, 'ids');
+    my $excepted = excepted($t, 'ids');
 
     is($got, "404: $all", 'each request is answered by the backend or rejected');
     is($reached, $all, 'each reaches the backend once');
-    cmp_ok($learned, '<=', 2 + BURST + RATE * ($seconds + 1),
-           'no more keys are learned than the rate allows');
-    cmp_ok($learned, '>=', 10, 'some are learned');
+    cmp_ok($excepted, '<=', 2 + BURST + RATE * ($seconds + 1),
+           'no more keys are excepted than the rate allows');
+    cmp_ok($excepted, '>=', 10, 'some are excepted');
     is(tail_of(), $tail, 'the journal does not grow');
 };
 
 subtest 'the share' => sub {
     conf('1000000r/s');
     $t->reload;
-    is(api($t, POST => 'zones/ids/clear?only=learned')->status, 200,
-       'the zone forgets what it has learned');
-    await_learning($t, 'ids', '/of/ids?id=', $false[-2]);
+    is(api($t, POST => 'zones/ids/clear?only=excepted')->status, 200,
+       'the zone forgets what it has excepted');
+    await_feedback($t, 'ids', '/of/ids?id=', $false[-2]);
 
     my $tail = tail_of();
     my $mark = $t->log_mark;
@@ -158,10 +159,10 @@ subtest 'the share' => sub {
 
     is($got, "404: $all", 'each request is answered by the backend or rejected');
     is($reached, $all, 'each reaches the backend once');
-    is(learned($t, 'ids'), ROOM / 2, 'half of the room is for learned keys');
+    is(excepted($t, 'ids'), ROOM / 2, 'half of the room is for excepted keys');
     (undef, undef, $reached) = flood('the share again');
     is($reached, $all - (ROOM / 2 - 1),
-       'what is learned does not reach the backend again');
+       'what is excepted does not reach the backend again');
     is(tail_of(), $tail, 'the journal does not grow');
     is(api($t, POST => 'zones/ids/remove',
            body => join "\n", map { "gone$_" } 1 .. ROOM / 2)->status, 200,
@@ -203,11 +204,11 @@ subtest 'another process holds the lock' => sub {
     plan(skip_all => 'needs root, to write into the memory of nginx')
         if $> != 0;
 
-    is(api($t, POST => 'zones/ids/clear?only=learned')->status, 200,
-       'the zone forgets what it has learned');
+    is(api($t, POST => 'zones/ids/clear?only=excepted')->status, 200,
+       'the zone forgets what it has excepted');
     is(api($t, POST => 'zones/ids/clear?only=removed')->status, 200,
        'removed keys leave their room');
-    await_learning($t, 'ids', '/of/ids?id=', $false[-2]);
+    await_feedback($t, 'ids', '/of/ids?id=', $false[-2]);
 
     my $before = zone_state($t, 'ids')->{feedback};
     my $locks = set_owner($$);
@@ -223,9 +224,9 @@ subtest 'another process holds the lock' => sub {
 
     is(scalar(grep { $_->header('X-Backend') } @got), 500,
        'each request reaches the backend');
-    is($after->{not_learned_doubt} - $before->{not_learned_doubt}, 500,
-       'no key is learned, and each is counted');
-    is($after->{learned}, $before->{learned}, 'none counts as learned');
+    is($after->{not_excepted_doubt} - $before->{not_excepted_doubt}, 500,
+       'no key is excepted, and each is counted');
+    is($after->{excepted}, $before->{excepted}, 'none counts as excepted');
 
     # a removal, which waits for the lock, waits for 100 ms
 
@@ -233,8 +234,8 @@ subtest 'another process holds the lock' => sub {
     figures(sprintf '500 false positives while the lock is held: %.2f s',
             $seconds);
     $t->pipeline(map { "/of/ids?id=$_" } @false[0 .. 99]);
-    is(zone_state($t, 'ids')->{feedback}{learned} - $after->{learned}, 100,
-       'keys are learned once the lock is free');
+    is(zone_state($t, 'ids')->{feedback}{excepted} - $after->{excepted}, 100,
+       'keys are excepted once the lock is free');
 };
 
 subtest 'the keys of the image' => sub {

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Tests bloom_feedback with learn=on on imported images of each scheme: a false
-# positive is learned, and a key that is added meanwhile is not.
+# Tests bloom_feedback with except=on on imported images of each scheme: a false
+# positive is excepted, and a key that is added meanwhile is not.
 
 use strict;
 use warnings;
@@ -10,7 +10,7 @@ use warnings;
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Foreign;
-use BloomTest::Learning;
+use BloomTest::Feedback;
 use BloomTest::Process qw(wait_until);
 use BloomTest::Schemes qw(bits_of);
 use BloomTest::Zones;
@@ -41,12 +41,12 @@ configure($t, [map { "zone=$zone{$_} file=$_.bloom" } @schemes],
           server => join '', map { <<"CONF" } @schemes);
         location /of/$zone{$_} {
             bloom_reject absent \$arg_id zone=$zone{$_};
-            bloom_feedback 404 learn=on learn_rate=1000r/s learn_after=1s;
+            bloom_feedback 404 except=on rate=1000r/s after=1s;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
 CONF
 
-learning_backend($t, 8081);
+feedback_backend($t, 8081);
 $t->run;
 
 for my $scheme (@schemes) {
@@ -54,7 +54,7 @@ for my $scheme (@schemes) {
     my $zone = $zone{$scheme};
     my $path = "/of/$zone?id=";
 
-    await_learning($t, $zone, $path, $first);
+    await_feedback($t, $zone, $path, $first);
 
     my $connection = answers_late($t, "$path$late", $zone);
 
@@ -66,7 +66,7 @@ for my $scheme (@schemes) {
     $t->get("$path$next");
 
     is(scalar ask($t, $zone, $first, $late, $next), '010',
-       "$scheme: an added key is present, and learned ones are not");
+       "$scheme: an added key is present, and excepted ones are not");
 }
 
 done_testing;

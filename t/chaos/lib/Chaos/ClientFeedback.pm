@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
-package Chaos::ClientLearning;
+package Chaos::ClientFeedback;
 
-# The part of Chaos::Client that makes zones learn.  It looks for false
+# The part of Chaos::Client that makes zones except keys.  It looks for false
 # positives of the filter as it is, asks the backend for them, and adds some of
 # them before, while or after the backend answers.
 #
-# A zone with learned keys may answer either for a key that is not acknowledged.
+# A zone with excepted keys may answer either for a key that is not acknowledged.
 # It may never answer absent for an acknowledged key whose row the backend has,
-# or gets soon enough: within less than `learn_after` of the beginning of the
+# or gets soon enough: within less than `after` of the beginning of the
 # addition.  If the client was too slow to write a row, it no longer takes the
 # key for acknowledged.
 #
 # A client has few keys in these zones, and uses them again and again: a key is
-# a false positive, then learned, added, removed and a false positive again.
+# a false positive, then excepted, added, removed and a false positive again.
 
 use strict;
 use warnings;
@@ -29,22 +29,22 @@ use constant {
     MOST => 2500,          # of which so many are added
     SCAN => 300,           # keys to look for false positives among
     ROW => 0.7,            # seconds in which an added key gets its row, below
-                           # `learn_after`
+                           # `after`
     LATE => 24,            # late responses to wait for at a time
 };
 
 
-sub begin_learning {
+sub begin_feedback {
     my ($self) = @_;
 
-    for my $zone (@{ $self->{learning_zones} }) {
+    for my $zone (@{ $self->{feedback_zones} }) {
         my $path = Chaos::Rows::path($self->{t}->testdir, $self->{number},
                                      $zone);
 
         open my $rows, '>:raw', $path or die "$path: $!";
-        $self->{learning}{$zone} = { rows => $rows, has => '', rowless => {},
+        $self->{feedback}{$zone} = { rows => $rows, has => '', rowless => {},
                                      suspects => [], passed => {},
-                                     learned => {} };
+                                     excepted => {} };
     }
 
     $self->{late} = [];
@@ -56,24 +56,24 @@ sub begin_learning {
 sub _set_row {
     my ($self, $zone, $number, $value) = @_;
 
-    my $learning = $self->{learning}{$zone};
+    my $feedback = $self->{feedback}{$zone};
 
-    return if vec($learning->{has}, $number, 1) == $value;
+    return if vec($feedback->{has}, $number, 1) == $value;
 
-    sysseek $learning->{rows}, $number, 0;
-    syswrite $learning->{rows}, $value;
-    vec($learning->{has}, $number, 1) = $value;
+    sysseek $feedback->{rows}, $number, 0;
+    syswrite $feedback->{rows}, $value;
+    vec($feedback->{has}, $number, 1) = $value;
 }
 
 
 # Writes the rows that are due, or all.  A key whose row comes too late may be
-# learned.
+# excepted.
 
 sub _write_rows {
     my ($self, $all) = @_;
 
-    for my $zone (@{ $self->{learning_zones} }) {
-        my $rowless = $self->{learning}{$zone}{rowless};
+    for my $zone (@{ $self->{feedback_zones} }) {
+        my $rowless = $self->{feedback}{$zone}{rowless};
         my $now = now();
 
         for (grep { $all || $rowless->{$_}{due} <= $now } keys %$rowless) {
@@ -89,7 +89,7 @@ sub _write_rows {
 sub _row_is_late {
     my ($self, $zone, $number) = @_;
 
-    my $added = $self->{learning}{$zone}{rowless}{$number};
+    my $added = $self->{feedback}{$zone}{rowless}{$number};
 
     return $added && now() - $added->{begin} > ROW;
 }
@@ -108,21 +108,21 @@ sub _is_promised {
 # ---- false positives ----
 
 # Returns up to so many numbers of keys that are not added: false positives,
-# unless another image serves meanwhile, keys that were learned, and a few that
+# unless another image serves meanwhile, keys that were excepted, and a few that
 # the filter does not have.
 
 sub _suspects {
     my ($self, $zone, $count) = @_;
 
-    my ($learning, $removed)
-        = ($self->{learning}{$zone}, $self->{removed}{$zone});
-    my $suspects = $learning->{suspects};
+    my ($feedback, $removed)
+        = ($self->{feedback}{$zone}, $self->{removed}{$zone});
+    my $suspects = $feedback->{suspects};
     my %seen;
 
     $self->_scan($zone) if @$suspects < $count;
 
     my @numbers = splice @$suspects, 0, $count;
-    push @numbers, grep { rand() < 0.05 } keys %{ $learning->{learned} };
+    push @numbers, grep { rand() < 0.05 } keys %{ $feedback->{excepted} };
 
     return grep {
         !$seen{$_}++ && !$removed->{$_} && !$self->_acked($zone, $_)
@@ -156,23 +156,23 @@ sub _scan {
     my @absent = grep { $answers->[$_] ne 'present' } 0 .. $#numbers;
 
     splice @absent, 3 if @absent > 3;
-    push @{ $self->{learning}{$zone}{suspects} }, shuffle @numbers[
+    push @{ $self->{feedback}{$zone}{suspects} }, shuffle @numbers[
         @absent, grep { $answers->[$_] eq 'present' } 0 .. $#numbers];
 }
 
 
 # ---- one round ----
 
-sub _learning_round {
+sub _feedback_round {
     my ($self, $careful) = @_;
 
-    my $zone = $self->{learning_zones}[rand @{ $self->{learning_zones} }];
+    my $zone = $self->{feedback_zones}[rand @{ $self->{feedback_zones} }];
 
     $self->_write_rows;
     $self->_read_late;
 
     if (rand() < 0.15) {
-        $self->_learning_removals($zone);
+        $self->_feedback_removals($zone);
         return;
     }
 
@@ -193,7 +193,7 @@ sub _learning_round {
     my %late = map { $_ => 1 } @late;
     my @lookups = map { $self->_backend_lookup($zone, $_) }
                       grep { !$late{$_} } @asked;
-    my @additions = $self->_learning_additions($zone, $careful, \@lagging,
+    my @additions = $self->_feedback_additions($zone, $careful, \@lagging,
                                                \@with_row);
     my $first = rand() < 0.7;
 
@@ -201,13 +201,13 @@ sub _learning_round {
     $self->_exchange(shuffle(@lookups, @additions));
     $self->_ask_late($zone, @late) if !$first;
 
-    my @fresh = $self->_learning_added($zone, @additions);
+    my @fresh = $self->_feedback_added($zone, @additions);
 
     $self->_backend_answered($zone, $_) for @lookups;
 
     # the backend may not have the rows of added keys yet
 
-    my @passed = keys %{ $self->{learning}{$zone}{passed} };
+    my @passed = keys %{ $self->{feedback}{$zone}{passed} };
     my @again = (@fresh, $self->_some_acked($zone, 3),
                  map { $passed[rand @passed] } @passed ? (1, 2) : ());
 
@@ -223,7 +223,7 @@ sub _learning_round {
 }
 
 
-sub _learning_additions {
+sub _feedback_additions {
     my ($self, $zone, $careful, $lagging, $with_row) = @_;
 
     my @numbers = (@$lagging, @$with_row) or return;
@@ -232,7 +232,7 @@ sub _learning_additions {
     my $now = now();
 
     $self->_set_row($zone, $_, 1) for @$with_row;
-    $self->{learning}{$zone}{rowless}{$_}
+    $self->{feedback}{$zone}{rowless}{$_}
         = { begin => $now, due => $now + rand(ROW - 0.1) } for @$lagging;
 
     return $self->_batch($zone, 'keys', $query, @numbers) if $chance < 0.3;
@@ -247,22 +247,22 @@ sub _learning_additions {
 
 # Reads the answers to additions.  Returns the numbers that are acknowledged.
 
-sub _learning_added {
+sub _feedback_added {
     my ($self, $zone, @additions) = @_;
 
-    my $learning = $self->{learning}{$zone};
+    my $feedback = $self->{feedback}{$zone};
     my @fresh;
 
     for (@additions) {
         my @acked = $self->_added($zone, $_);
 
-        delete @{ $learning->{rowless} }{ @{ $_->{numbers} } } unless @acked;
+        delete @{ $feedback->{rowless} }{ @{ $_->{numbers} } } unless @acked;
         push @fresh, @acked;
     }
 
     for (@fresh) {
-        $self->{count}{revived}++ if delete $learning->{learned}{$_};
-        delete $learning->{passed}{$_};
+        $self->{count}{revived}++ if delete $feedback->{excepted}{$_};
+        delete $feedback->{passed}{$_};
     }
 
     return @fresh;
@@ -271,10 +271,10 @@ sub _learning_added {
 
 # Removes some keys and adds removed ones again.  A removed key loses its row.
 
-sub _learning_removals {
+sub _feedback_removals {
     my ($self, $zone) = @_;
 
-    local $self->{removals} = $self->{learning_removals};
+    local $self->{removals} = $self->{feedback_removals};
 
     my @requests = $self->_removals($zone);
     my (@fresh, @gone);
@@ -286,14 +286,14 @@ sub _learning_removals {
     $self->_exchange(@requests);
 
     for (@requests) {
-        $_->{by} eq 'keys' ? push @fresh, $self->_learning_added($zone, $_)
+        $_->{by} eq 'keys' ? push @fresh, $self->_feedback_added($zone, $_)
                            : push @gone, $self->_gone($zone, $_);
     }
 
     $self->_ask($zone, \@fresh, \@gone);
 
     for (@gone) {
-        delete $self->{learning}{$zone}{rowless}{$_};
+        delete $self->{feedback}{$zone}{rowless}{$_};
         $self->_set_row($zone, $_, 0);
     }
 }
@@ -316,7 +316,7 @@ sub _backend_answered {
     my ($self, $zone, $request) = @_;
 
     my $response = $request->{response} or return;
-    my ($learning, $number) = ($self->{learning}{$zone}, $request->{number});
+    my ($feedback, $number) = ($self->{feedback}{$zone}, $request->{number});
     my ($status, $body) = ($response->status, $response->body);
 
     if ($status == 200 && $body eq 'row') {
@@ -324,7 +324,7 @@ sub _backend_answered {
 
     } elsif ($status == 404 && $body eq 'no row') {
         $self->{count}{passed}++;
-        $learning->{passed}{$number} = 1 unless $self->_acked($zone, $number);
+        $feedback->{passed}{$number} = 1 unless $self->_acked($zone, $number);
 
     } elsif ($status != 404) {
         $self->_wrong(failed => "$request->{path}: $response");
@@ -335,8 +335,8 @@ sub _backend_answered {
 
     } else {
         $self->{count}{rejected}++;
-        $learning->{learned}{$number} = 1
-            if delete $learning->{passed}{$number};
+        $feedback->{excepted}{$number} = 1
+            if delete $feedback->{passed}{$number};
     }
 }
 
@@ -424,7 +424,7 @@ sub _read_late {
 sub _ask_all {
     my ($self) = @_;
 
-    for my $zone (@{ $self->{learning_zones} }) {
+    for my $zone (@{ $self->{feedback_zones} }) {
         my @requests = map { $self->_backend_lookup($zone, $_) }
                            $self->_all_acked($zone);
 
@@ -436,19 +436,19 @@ sub _ask_all {
 }
 
 
-# Takes a learned key for acknowledged that is not.
+# Takes an excepted key for acknowledged that is not.
 
 sub _mistake {
     my ($self, $zone) = @_;
 
-    my $learned = $self->{learning}{$zone}{learned};
+    my $excepted = $self->{feedback}{$zone}{excepted};
     my $number;
 
     wait_until(sub {
-        $self->_learning_round(1);
-        ($number) = keys %$learned;
+        $self->_feedback_round(1);
+        ($number) = keys %$excepted;
         return defined $number;
-    }) or die "client $self->{number}: zone $zone learns nothing\n";
+    }) or die "client $self->{number}: zone $zone excepts no key\n";
 
     $self->_acknowledge($zone, $number);
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# How long an added key is remembered, so that it is not learned, and how late a
+# How long an added key is remembered, so that it is not excepted, and how late a
 # response of the backend may be.  The clock jumps.
 
 use strict;
@@ -11,7 +11,7 @@ use BloomTest;
 use BloomTest::Api;
 use BloomTest::Clock;
 use BloomTest::Faults;
-use BloomTest::Learning;
+use BloomTest::Feedback;
 use BloomTest::Process qw(wait_until resume_process);
 use BloomTest::Zones;
 
@@ -30,15 +30,15 @@ my @false = false_positives($t, 'ids', 20);
 configure($t, ['zone=ids file=ids.bloom'], api => 1, server => <<'CONF');
         location /of/ids {
             bloom_reject absent $arg_id zone=ids;
-            bloom_feedback 404 learn=on learn_rate=1000r/s learn_after=1s;
+            bloom_feedback 404 except=on rate=1000r/s after=1s;
             proxy_read_timeout 1h;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
 CONF
 
-learning_backend($t, 8081);
+feedback_backend($t, 8081);
 $t->run;
-await_learning($t, 'ids', '/of/ids?id=', shift @false);
+await_feedback($t, 'ids', '/of/ids?id=', shift @false);
 
 sub known { return scalar ask($t, 'ids', @_) }
 
@@ -70,7 +70,7 @@ subtest 'an added key is remembered for 16 minutes' => sub {
     for my $n (1 .. 2) {
         $clock->pass(REMEMBERED / 2 - 5);
         helped();
-        is(asked($key), '1', "it is not learned $n times 8 minutes later");
+        is(asked($key), '1', "it is not excepted $n times 8 minutes later");
     }
 
     ok(wait_until(sub {
@@ -102,12 +102,12 @@ subtest 'a response is late' => sub {
     my $connection = answers_late($t, "/of/ids?id=$soon", 'soon');
     $clock->pass(LATE - 60);
     let_answer($t, $connection, 'soon');
-    is(known($soon), '0', 'a key is learned when it is not too late');
+    is(known($soon), '0', 'a key is excepted when it is not too late');
 
     $connection = answers_late($t, "/of/ids?id=$late", 'late');
     $clock->pass(LATE);
     let_answer($t, $connection, 'late');
-    is(known($late), '1', 'a key is not learned from a response that is');
+    is(known($late), '1', 'a key is not excepted from a response that is');
 };
 
 done_testing;

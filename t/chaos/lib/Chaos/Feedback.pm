@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
-package Chaos::Learning;
+package Chaos::Feedback;
 
-# Events of the driver that concern zones with learned keys: their images are
-# loaded, and learned keys are forgotten.
+# Events of the driver that concern zones with excepted keys: their images are
+# loaded, and excepted keys are forgotten.
 #
 # Zone goods has an image, and zone items starts empty.  Both have as many keys
 # as make many false positives: the "stock", which the image of goods has, and
@@ -17,27 +17,27 @@ use BloomTest::Process qw(wait_until);
 
 use Chaos::Rows;
 
-use constant { STOCK => 15_000, CAPACITY => 25_000, LEARNING_REMOVALS => 2000,
+use constant { STOCK => 15_000, CAPACITY => 25_000, FEEDBACK_REMOVALS => 2000,
                PORT => 8081 };
-use constant LEARNING => ['goods', 'items'];
+use constant FEEDBACK => ['goods', 'items'];
 
 
-sub prepare_learning {
+sub prepare_feedback {
     my ($self) = @_;
 
     my $t = $self->{t};
 
     push @{ $t->{backends} }, Chaos::Rows->new(
-        dir => $t->testdir, port => $t->port(PORT), zones => LEARNING);
-    $self->{learned} = { map { $_ => { now => 0, sum => 0 } } @{ +LEARNING } };
+        dir => $t->testdir, port => $t->port(PORT), zones => FEEDBACK);
+    $self->{excepted} = { map { $_ => { now => 0, sum => 0 } } @{ +FEEDBACK } };
     $self->_install_goods($self->_make_goods);
 }
 
 
 # Returns the zones, as parameters of bloom_zone.
 
-sub learning_zones {
-    my $removals = 'removals=' . LEARNING_REMOVALS;
+sub feedback_zones {
+    my $removals = 'removals=' . FEEDBACK_REMOVALS;
 
     # the image of a zone that is loaded back may have many removed keys, for
     # which a zone of the default size has no room
@@ -49,11 +49,11 @@ sub learning_zones {
 
 # Returns the locations in front of the backend.
 
-sub learning_locations {
-    return map { my $port = PORT; <<"CONF" } @{ +LEARNING };
+sub feedback_locations {
+    return map { my $port = PORT; <<"CONF" } @{ +FEEDBACK };
         location = /of/$_ {
             bloom_reject absent \$arg_k zone=$_;
-            bloom_feedback 404 learn=on learn_rate=1000r/s learn_after=1s;
+            bloom_feedback 404 except=on rate=1000r/s after=1s;
             proxy_pass http://127.0.0.1:%%PORT_$port%%;
         }
 CONF
@@ -118,7 +118,7 @@ sub load_goods {
     my $name = $how eq 'upload' ? $self->_make_goods : '';
     my $got = $how eq 'back' ? api($t, GET => 'zones/goods/image') : undef;
 
-    my $zone = LEARNING->[rand 2];
+    my $zone = FEEDBACK->[rand 2];
     my $response
         = $how eq 'upload' ? api($t, PUT => 'zones/goods/image',
                                  body => $t->read_file($name))
@@ -132,14 +132,14 @@ sub load_goods {
 }
 
 
-# Forgets learned keys, or removed ones, or all that was added, too.  Clients
+# Forgets excepted keys, or removed ones, or all that was added, too.  Clients
 # forget their keys only in the last two cases.
 
-sub forget_learned {
+sub forget_excepted {
     my ($self) = @_;
 
-    my $zone = LEARNING->[rand 2];
-    my $what = (('?only=learned') x 6, '?only=removed', '')[rand 8];
+    my $zone = FEEDBACK->[rand 2];
+    my $what = (('?only=excepted') x 6, '?only=removed', '')[rand 8];
 
     $self->{note}->("$zone$what");
     $self->_forget($zone, $what);
@@ -150,7 +150,7 @@ sub _forget {
     my ($self, $zone, $what) = @_;
 
     my $t = $self->{t};
-    my $number = $what eq '?only=learned' ? undef
+    my $number = $what eq '?only=excepted' ? undef
                                           : $self->{ledger}->begin('cleared');
     my $response = api($t, POST => "zones/$zone/clear$what");
 
@@ -164,17 +164,17 @@ sub _forget {
 
 
 # Tests that the zones know everything again and have their stock, and counts
-# learned keys.  The counter of a zone begins again when nginx starts.  Restores
+# excepted keys.  The counter of a zone begins again when nginx starts.  Restores
 # removed keys before they need all the room: the images of goods have no as_of,
 # so that no load makes room.
 
-sub check_learning {
+sub check_feedback {
     my ($self) = @_;
 
     my $t = $self->{t};
     my @keys = map { 'stock' . (1 + int rand STOCK) } 1 .. 300;
 
-    for my $zone (@{ +LEARNING }) {
+    for my $zone (@{ +FEEDBACK }) {
         my @answers;
 
         wait_until(sub {
@@ -190,50 +190,50 @@ sub check_learning {
             die "lost: zone $zone, key $keys[$lost]: is absent\n";
         }
 
-        $self->_count_learned($zone);
+        $self->_count_excepted($zone);
 
         my $room = zone_state($t, $zone)->{removals};
 
         $self->_forget($zone, '?only=removed')
-            if $room->{count} - $room->{learned} > $room->{limit} / 4;
+            if $room->{count} - $room->{excepted} > $room->{limit} / 4;
     }
 }
 
 
-sub _count_learned {
+sub _count_excepted {
     my ($self, $zone) = @_;
 
-    my $learned = $self->{learned}{$zone};
-    my $count = zone_state($self->{t}, $zone)->{feedback}{learned};
+    my $excepted = $self->{excepted}{$zone};
+    my $count = zone_state($self->{t}, $zone)->{feedback}{excepted};
 
-    $learned->{sum} += $count < $learned->{now} ? $count
-                                                : $count - $learned->{now};
-    $learned->{now} = $count;
+    $excepted->{sum} += $count < $excepted->{now} ? $count
+                                                : $count - $excepted->{now};
+    $excepted->{now} = $count;
 }
 
 
-# Returns how many keys the zones have learned.
+# Returns how many keys the zones have excepted.
 
-sub learned {
+sub excepted {
     my ($self) = @_;
 
     my $sum = 0;
-    $sum += $_->{sum} for values %{ $self->{learned} };
+    $sum += $_->{sum} for values %{ $self->{excepted} };
 
     return $sum;
 }
 
 
-# Waits until each zone has learned a key.
+# Waits until each zone has excepted a key.
 
-sub await_learning {
+sub await_feedback {
     my ($self) = @_;
 
-    for my $zone (@{ +LEARNING }) {
+    for my $zone (@{ +FEEDBACK }) {
         wait_until(sub {
-            $self->_count_learned($zone);
-            return $self->{learned}{$zone}{sum} > 0;
-        }) or die "zone $zone learns nothing\n";
+            $self->_count_excepted($zone);
+            return $self->{excepted}{$zone}{sum} > 0;
+        }) or die "zone $zone excepts no key\n";
     }
 }
 
@@ -260,7 +260,7 @@ sub break_rows {
 }
 
 
-sub break_learned { $_[0]{command}->('mistake goods') }
+sub break_excepted { $_[0]{command}->('mistake goods') }
 
 
 1;

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# A false positive is learned while the same key is added, by this instance or
+# A false positive is excepted while the same key is added, by this instance or
 # another: processes are stopped or killed at each step.  An added key is
 # present whoever is first.
 
@@ -12,7 +12,7 @@ use BloomTest;
 use BloomTest::Api;
 use BloomTest::Disk;
 use BloomTest::Faults;
-use BloomTest::Learning;
+use BloomTest::Feedback;
 use BloomTest::Process qw(wait_until stop_process resume_process);
 use BloomTest::Zones;
 
@@ -27,7 +27,7 @@ my $disk = BloomTest::Disk->new($t, 'state');
 $t->build_image('ids.bloom', [keys_of('id', 1000)], '-p', '1e-2', '--seed', 1);
 
 my @false = false_positives($t, 'ids', 200);
-my %learned;
+my %excepted;
 
 sub begin {
     my (%option) = @_;
@@ -41,16 +41,16 @@ sub begin {
               api => 1, add => 1, workers => 3, server => <<'CONF');
         location /of/ids {
             bloom_reject absent $arg_id zone=ids;
-            bloom_feedback 404 learn=on learn_rate=1000r/s learn_after=1s;
+            bloom_feedback 404 except=on rate=1000r/s after=1s;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
 CONF
 
     $t->run;
-    await_learning($t, 'ids', '/of/ids?id=', $false[0]);
+    await_feedback($t, 'ids', '/of/ids?id=', $false[0]);
 }
 
-learning_backend($t, 8081);
+feedback_backend($t, 8081);
 
 # Sends a request and returns its connection.
 
@@ -69,7 +69,7 @@ sub post {
     return begun(POST => '/bloom/zones/ids/keys', body => "$key\n", %option);
 }
 
-sub learn { return begun(GET => "/of/ids?id=$_[0]", @_[1 .. $#_]) }
+sub except { return begun(GET => "/of/ids?id=$_[0]", @_[1 .. $#_]) }
 
 # Sends a request until a worker answers that is not stopped.  Returns whether
 # its response has a status.
@@ -139,7 +139,7 @@ sub is_present {
 
 $t->expect_log(qr/exited on signal 9/);
 
-subtest 'a worker stops or dies while it learns' => sub {
+subtest 'a worker stops or dies while it excepts' => sub {
     begin();
 
     for my $how (qw(stop kill)) {
@@ -148,12 +148,12 @@ subtest 'a worker stops or dies while it learns' => sub {
 
         if ($how eq 'stop') {
             my $stop = $faults->stop_at('adapt');
-            my $learner = learn($posted);
+            my $excepter = except($posted);
             $pid = $faults->stopped($stop);
 
         } else {
             $faults->kill_at('adapt');
-            is(learn($posted)->response('GET')->status, 0, 'a worker is killed');
+            is(except($posted)->response('GET')->status, 0, 'a worker is killed');
             wait_until(sub { $t->workers >= 3 });
         }
 
@@ -173,7 +173,7 @@ subtest 'a worker stops or dies while it learns' => sub {
         ok(wait_until(sub {
             $t->get("/of/ids?id=$later");
             return known(8080, $later) eq '0';
-        }), "$how: learning goes on");
+        }), "$how: excepting goes on");
 
         is(api($t, POST => 'zones/ids/remove', body => $posted)->status, 200,
            "$how: a key can be removed");
@@ -181,13 +181,13 @@ subtest 'a worker stops or dies while it learns' => sub {
     }
 };
 
-# At the first two places the key is not remembered yet, so it is learned, and
+# At the first two places the key is not remembered yet, so it is excepted, and
 # the addition has to end that.  At the others it is remembered.
 
 subtest 'a worker stops while it adds' => sub {
     begin();
 
-    my %learns = (puts => 1, remember => 1, set => 0, append => 0, lifted => 0);
+    my %excepts = (puts => 1, remember => 1, set => 0, append => 0, lifted => 0);
 
     for my $place (qw(puts remember set append lifted)) {
         for my $end (qw(resume kill)) {
@@ -197,10 +197,10 @@ subtest 'a worker stops while it adds' => sub {
             my $adder = post($key);
             my $pid = $faults->stopped($stop);
 
-            ok(answered(404, sub { learn($key) }),
+            ok(answered(404, sub { except($key) }),
                "$place: the backend does not know the key");
-            is(answer($key), $learns{$place} ? '0' : '1',
-               "$place: it is " . ($learns{$place} ? '' : 'not ') . 'learned');
+            is(answer($key), $excepts{$place} ? '0' : '1',
+               "$place: it is " . ($excepts{$place} ? '' : 'not ') . 'excepted');
 
             if ($end eq 'resume') {
                 resume_process($pid);
@@ -224,16 +224,16 @@ subtest 'a worker stops while it adds' => sub {
 # pending first.
 
 subtest 'a worker stops while its key becomes pending' => sub {
-    my %learns = (lock => { puts => 1, remember => 1, pending => 0 },
+    my %excepts = (lock => { puts => 1, remember => 1, pending => 0 },
                   disk => { pending => 1, puts => 1, remember => 1, set => 0 });
 
-    for my $why (sort keys %learns) {
+    for my $why (sort keys %excepts) {
         begin();
 
-        for my $place (sort keys %{ $learns{$why} }) {
+        for my $place (sort keys %{ $excepts{$why} }) {
             my ($key, $late, $other) = splice @false, 1, 3;
             my ($holder, $posted);
-            my $learns = $learns{$why}{$place};
+            my $excepts = $excepts{$why}{$place};
 
             if ($why eq 'lock') {
                 my $stop = $faults->stop_at('lifted');
@@ -250,10 +250,10 @@ subtest 'a worker stops while its key becomes pending' => sub {
             my $adder = begun(GET => "/add/ids?k=$key");
             my $pid = $faults->stopped($stop);
 
-            ok(answered(404, sub { learn($key) }),
+            ok(answered(404, sub { except($key) }),
                "$why, $place: the backend does not know the key");
-            is(answer($key), $learns ? '0' : '1',
-               "$why, $place: it is " . ($learns ? '' : 'not ') . 'learned');
+            is(answer($key), $excepts ? '0' : '1',
+               "$why, $place: it is " . ($excepts ? '' : 'not ') . 'excepted');
             resume_process($pid);
             is($adder->response('GET')->status, 200,
                "$why, $place: the key is pending");
@@ -297,7 +297,7 @@ subtest 'a worker stops while its key becomes pending' => sub {
         $t->request(POST => '/bloom/zones/ids/keys?durable=true',
                     body => "$other\n")->status == 200
     }), 'the journal has the key');
-    is(learn($key)->response('GET')->status, 404,
+    is(except($key)->response('GET')->status, 404,
        'the backend does not know the key');
     is_present('the key is present', $key);
 };
@@ -352,7 +352,7 @@ subtest 'a helper stops while it applies a key of another instance' => sub {
            "$place: another instance adds a key");
         my $helper = $faults->stopped($stop);
 
-        is(learn($key)->response('GET')->status, 404,
+        is(except($key)->response('GET')->status, 404,
            "$place: the backend does not know the key");
         resume_process($helper);
         is_present("$place: the key is present", $key);
@@ -373,7 +373,7 @@ subtest 'a load keeps no key that another instance has added' => sub {
     my ($key, $kept) = splice @false, 2, 2;
 
     $t->get("/of/ids?id=$_") for $key, $kept;
-    is(known(8080, $key, $kept), '00', 'two keys are learned');
+    is(known(8080, $key, $kept), '00', 'two keys are excepted');
 
     my $stop = $faults->stop_at('load');
     my $loads = begun(POST => '/bloom/zones/ids/reload');
@@ -389,11 +389,11 @@ subtest 'a load keeps no key that another instance has added' => sub {
     end_two();
 };
 
-# The load stops before it copies the first learned keys, when it has copied
+# The load stops before it copies the first excepted keys, when it has copied
 # some, and when it has copied all.  At the last place it holds the journal's
 # lock.
 
-subtest 'keys are added while a load keeps learned ones' => sub {
+subtest 'keys are added while a load keeps excepted ones' => sub {
     begin_two(removals => 30_000);
 
     my @own = splice @false, 2, 6;
@@ -402,7 +402,7 @@ subtest 'keys are added while a load keeps learned ones' => sub {
     my @all = (@own, @other, $pending, $kept);
 
     $t->pipeline(map { "/of/ids?id=$_" } @all);
-    is(known(8080, @all), '0' x @all, 'keys are learned');
+    is(known(8080, @all), '0' x @all, 'keys are excepted');
 
     my $stop = $faults->stop_at('keep');
     my $loads = begun(POST => '/bloom/zones/ids/reload');
@@ -461,11 +461,11 @@ subtest 'a helper appends a pending key of another instance' => sub {
     end_two();
 };
 
-subtest 'removed keys of another instance get the room of learned ones' => sub {
+subtest 'removed keys of another instance get the room of excepted ones' => sub {
     begin_two(removals => 20);
 
     $t->pipeline(map { "/of/ids?id=$_" } @false[2 .. 30]);
-    is(learned($t, 'ids'), 10, 'one instance learns keys');
+    is(excepted($t, 'ids'), 10, 'one instance excepts keys');
 
     my $mark = $t->log_mark;
     my @gone = keys_of('id', 19);

@@ -1,16 +1,16 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# A zone whose size is given takes "learn=on" at a reload, and gives it up
+# A zone whose size is given takes "except=on" at a reload, and gives it up
 # again: its memory stays, with the keys that were added and those that were
-# learned.
+# excepted.
 
 use strict;
 use warnings;
 
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Learning;
+use BloomTest::Feedback;
 use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
@@ -21,14 +21,14 @@ $t->build_image('ids.bloom', \@ids, '-p', '1e-2', '--seed', 1);
 my @false = false_positives($t, 'ids', 6);
 
 sub conf {
-    my ($size, $learn) = @_;
+    my ($size, $except) = @_;
 
     configure($t, ["zone=ids:$size file=ids.bloom removals=100",
                    'zone=other capacity=10 fpr=0.1'],
               api => 1, server => <<"CONF");
         location /of/ids {
             bloom_reject absent \$arg_id zone=ids;
-            bloom_feedback 404 $learn;
+            bloom_feedback 404 $except;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
 CONF
@@ -36,14 +36,14 @@ CONF
 
 sub known { return scalar ask($t, 'ids', @_) }
 
-sub learned_total { return zone_state($t, 'ids')->{feedback}{learned} }
+sub excepted_total { return zone_state($t, 'ids')->{feedback}{excepted} }
 
 # Reloads nginx, and tests that the memory of the zone stays.
 
 sub reloads {
-    my ($size, $learn) = @_;
+    my ($size, $except) = @_;
 
-    conf($size, $learn);
+    conf($size, $except);
 
     my $mark = $t->log_mark;
     my $before = zone_state($t, 'ids');
@@ -51,24 +51,24 @@ sub reloads {
     my $after = zone_state($t, 'ids');
 
     unlike($t->log_since($mark), qr/changes from|recreated|starts empty/,
-           "the memory is not recreated ($learn)");
+           "the memory is not recreated ($except)");
     is($after->{generation}, $before->{generation},
-       "no image is loaded ($learn)");
+       "no image is loaded ($except)");
     is($after->{memory}{zone_bytes}, $before->{memory}{zone_bytes},
-       "the size stays ($learn)");
+       "the size stays ($except)");
 }
 
-learning_backend($t, 8081);
+feedback_backend($t, 8081);
 
 # nginx says which size it needs
 
 configure($t, ['zone=other capacity=10 fpr=0.1'], api => 1);
 $t->run;
-conf('1k', 'learn=off');
+conf('1k', 'except=off');
 my ($size) = $t->reload_fails =~ /write "zone=ids:(\d+k)"/;
 ok(defined $size, 'nginx names the size that the zone needs');
 
-conf($size, 'learn=off');
+conf($size, 'except=off');
 $t->reload;
 ok(wait_until(sub { known($ids[0]) eq '1' }), 'the zone serves');
 
@@ -76,35 +76,35 @@ my ($early, $probe, $more, $later, $late, $own) = @false;
 
 add($t, 'ids', ['own1', 'own2', $own]);
 $t->get("/of/ids?id=$early");
-is(known($early), '1', 'nothing is learned without learn=on');
+is(known($early), '1', 'no key is excepted without except=on');
 
-reloads($size, 'learn=on learn_after=1s');
+reloads($size, 'except=on after=1s');
 is(known('own1', 'own2', $own, @ids[0 .. 99]), '1' x 103, 'all keys stay');
 
-await_learning($t, 'ids', '/of/ids?id=', $probe);
+await_feedback($t, 'ids', '/of/ids?id=', $probe);
 $t->get("/of/ids?id=$_") for $early, $more;
-is(known($early, $more), '00', 'false positives are learned');
+is(known($early, $more), '00', 'false positives are excepted');
 add($t, 'ids', [$more]);
 $t->get("/of/ids?id=$more");
 is(known($more), '1', 'an added key is not');
 
-reloads($size, 'learn=off');
+reloads($size, 'except=off');
 is(known('own1', 'own2', $own, $more, @ids[0 .. 99]), '1' x 104,
    'all keys stay');
-is(known($early, $probe), '00', 'what was learned stays');
+is(known($early, $probe), '00', 'what was excepted stays');
 
-my $total = learned_total();
+my $total = excepted_total();
 $t->get("/of/ids?id=$later");
-is(known($later), '1', 'nothing is learned any more');
-is(learned_total(), $total, 'nor counted');
+is(known($later), '1', 'no key is excepted any more');
+is(excepted_total(), $total, 'nor counted');
 
 # keys that were added meanwhile are remembered, too
 
 add($t, 'ids', [$late]);
-reloads($size, 'learn=on learn_after=1s');
-is(known($early, $probe), '00', 'what was learned is still absent');
-await_learning($t, 'ids', '/of/ids?id=', $later);
+reloads($size, 'except=on after=1s');
+is(known($early, $probe), '00', 'what was excepted is still absent');
+await_feedback($t, 'ids', '/of/ids?id=', $later);
 $t->get("/of/ids?id=$late");
-is(known($late, 'own1', $own), '111', 'an added key is not learned');
+is(known($late, 'own1', $own), '111', 'an added key is not excepted');
 
 done_testing;

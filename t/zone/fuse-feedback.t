@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# In a zone with a fuse base, false positives are learned by bloom_feedback,
+# In a zone with a fuse base, false positives are excepted by bloom_feedback,
 # wrong absents by bloom_audit, and the exceptions of the image's builder are
 # absent.  Keys of several expressions are found in the base and in its layers.
 
@@ -10,7 +10,7 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Learning;
+use BloomTest::Feedback;
 use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
@@ -31,18 +31,18 @@ $t->build_image('urls.bloom', [map { "d$_.example/path/" } 1 .. 2000], @fuse,
 
 my @false = false_positives($t, 'ids', 40);
 
-learning_backend($t, 8081);
+feedback_backend($t, 8081);
 configure($t, ['zone=ids file=ids.bloom removals=400', 'zone=good file=good.bloom',
                'zone=hosts file=hosts.bloom', 'zone=urls file=urls.bloom'],
           api => 1, add => 1, workers => 2, server => <<'CONF');
         location /of/ids {
             bloom_reject absent $arg_id zone=ids;
-            bloom_feedback 404 learn=on learn_rate=1000r/s learn_after=1s;
+            bloom_feedback 404 except=on rate=1000r/s after=1s;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
         location /audit/ids {
             bloom_reject absent $arg_id zone=ids;
-            bloom_audit 100% learn=on learn_rate=1000r/s;
+            bloom_audit 100% add=on rate=1000r/s;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
 CONF
@@ -55,27 +55,27 @@ sub present {
 }
 
 
-subtest 'false positives of the base are learned' => sub {
+subtest 'false positives of the base are excepted' => sub {
     has_row($t, @ids[0 .. 99]);
-    await_learning($t, 'ids', '/of/ids?id=', $false[0]);
+    await_feedback($t, 'ids', '/of/ids?id=', $false[0]);
     $t->get("/of/ids?id=$_") for @false[1 .. 20];
     ok(wait_until(sub { present('ids', @false[0 .. 20]) == 0 }),
-       'each of them is learned');
+       'each of them is excepted');
     is(present('ids', @false[21 .. 39]), 19, 'others are not');
     is(present('ids', @ids), @ids, 'no key of the image is');
     is($t->get("/of/ids?id=$ids[7]")->status, 200, 'keys pass');
     has_row($t, $false[3]);
-    is($t->get("/of/ids?id=$false[3]")->status, 404, 'a learned key does not');
+    is($t->get("/of/ids?id=$false[3]")->status, 404, 'an excepted key does not');
 
     add($t, 'ids', [@false[0 .. 4]]);
-    is(present('ids', @false[0 .. 4]), 5, 'learned keys that are added are present');
+    is(present('ids', @false[0 .. 4]), 5, 'excepted keys that are added are present');
     is(present('ids', @false[5 .. 20]), 0, 'the others stay absent');
     $t->reload;
     is(present('ids', @false[5 .. 20]), 0, 'after a reload, too');
 };
 
 
-subtest 'wrong absents are learned' => sub {
+subtest 'wrong absents are excepted' => sub {
     my $mark = $t->log_mark;
     my @rows = map { "row$_" } 1 .. 200;
 

@@ -17,18 +17,18 @@ use BloomTest::HeldBackend;
 use BloomTest::Process qw(now wait_until);
 use BloomTest::Zones;
 
-# LEARN_SEED=N repeats a run, as far as the scheduling of processes allows it.
+# FEEDBACK_SEED=N repeats a run, as far as the scheduling of processes allows it.
 
-my $seed = $ENV{LEARN_SEED} // int rand 1e9;
-my $steps = $ENV{LEARN_STEPS} // 200;
+my $seed = $ENV{FEEDBACK_SEED} // int rand 1e9;
+my $steps = $ENV{FEEDBACK_STEPS} // 200;
 
 srand $seed;
-diag("LEARN_SEED=$seed LEARN_STEPS=$steps");
+diag("FEEDBACK_SEED=$seed FEEDBACK_STEPS=$steps");
 
-# `learn_after`, s; for how long the backend may lack the row of an added key,
+# `after`, s; for how long the backend may lack the row of an added key,
 # s, which is less than the 16 minutes of the product; from how many keys events
 # choose; how many responses the backend holds; after how many events the zone
-# is given time to learn.
+# is given time to except.
 
 use constant {
     AFTER => 1, RECENT => 15 * 60, HOT => 12, HELD => 16, SETTLE => 25,
@@ -42,7 +42,7 @@ configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1, workers => 3,
           server => <<'CONF');
         location /of/ids {
             bloom_reject absent $arg_id zone=ids;
-            bloom_feedback 404 learn=on learn_rate=1000000r/s learn_after=1s;
+            bloom_feedback 404 except=on rate=1000000r/s after=1s;
             proxy_read_timeout 1h;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
@@ -55,7 +55,7 @@ CONF
 #   removed    1: a removal was sent, and no addition was acknowledged since
 #   row        1: the backend has its row
 #   adds       the connection on which the response to its addition comes
-#   learned    1: it was a learned key when it was last looked at
+#   excepted    1: it was an excepted key when it was last looked at
 
 my %key;
 my @hot;          # keys that events are about
@@ -76,12 +76,12 @@ my $backend = BloomTest::HeldBackend->new($t, 8081, \&status_of_row);
 sub chance { return rand() < $_[0] }
 sub one_of { return $_[rand @_] }
 
-# Returns a key for an addition or a removal; often one that is learned.
+# Returns a key for an addition or a removal; often one that is excepted.
 
 sub hot_key {
-    my @learned = grep { $key{$_}{learned} } @hot;
+    my @excepted = grep { $key{$_}{excepted} } @hot;
 
-    return one_of(@learned && chance(0.3) ? @learned : @hot);
+    return one_of(@excepted && chance(0.3) ? @excepted : @hot);
 }
 
 sub trace { push @trace, [$_[0], "step $step: $_[1]"] }
@@ -100,7 +100,7 @@ sub owed {
 }
 
 
-# Returns 1 if the product promises to learn no key although the backend lacks
+# Returns 1 if the product promises to except no key although the backend lacks
 # its row: the key was added, or its image was loaded, a short time ago.  The
 # backend looks for the row after nginx looked up the key.
 
@@ -154,7 +154,7 @@ sub broken {
     my ($key, $how) = @_;
 
     fail("$key is owed, but $how");
-    diag("LEARN_SEED=$seed LEARN_STEPS=$steps, in step $step");
+    diag("FEEDBACK_SEED=$seed FEEDBACK_STEPS=$steps, in step $step");
     diag(api($t, GET => "zones/ids/keys?key=$key")->body);
     diag($_->[1]) for grep { !@{ $_->[0] } || grep { $_ eq $key } @{ $_->[0] } }
                            @trace;
@@ -221,7 +221,7 @@ sub looks_up {
 }
 
 
-# Lets the backend answer a request, and notes whether its key is learned.
+# Lets the backend answer a request, and notes whether its key is excepted.
 
 sub let_out {
     my ($held) = @_;
@@ -238,24 +238,24 @@ sub let_out {
         if $status != $held->{status}
            && ($status != 0 || !$seen{'kill of a worker'});
 
-    notice_learned($key) if $status == 404;
+    notice_excepted($key) if $status == 404;
 }
 
-sub notice_learned {
+sub notice_excepted {
     my ($key) = @_;
 
     my $got = api($t, GET => "zones/ids/keys?key=$key")->json;
 
     return if $got->{answer} eq 'unknown';
 
-    my $learned = $got->{expressions}[0]{learned} ? 1 : 0;
+    my $excepted = $got->{expressions}[0]{excepted} ? 1 : 0;
 
-    if ($learned && !$key{$key}{learned}) {
-        $seen{learned}++;
-        trace([$key], "$key is learned");
+    if ($excepted && !$key{$key}{excepted}) {
+        $seen{excepted}++;
+        trace([$key], "$key is excepted");
     }
 
-    $key{$key}{learned} = $learned;
+    $key{$key}{excepted} = $excepted;
 }
 
 sub count_late {
@@ -305,7 +305,7 @@ sub adds {
     my $connection = $t->connect;
 
     $record->{row} = 1 if chance(0.3);
-    $seen{'addition of a learned key'}++ if $record->{learned};
+    $seen{'addition of an excepted key'}++ if $record->{excepted};
     trace([$key], "$how of $key" . ($record->{row} ? '' : ', no row'));
 
     $record->{add_began} = now();
@@ -362,9 +362,9 @@ sub switched {
 
     if ($serving && $image != $serving) {
         $seen{'another image'}++;
-        $seen{'another image with a learned key'}
-            += grep { $key{$_}{learned} && $image->{has}{$_} } keys %key;
-        $_->{learned} = 0 for values %key;
+        $seen{'another image with an excepted key'}
+            += grep { $key{$_}{excepted} && $image->{has}{$_} } keys %key;
+        $_->{excepted} = 0 for values %key;
         @false = ();
 
     } else {
@@ -500,7 +500,7 @@ my %event = (
         # a key that the image that serves does not find is of no more use
 
         @hot = grep { $_ ne $key } @hot
-            if !$held && !$key{$key}{learned} && !$key{$key}{adds}
+            if !$held && !$key{$key}{excepted} && !$key{$key}{adds}
                && chance(0.5);
     }],
 
@@ -509,7 +509,7 @@ my %event = (
         let_out($held);
     }],
 
-    learn => [8, sub { passes(one_of(@hot)) }],
+    except => [8, sub { passes(one_of(@hot)) }],
 
     add => [12, sub {
         my $key = hot_key();
@@ -602,14 +602,14 @@ my %event = (
         hup(next_image());
     }],
 
-    clear_learned => [2, sub {
+    clear_excepted => [2, sub {
         load_ends();
-        trace([], 'POST clear?only=learned');
+        trace([], 'POST clear?only=excepted');
 
-        my $status = api($t, POST => 'zones/ids/clear?only=learned')->status;
+        my $status = api($t, POST => 'zones/ids/clear?only=excepted')->status;
 
         die "step $step: a clear is answered with $status\n" if $status != 200;
-        $_->{learned} = 0 for values %key;
+        $_->{excepted} = 0 for values %key;
         $seen{clear}++;
     }],
 
@@ -648,7 +648,7 @@ my %event = (
         load_ends();
     }],
 
-    # all processes are killed, and nginx starts: learned keys of a checkpoint
+    # all processes are killed, and nginx starts: excepted keys of a checkpoint
     # return
 
     start => [0.6, sub {
@@ -667,39 +667,39 @@ my %event = (
         switched($from);
         $seen{start}++;
 
-        $_->{learned} = 0 for values %key;
-        notice_learned($_) for @hot;
+        $_->{excepted} = 0 for values %key;
+        notice_excepted($_) for @hot;
     }],
 );
 
-# Waits until the zone learns, since after a load it does not at first.  Then a
-# learned key is added, and a key whose response is late.
+# Waits until the zone excepts, since after a load it does not at first.  Then a
+# excepted key is added, and a key whose response is late.
 
 sub settle {
     load_ends();
 
-    my ($late, $learned, @more) = fresh(6);
-    my $before = $seen{learned} // 0;
+    my ($late, $excepted, @more) = fresh(6);
+    my $before = $seen{excepted} // 0;
 
-    # a key that shares its place with a recent addition is not learned
+    # a key that shares its place with a recent addition is not excepted
 
     wait_until(sub {
-        passes($_) for $learned, @more;
-        return ($seen{learned} // 0) > $before;
-    }) or die "step $step: the zone learns nothing: "
+        passes($_) for $excepted, @more;
+        return ($seen{excepted} // 0) > $before;
+    }) or die "step $step: the zone excepts no key: "
               . api($t, GET => 'zones/ids')->body . "\n";
 
-    passes($_) for $learned, @more;
+    passes($_) for $excepted, @more;
 
     my $held = looks_up($late) or die "step $step: $late is absent\n";
 
-    for ($learned, $late) {
+    for ($excepted, $late) {
         adds($_);
         added($_);
     }
 
     let_out($held);
-    push @hot, $late, $learned, @more;
+    push @hot, $late, $excepted, @more;
     $seen{settled}++;
 }
 
@@ -750,9 +750,9 @@ ok($done, 'each key that the zone owes is present in every answer');
 if ($done) {
     my $least = $seen{settled} / 2;
 
-    cmp_ok($seen{learned}, '>=', $least, 'false positives are learned');
-    cmp_ok($seen{'addition of a learned key'}, '>=', $least,
-           'learned keys are added');
+    cmp_ok($seen{excepted}, '>=', $least, 'false positives are excepted');
+    cmp_ok($seen{'addition of an excepted key'}, '>=', $least,
+           'excepted keys are added');
     cmp_ok($seen{'404 for a key that is owed'}, '>=', $least,
            'the backend denies keys that the zone owes');
     note("$_: $seen{$_}") for sort keys %seen;

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
-package BloomTest::Learning;
+package BloomTest::Feedback;
 
-# Serves the tests of "bloom_feedback learn=on": false positives of an image,
+# Serves the tests of "bloom_feedback except=on": false positives of an image,
 # and a backend that has the keys that a test gives it.
 
 use strict;
@@ -14,8 +14,8 @@ use Exporter qw(import);
 use BloomTest::Api;
 use BloomTest::Process qw(wait_until);
 
-our @EXPORT = qw(false_positives learning_backend has_row delete_row let_answer
-                 answers_late learned await_learning);
+our @EXPORT = qw(false_positives feedback_backend has_row delete_row let_answer
+                 answers_late excepted await_feedback);
 
 
 # Returns n keys PREFIX1, PREFIX2 ..., with `suffix` behind the number, that the
@@ -47,7 +47,7 @@ sub false_positives {
 # argument "id" of a request is the key.  With the argument "late", the backend
 # looks for the row and then waits for let_answer().
 
-sub learning_backend {
+sub feedback_backend {
     my ($t, $port) = @_;
 
     my $dir = $t->testdir;
@@ -110,23 +110,23 @@ sub let_answer {
 }
 
 
-# Returns how many keys a zone has learned, if none is removed.
+# Returns how many keys a zone has excepted, if none is removed.
 
-sub learned { return zone_state($_[0], $_[1])->{removals}{count} }
+sub excepted { return zone_state($_[0], $_[1])->{removals}{count} }
 
 
-# Waits until a zone learns: asks for false positives at a path, to which the key
-# is added, until one is learned.  Keys are not learned at first after a load.
+# Waits until a zone excepts: asks for false positives at a path, to which the key
+# is added, until one is excepted.  Keys are not excepted at first after a load.
 
-sub await_learning {
+sub await_feedback {
     my ($t, $zone, $path, @keys) = @_;
 
-    my $before = learned($t, $zone);
+    my $before = excepted($t, $zone);
 
     wait_until(sub {
         $t->get($path . $keys[0]);
-        return learned($t, $zone) > $before;
-    }) or croak "zone $zone learns nothing";
+        return excepted($t, $zone) > $before;
+    }) or croak "zone $zone excepts no key";
 }
 
 

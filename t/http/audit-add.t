@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Tests the bounds of bloom_audit's learn=on: a backend that says 200 to
+# Tests the bounds of bloom_audit's add=on: a backend that says 200 to
 # everything does not saturate a zone.
 
 use strict;
@@ -25,17 +25,17 @@ configure($t, [map { "zone=$_ capacity=" . CAPACITY . ' fpr=' . RATE }
           api => 1, workers => 2, server => <<'CONF');
         location /of/small {
             bloom_reject absent $arg_id zone=small;
-            bloom_audit 100% learn=on learn_rate=1000000r/s;
+            bloom_audit 100% add=on rate=1000000r/s;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
         location /of/slow {
             bloom_reject absent $arg_id zone=slow;
-            bloom_audit 100% learn=on learn_rate=1r/m;
+            bloom_audit 100% add=on rate=1r/m;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
         location /of/other {
             bloom_reject absent $arg_id zone=other;
-            bloom_audit 100% learn_rate=1r/s learn=on;
+            bloom_audit 100% rate=1r/s add=on;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
 CONF
@@ -64,51 +64,51 @@ sub audit {
 }
 
 
-subtest 'a zone learns up to its capacity' => sub {
+subtest 'a zone adds up to its capacity' => sub {
     my $mark = $t->log_mark;
     my $audit = audit('small', map { $_ . 'abc' } 1 .. 5000);
     my $filter = zone_state($t, 'small')->{filter};
 
-    cmp_ok($audit->{learned}, '>=', CAPACITY,
-           'a zone learns as many keys as its capacity');
-    cmp_ok($audit->{learned}, '<', 1.2 * CAPACITY,
-           'a zone learns few keys past its capacity');
-    is($audit->{learned} + $audit->{not_learned}, $audit->{wrong_absent},
-       'each of the others is counted as not learned');
+    cmp_ok($audit->{added}, '>=', CAPACITY,
+           'a zone adds as many keys as its capacity');
+    cmp_ok($audit->{added}, '<', 1.2 * CAPACITY,
+           'a zone adds few keys past its capacity');
+    is($audit->{added} + $audit->{not_added}, $audit->{wrong_absent},
+       'each of the others is counted as not added');
     cmp_ok($filter->{estimated_fpr}, '<', 2 * RATE,
            'the false-positive rate stays near the promised one');
     like($t->log_since($mark),
          qr/wrong absent: .* it was not added, since the zone holds as many keys as its capacity; load an image that has the key and more capacity;/,
-         'the error log says why a key was not learned');
+         'the error log says why a key was not added');
 };
 
 
-subtest 'a zone learns no faster than learn_rate' => sub {
+subtest 'a zone adds no faster than rate' => sub {
     my $mark = $t->log_mark;
     my $audit = audit('slow', 1 .. 200);
 
-    cmp_ok($audit->{learned}, '>=', BURST,
-           'a burst of keys is learned at once');
+    cmp_ok($audit->{added}, '>=', BURST,
+           'a burst of keys is added at once');
 
     # the test would have to take half an hour to fail
 
-    cmp_ok($audit->{learned}, '<=', BURST + 30,
-           'after the burst, a key a minute is learned');
-    is($audit->{learned} + $audit->{not_learned}, $audit->{wrong_absent},
-       'each of the others is counted as not learned');
+    cmp_ok($audit->{added}, '<=', BURST + 30,
+           'after the burst, a key a minute is added');
+    is($audit->{added} + $audit->{not_added}, $audit->{wrong_absent},
+       'each of the others is counted as not added');
     like($t->log_since($mark),
-         qr/wrong absent: .* it was not added, since "learn_rate" is used up; load an image that has all such keys;/,
-         'the error log says why a key was not learned');
+         qr/wrong absent: .* it was not added, since "rate=" is used up; load an image that has all such keys;/,
+         'the error log says why a key was not added');
 
     $t->reload;
-    is(audit('slow', 1001 .. 1050)->{learned} - $audit->{learned} > 1, '',
+    is(audit('slow', 1001 .. 1050)->{added} - $audit->{added} > 1, '',
        'a reload does not allow another burst');
 };
 
 
 subtest 'each zone has a rate of its own' => sub {
-    cmp_ok(audit('other', 1 .. BURST)->{learned}, '>=', BURST,
-           'another zone learns a burst of its own');
+    cmp_ok(audit('other', 1 .. BURST)->{added}, '>=', BURST,
+           'another zone adds a burst of its own');
 };
 
 done_testing;
