@@ -393,7 +393,7 @@ lost() {
 refused() {
     local message keys limit s=s
 
-    message='.* keys?, ([0-9]+) (fewer|more) .*, and --max-(loss|growth) allows .*'
+    message='.* keys?, ([0-9]+) (fewer|more) .* --max-(loss|growth) allows .*'
     read -r keys limit <<< "$(sed -nE "s/$message/\1 \3/p" "$work/errors")"
     [ "$keys" != 1 ] || s=
 

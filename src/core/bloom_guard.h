@@ -28,7 +28,7 @@
 #define BLOOM_GUARD_FILE_MAX    (16 * 1024 * 1024)
 
 
-/* By how many keys a new image may differ from the old one, in one direction. */
+/* By how many keys a new image may differ from the old one in one direction. */
 typedef struct {
     enum {
         BLOOM_GUARD_ANY = 0,             /* by any number */
