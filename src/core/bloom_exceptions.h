@@ -171,6 +171,9 @@ int bloom_exceptions_contains(const bloom_exceptions_t *set, const void *data,
  * set already gets the kinds in addition, and the time and the position unless
  * its own position is greater.  Returns 1 if the key is new; 0 if it was there;
  * -1 if there is no room.
+ *
+ * A key may be put without kinds.  Such a key only takes its place: lookups and
+ * lists do not find it until bloom_exceptions_confirm() gives it kinds.
  */
 int bloom_exceptions_put(bloom_exceptions_t *set,
     const bloom_exception_t *exception);
