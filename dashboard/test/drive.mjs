@@ -1259,7 +1259,7 @@ async function forgets(page) {
          'the page says that a key is an excepted one');
     is(await text(page.locator('#why .verdict')
                       .filter({ hasText: 'zone items' }).first()),
-       'Rejected with 404 because zone items does not find it: gone is a '
+       'Rejected with 404 because zone items does not find it: gone is an '
        + 'excepted key: the backend did not know it',
        'the page says why it is rejected');
     await accessible(page, 'an answer about an excepted key');
