@@ -35,6 +35,7 @@ sub begin {
 }
 
 sub start {
+    $zone->set(signs => 0);
     $follower = follow($t, '--zone', $zone->url, $server->{url});
     ok($zone->wait_for(sub { $_->{signs} > 0 || @{ $_->{gaps} } }),
        'the zone is up to date, or hears of a gap');
