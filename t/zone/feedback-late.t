@@ -672,7 +672,7 @@ my %event = (
     }],
 );
 
-# Waits until the zone excepts, since after a load it does not at first.  Then a
+# Waits until the zone excepts, since after a load it does not at first.  Then an
 # excepted key is added, and a key whose response is late.
 
 sub settle {
