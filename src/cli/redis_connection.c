@@ -468,8 +468,8 @@ start_tls(redis_connection_t *conn)
 
     if (deadline_end()) {
         say(conn, "the server did not answer the TLS handshake within %u s; "
-            "check that the port is for TLS, otherwise write redis://",
-            conn->timeout);
+            "check that the port is for TLS, or write redis://; try again with "
+            "a larger %s", conn->timeout, conn->option);
         return -1;
     }
 
