@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/random.h>
 
 #include "cli.h"
@@ -141,6 +142,17 @@ cli_thread(pthread_t *thread, void *(*run)(void *), void *data)
                   strerror(err));
         exit(CLI_ERROR);
     }
+}
+
+
+double
+cli_now(void)
+{
+    struct timespec  now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+
+    return (double) now.tv_sec + (double) now.tv_nsec / 1e9;
 }
 
 

@@ -49,6 +49,9 @@ void *cli_realloc(void *p, size_t size);
  * ends the program. */
 void cli_no_memory(uint64_t size) __attribute__((noreturn));
 
+/* Returns the seconds of a clock that nobody sets. */
+double cli_now(void);
+
 /* Fills a buffer with random bytes, for seeds and ids; ends the program with a
  * message if the system has none. */
 void cli_random(void *buf, size_t len);

@@ -221,7 +221,7 @@ show_progress(follow_zone_t **zones, int n, double begun)
         changes += view.changes;
     }
 
-    seconds = follow_now() - begun;
+    seconds = cli_now() - begun;
     format_count(count, (double) changes);
     format_count(rate, seconds > 0 ? (double) changes / seconds : 0);
 
@@ -253,7 +253,7 @@ watch(const follow_t *follow, follow_zone_t **zones, const sigset_t *signals)
     double           begun, now, progress, status;
     struct timespec  look = { 0, LOOK * 1000000 };
 
-    begun = follow_now();
+    begun = cli_now();
     progress = begun + PROGRESS;
     status = begun;
 
@@ -263,7 +263,7 @@ watch(const follow_t *follow, follow_zone_t **zones, const sigset_t *signals)
             return 1;
         }
 
-        now = follow_now();
+        now = cli_now();
         ended = in_phase(zones, follow->n, FOLLOW_DONE)
                 + in_phase(zones, follow->n, FOLLOW_GAVE_UP);
 

@@ -13,24 +13,13 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "cli.h"
 #include "dial.h"
 
 #define SHARE_MIN    0.01                /* seconds for an address */
 #define ADDRESS_LEN  64                  /* of a numeric address, with its scope */
-
-
-static double
-now(void)
-{
-    struct timespec  time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-
-    return (double) time.tv_sec + (double) time.tv_nsec / 1e9;
-}
 
 
 /* Limits how long connect() and writes may take; 0: not at all. */
@@ -125,13 +114,13 @@ dial_host(const char *host, unsigned port, unsigned seconds, char *error,
         n++;
     }
 
-    until = now() + seconds;
+    until = cli_now() + seconds;
     reasons[0] = '\0';
     fd = -1;
 
     for (address = found; address != NULL; address = address->ai_next, n--) {
 
-        share = (until - now()) / n;
+        share = (until - cli_now()) / n;
         fd = dial(address->ai_addr, address->ai_addrlen,
                   share > SHARE_MIN ? share : SHARE_MIN);
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "bloom_crc.h"
+#include "cli.h"
 #include "follow_log.h"
 #include "units.h"
 #include "visible.h"
@@ -35,17 +36,6 @@ follow_log_begin(int quiet)
 {
     terminal = isatty(STDERR_FILENO);
     silent = quiet;
-}
-
-
-double
-follow_now(void)
-{
-    struct timespec  now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-
-    return (double) now.tv_sec + (double) now.tv_nsec / 1e9;
 }
 
 
@@ -141,7 +131,7 @@ repeats(follow_log_t *log, const char *event, const char *message,
     double    now;
     uint32_t  sum;
 
-    now = follow_now();
+    now = cli_now();
     sum = bloom_crc32c(0, message, strlen(message));
     *left_out = 0;
 

@@ -31,9 +31,6 @@ typedef struct {
 /* Chooses the form of the log; with `quiet`, only warnings and errors. */
 void follow_log_begin(int quiet);
 
-/* Returns the seconds of a clock that nobody sets. */
-double follow_now(void);
-
 /*
  * Logs an event of a zone, whose URL has no password (NULL: of all).  The text
  * says what to do if anything is to be done.  An event that repeats the last

@@ -5,6 +5,7 @@
  * not get of them.
  */
 
+#include "cli.h"
 #include "follow_log.h"
 #include "follow_send.h"
 
@@ -66,12 +67,12 @@ name_other_field(follow_send_t *send, const char *zone)
     batch = &send->batch;
 
     if (batch->other == NULL
-        || (send->warned_at != 0 && follow_now() - send->warned_at < PAUSE))
+        || (send->warned_at != 0 && cli_now() - send->warned_at < PAUSE))
     {
         return;
     }
 
-    send->warned_at = follow_now();
+    send->warned_at = cli_now();
     bloom_position_write(batch->other_entry, text);
 
     follow_log(NULL, zone, FOLLOW_WARNING, "other_fields", "the entry %s of "

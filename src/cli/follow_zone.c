@@ -585,7 +585,7 @@ give_sign(follow_zone_t *zone, const stream_facts_t *facts, double sent)
         return STEP_OK;
     }
 
-    now = follow_now();
+    now = cli_now();
 
     if (zone->asked_at == 0 || now - zone->asked_at >= FRESH) {
         zone->asked = facts->end;
@@ -690,7 +690,7 @@ carry(follow_zone_t *zone, stream_judgment_t *judgment)
         return send_entries(zone, moment->entries, n);
     }
 
-    /* a zone that begins keeps where it began */
+    /* the zone stores where it begins, for the next start of the command */
 
     return bloom_position_cmp(zone->state.position, zone->cursor.position) < 0
            ? move(zone, zone->cursor.position) : STEP_OK;
@@ -714,7 +714,7 @@ one_step(follow_zone_t *zone)
         }
     }
 
-    sent = follow_now();
+    sent = cli_now();
     facts = &zone->reader.moment.facts;
     count = zone->reader.count;
     step = read_moment(zone);

@@ -51,7 +51,7 @@ invalid_keys_say(invalid_keys_t *invalid, const char *zone, int now)
 {
     char  text[BLOOM_POSITION_TEXT_MAX];
 
-    if (invalid->keys == 0 || (!now && follow_now() - invalid->said_at < PAUSE))
+    if (invalid->keys == 0 || (!now && cli_now() - invalid->said_at < PAUSE))
     {
         return;
     }
@@ -66,5 +66,5 @@ invalid_keys_say(invalid_keys_t *invalid, const char *zone, int now)
                (unsigned long long) invalid->number, text, invalid->reason);
 
     invalid->keys = 0;
-    invalid->said_at = follow_now();
+    invalid->said_at = cli_now();
 }

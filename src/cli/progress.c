@@ -9,23 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli.h"
 #include "progress.h"
 #include "units.h"
 
 #define INTERVAL  0.1                    /* seconds */
 #define BAR       24                     /* columns */
-
-
-static double
-elapsed(const progress_t *progress)
-{
-    struct timespec  now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-
-    return (double) (now.tv_sec - progress->begun.tv_sec)
-           + (double) (now.tv_nsec - progress->begun.tv_nsec) / 1e9;
-}
 
 
 void
@@ -34,7 +23,7 @@ progress_begin(progress_t *progress, int quiet)
     progress->shown = !quiet && isatty(STDERR_FILENO);
     progress->next = 2 * INTERVAL;       /* short work shows nothing */
 
-    clock_gettime(CLOCK_MONOTONIC, &progress->begun);
+    progress->begun = cli_now();
 }
 
 
@@ -51,7 +40,7 @@ progress_update(progress_t *progress, uint64_t done, uint64_t total,
         return;
     }
 
-    seconds = elapsed(progress);
+    seconds = cli_now() - progress->begun;
 
     if (seconds < progress->next) {
         return;
@@ -89,5 +78,5 @@ progress_end(progress_t *progress)
         fputs("\r\033[K", stderr);
     }
 
-    return elapsed(progress);
+    return cli_now() - progress->begun;
 }

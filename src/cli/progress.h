@@ -9,13 +9,12 @@
 #define PROGRESS_H
 
 #include <stdint.h>
-#include <time.h>
 
 
 typedef struct {
-    int              shown;
-    struct timespec  begun;
-    double           next;               /* when to draw it again, in seconds
+    int     shown;
+    double  begun;                       /* by cli_now() */
+    double  next;                        /* when to draw it again, in seconds
                                             since the beginning */
 } progress_t;
 

@@ -105,7 +105,9 @@ load_authorities(SSL_CTX *ctx, const tls_settings_t *settings, message_t *error)
 
     if (SSL_CTX_load_verify_locations(ctx, file, directory) != 1) {
         return file == NULL
-               ? say(error, "SSL_CERT_DIR \"%s\": cannot be used", directory)
+               ? say(error, "SSL_CERT_DIR \"%s\": cannot be used; name a "
+                     "directory of certificates, or a file by --cacert",
+                     directory)
                : say(error, "%s \"%s\": has no certificate in PEM format; "
                      "\"openssl x509 -inform der\" converts one in DER format",
                      name, file);
@@ -225,7 +227,8 @@ load_cert(SSL_CTX *ctx, const tls_settings_t *settings, message_t *error)
     }
 
     if (SSL_CTX_use_certificate_chain_file(ctx, settings->cert) != 1) {
-        return say(error, "--cert \"%s\": has no certificate in PEM format",
+        return say(error, "--cert \"%s\": has no certificate in PEM format; "
+                   "\"openssl x509 -inform der\" converts one in DER format",
                    settings->cert);
     }
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
+/*
+ * This file adds the keys that an audit finds missing, within bounds.
+ */
+
 #include "ngx_bloom_audit.h"
 #include "ngx_bloom_add.h"
 #include "ngx_bloom_layers.h"
