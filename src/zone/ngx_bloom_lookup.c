@@ -9,6 +9,7 @@
 #include "ngx_bloom_lookup.h"
 #include "ngx_bloom_parts.h"
 #include "ngx_bloom_ring.h"
+#include "ngx_bloom_io.h"
 #include "bloom_bits.h"
 #include "bloom_idn.h"
 
@@ -25,6 +26,8 @@ static ngx_int_t ngx_bloom_lookup_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_uint_t behind, ngx_pool_t *pool);
 static ngx_int_t ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_uint_t how, ngx_uint_t behind, ngx_pool_t *pool);
+static ngx_inline ngx_int_t ngx_bloom_lookup_give(ngx_int_t rc, ngx_str_t *key,
+    const bloom_key_t *canonical, ngx_pool_t *pool);
 static const char *ngx_bloom_lookup_expand(uint32_t form,
     const ngx_str_t *key);
 static const bloom_form_t *ngx_bloom_lookup_choose(ngx_uint_t how,
@@ -88,6 +91,8 @@ ngx_bloom_lookup_except(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     unsigned   kinds;
     ngx_int_t  rc;
 
+    ngx_bloom_fault("present");
+
     kinds = bloom_exceptions_has(&zone->exceptions, key->data, key->len);
 
     rc = ngx_bloom_zone_end(zone);
@@ -118,6 +123,8 @@ ngx_bloom_lookup_any_except(ngx_bloom_zone_t *zone, uint64_t present,
     ngx_uint_t           excepted;
     bloom_form_t         whole;
     const bloom_form_t  *keys;
+
+    ngx_bloom_fault("present");
 
     excepted = 0;
     keys = ngx_bloom_lookup_choose(how, &whole);
@@ -265,9 +272,9 @@ static ngx_int_t
 ngx_bloom_lookup_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_uint_t behind, ngx_pool_t *pool)
 {
-    int           present;
     u_char       *buf;
     ngx_int_t     rc;
+    ngx_str_t     text;
     bloom_key_t   k, canonical;
     bloom_hash_t  hash;
 
@@ -283,22 +290,22 @@ ngx_bloom_lookup_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
     (void) bloom_form_canonical(zone->form, &canonical, &k, buf);
 
     hash = bloom_hash(&zone->hasher, canonical.data, canonical.len);
-    present = bloom_layout_test(&zone->geometry, zone->words, hash);
 
-    rc = ngx_bloom_zone_end(zone);
+    if (bloom_layout_test(&zone->geometry, zone->words, hash)) {
+        text.data = (u_char *) canonical.data;
+        text.len = canonical.len;
 
-    if (rc == NGX_AGAIN) {
-        return rc;
+        rc = ngx_bloom_lookup_except(zone, &text, behind);
+
+    } else {
+        rc = ngx_bloom_zone_end(zone);
+
+        if (rc == NGX_OK) {
+            rc = (ngx_int_t) ngx_bloom_lookup_answer(0, behind);
+        }
     }
 
-    if (ngx_bloom_lookup_keep(key, &canonical, pool) != NGX_OK
-        || rc != NGX_OK)
-    {
-        return NGX_DECLINED;
-    }
-
-    return present ? ngx_bloom_lookup_except(zone, key, behind)
-                   : (ngx_int_t) ngx_bloom_lookup_answer(0, behind);
+    return ngx_bloom_lookup_give(rc, key, &canonical, pool);
 }
 
 
@@ -341,28 +348,38 @@ ngx_bloom_lookup_any(ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t how,
             : bloom_layout_test_any(&zone->geometry, zone->words, hash,
                                     keys->n);
 
-    present = 0;
-
     if (first < keys->n) {
         present = bloom_layout_test_batch(&zone->geometry, zone->words, hash,
                                           keys->n);
+
+        rc = ngx_bloom_lookup_any_except(zone, present, how, behind);
+
+    } else {
+        rc = ngx_bloom_zone_end(zone);
+
+        if (rc == NGX_OK) {
+            rc = (ngx_int_t) ngx_bloom_lookup_answer(0, behind);
+        }
     }
 
-    rc = ngx_bloom_zone_end(zone);
+    return ngx_bloom_lookup_give(rc, key, &keys->expression[0], pool);
+}
 
+
+/*
+ * Gives the canonical key to the caller with its answer.  A lookup that starts
+ * again keeps the caller's key: the next generation may have another key form.
+ */
+static ngx_inline ngx_int_t
+ngx_bloom_lookup_give(ngx_int_t rc, ngx_str_t *key,
+    const bloom_key_t *canonical, ngx_pool_t *pool)
+{
     if (rc == NGX_AGAIN) {
         return rc;
     }
 
-    if (ngx_bloom_lookup_keep(key, &keys->expression[0], pool) != NGX_OK
-        || rc != NGX_OK)
-    {
-        return NGX_DECLINED;
-    }
-
-    return first < keys->n
-           ? ngx_bloom_lookup_any_except(zone, present, how, behind)
-           : (ngx_int_t) ngx_bloom_lookup_answer(0, behind);
+    return ngx_bloom_lookup_keep(key, canonical, pool) == NGX_OK
+           ? rc : NGX_DECLINED;
 }
 
 
@@ -546,28 +563,26 @@ ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
     const ngx_bloom_lookup_prefetch_t *prefetch, ngx_uint_t how,
     ngx_pool_t *pool)
 {
-    int         present;
     ngx_int_t   rc;
     ngx_uint_t  behind;
 
     if (ngx_bloom_lookup_begin_any(zone, &behind) == NGX_OK
         && zone->generation == prefetch->generation)
     {
-        present = bloom_layout_test(&zone->geometry, zone->words,
-                                    prefetch->hash);
+        if (bloom_layout_test(&zone->geometry, zone->words, prefetch->hash)) {
+            rc = ngx_bloom_lookup_except(zone, &prefetch->key, behind);
 
-        if (ngx_bloom_zone_end(zone) == NGX_OK) {
+        } else {
+            rc = ngx_bloom_zone_end(zone);
+
+            if (rc == NGX_OK) {
+                rc = (ngx_int_t) ngx_bloom_lookup_answer(0, behind);
+            }
+        }
+
+        if (rc >= 0) {
             *key = prefetch->key;
-
-            if (!present) {
-                return ngx_bloom_lookup_answer(present, behind);
-            }
-
-            rc = ngx_bloom_lookup_except(zone, key, behind);
-
-            if (rc >= 0) {
-                return rc;
-            }
+            return (ngx_uint_t) rc;
         }
     }
 
