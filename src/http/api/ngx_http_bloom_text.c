@@ -18,6 +18,8 @@ typedef struct ngx_http_bloom_text_held_s {
 
 
 static void ngx_http_bloom_text_cleanup(void *data);
+static void ngx_http_bloom_text_sink(void *data, const void *bytes,
+    size_t len);
 
 
 /* The memory of all texts of this worker. */
@@ -30,6 +32,8 @@ ngx_http_bloom_text_init(ngx_http_bloom_text_t *text, ngx_pool_t *pool)
     ngx_memzero(text, sizeof(ngx_http_bloom_text_t));
 
     text->pool = pool;
+
+    bloom_json_writer_init(&text->json, ngx_http_bloom_text_sink, text);
 }
 
 
@@ -170,6 +174,21 @@ ngx_http_bloom_text_quote(ngx_http_bloom_text_t *text, u_char *data, size_t len)
     *p++ = '"';
 
     text->pos = p;
+}
+
+
+static void
+ngx_http_bloom_text_sink(void *data, const void *bytes, size_t len)
+{
+    ngx_http_bloom_text_t *text = data;
+
+    u_char  *p;
+
+    p = ngx_http_bloom_text_room(text, len);
+
+    if (p != NULL) {
+        text->pos = ngx_cpymem(p, bytes, len);
+    }
 }
 
 

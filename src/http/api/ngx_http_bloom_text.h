@@ -11,10 +11,15 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
+#include "bloom_json_writer.h"
+
 #pragma GCC visibility push(hidden)
 
 
+/* It is not copied: the writer points to it. */
 typedef struct {
+    bloom_json_writer_t         json;    /* appends JSON to this text */
+
     ngx_pool_t                 *pool;
     u_char                     *start;
     u_char                     *pos;

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * These tests write JSON of every kind and compare it with what it must be.
+ */
+
+#include <math.h>
+
+#include "unit.h"
+
+#include "bloom_json_writer.h"
+
+
+typedef struct {
+    char    text[1024];
+    size_t  len;
+} output_t;
+
+
+static void
+take(void *data, const void *bytes, size_t len)
+{
+    output_t  *output = data;
+
+    assert_true(output->len + len < sizeof(output->text));
+
+    memcpy(output->text + output->len, bytes, len);
+    output->len += len;
+    output->text[output->len] = '\0';
+}
+
+
+static void
+begin(bloom_json_writer_t *json, output_t *output)
+{
+    memset(output, 0, sizeof(output_t));
+    bloom_json_writer_init(json, take, output);
+}
+
+
+static void
+test_values(void **state)
+{
+    output_t             output;
+    bloom_json_writer_t  json;
+
+    (void) state;
+
+    begin(&json, &output);
+
+    bloom_json_put_object(&json, NULL);
+    bloom_json_put_text(&json, "t", "a");
+    bloom_json_put_bytes(&json, "b", "\xff\"\0", 3);
+    bloom_json_put_hex(&json, "h", "\x00\xAB", 2);
+    bloom_json_put_count(&json, "c", UINT64_MAX);
+    bloom_json_put_number(&json, "n", 0.1234567890123);
+    bloom_json_put_rate(&json, "r", 0.1234567890123);
+    bloom_json_put_rate(&json, "tiny", 1e-9);
+    bloom_json_put_rate(&json, "nan", NAN);
+    bloom_json_put_number(&json, "inf", INFINITY);
+    bloom_json_put_seconds(&json, "s", 12000);
+    bloom_json_put_seconds(&json, "ms", 12034);
+    bloom_json_put_time(&json, "time", 1700000000089);
+    bloom_json_put_time(&json, "no_time", 0);
+    bloom_json_put_bool(&json, "yes", 2);
+    bloom_json_put_bool(&json, "no", 0);
+    bloom_json_put_null(&json, "null");
+    bloom_json_put_end(&json);
+
+    assert_string_equal(output.text,
+        "{\"t\":\"a\",\"b\":\"\xEF\xBF\xBD\\\"\\u0000\",\"h\":\"00ab\","
+        "\"c\":18446744073709551615,\"n\":0.1234567890123,\"r\":0.123457,"
+        "\"tiny\":1e-09,\"nan\":null,\"inf\":null,\"s\":12,\"ms\":12.034,"
+        "\"time\":\"2023-11-14T22:13:20.089Z\",\"no_time\":null,"
+        "\"yes\":true,\"no\":false,\"null\":null}");
+}
+
+
+static void
+test_nesting(void **state)
+{
+    output_t             output;
+    bloom_json_writer_t  json;
+
+    (void) state;
+
+    begin(&json, &output);
+
+    bloom_json_put_array(&json, NULL);
+    bloom_json_put_object(&json, NULL);
+    bloom_json_put_end(&json);
+    bloom_json_put_object(&json, NULL);
+    bloom_json_put_array(&json, "in");
+    bloom_json_put_end(&json);
+    bloom_json_put_array(&json, "also");
+    bloom_json_put_count(&json, NULL, 1);
+    bloom_json_put_count(&json, NULL, 2);
+    bloom_json_put_end(&json);
+    bloom_json_put_end(&json);
+    bloom_json_put_text(&json, NULL, "last");
+    bloom_json_put_end(&json);
+
+    assert_string_equal(output.text,
+                        "[{},{\"in\":[],\"also\":[1,2]},\"last\"]");
+}
+
+
+static void
+test_lines(void **state)
+{
+    output_t             output;
+    bloom_json_writer_t  json;
+
+    (void) state;
+
+    begin(&json, &output);
+    json.lines = 1;
+
+    bloom_json_put_object(&json, NULL);
+    bloom_json_put_count(&json, "a", 1);
+    bloom_json_put_array(&json, "b");
+    bloom_json_put_object(&json, NULL);
+    bloom_json_put_count(&json, "c", 2);
+    bloom_json_put_count(&json, "d", 3);
+    bloom_json_put_end(&json);
+    bloom_json_put_end(&json);
+    bloom_json_put_end(&json);
+
+    assert_string_equal(output.text,
+                        "{\n  \"a\": 1,\n  \"b\": [{\"c\":2,\"d\":3}]\n}");
+}
+
+
+static void
+test_long_text(void **state)
+{
+    size_t               i, len;
+    char                 text[150];
+    output_t             output;
+    bloom_json_writer_t  json;
+
+    (void) state;
+
+    /* every length around that of the writer's buffer */
+
+    for (len = 0; len < sizeof(text); len++) {
+        memset(text, '\x01', len);
+
+        begin(&json, &output);
+        bloom_json_put_bytes(&json, NULL, text, len);
+
+        assert_int_equal(output.len, 6 * len + 2);
+
+        for (i = 0; i < len; i++) {
+            assert_memory_equal(output.text + 1 + 6 * i, "\\u0001", 6);
+        }
+    }
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_nesting),
+        cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_long_text),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
