@@ -11,6 +11,7 @@
 #include "ngx_bloom_explain.h"
 #include "ngx_bloom_info.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_lookup_list.h"
 #include "ngx_bloom_remove.h"
 
 
@@ -199,7 +200,7 @@ ngx_http_bloom_ffi_test_many(ngx_http_bloom_ffi_zone_t *handle,
         }
 
         if (pool != NULL) {
-            ngx_bloom_lookup_many(zone, key, m, answers + done, pool);
+            ngx_bloom_lookup_list(zone, key, m, answers + done, pool);
             ngx_reset_pool(pool);
 
         } else {

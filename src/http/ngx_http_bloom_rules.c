@@ -13,6 +13,7 @@
 #include "ngx_http_bloom_key.h"
 #include "ngx_http_bloom_prefetch.h"
 #include "ngx_http_bloom_route.h"
+#include "ngx_bloom_lookup_list.h"
 
 
 static ngx_inline ngx_int_t ngx_http_bloom_rules_check(ngx_http_request_t *r,
@@ -265,9 +266,12 @@ ngx_http_bloom_rules_set_fired(ngx_http_bloom_ctx_t *ctx,
     }
 
     if (answer == NGX_BLOOM_PRESENT) {
-        ngx_bloom_lookup_match(rule->key.zone,
-                               rule->how == NGX_HTTP_BLOOM_LIST ? NULL : key,
-                               &ctx->match, pool);
+        if (rule->how == NGX_HTTP_BLOOM_LIST) {
+            ngx_bloom_lookup_list_match(rule->key.zone, &ctx->match, pool);
+
+        } else {
+            ngx_bloom_lookup_match(rule->key.zone, key, &ctx->match, pool);
+        }
     }
 }
 
@@ -495,8 +499,8 @@ ngx_http_bloom_rules_check_list(ngx_http_request_t *r,
         return rc;
     }
 
-    ngx_bloom_lookup_parts(rule->key.zone, text, rule->split, rule->lookup,
-                           tally, r->pool);
+    ngx_bloom_lookup_list_parts(rule->key.zone, text, rule->split,
+                                rule->lookup, tally, r->pool);
 
     for (parts = 0, i = 0; i < NGX_BLOOM_ANSWERS; i++) {
         parts += tally[i];

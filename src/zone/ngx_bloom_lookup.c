@@ -7,11 +7,9 @@
  */
 
 #include "ngx_bloom_lookup.h"
-#include "ngx_bloom_parts.h"
 #include "ngx_bloom_ring.h"
 #include "ngx_bloom_io.h"
 #include "bloom_bits.h"
-#include "bloom_idn.h"
 
 
 static ngx_int_t ngx_bloom_lookup_except(ngx_bloom_zone_t *zone,
@@ -32,22 +30,9 @@ static const char *ngx_bloom_lookup_expand(uint32_t form,
     const ngx_str_t *key);
 static const bloom_form_t *ngx_bloom_lookup_choose(ngx_uint_t how,
     bloom_form_t *whole);
-static uint64_t ngx_bloom_lookup_kept(ngx_bloom_zone_t *zone,
-    const bloom_form_t *keys, uint64_t present, ngx_uint_t *excepted);
-static ngx_inline u_char *ngx_bloom_lookup_room(ngx_bloom_zone_t *zone,
-    size_t len, ngx_pool_t *pool);
-static ngx_inline ngx_int_t ngx_bloom_lookup_keep(ngx_str_t *key,
-    const bloom_key_t *canonical, ngx_pool_t *pool);
-static void ngx_bloom_lookup_list(ngx_bloom_zone_t *zone, const ngx_str_t *key,
-    ngx_uint_t n, ngx_uint_t how, u_char *answer, u_char *buf);
-static ngx_uint_t ngx_bloom_lookup_group(ngx_bloom_zone_t *zone,
-    const ngx_str_t *key, ngx_uint_t n, ngx_uint_t how, u_char *answer,
-    u_char *buf);
 
 
-/* Keys of lists and of the form lower are converted in this buffer.  One
- * suffices, because no lookup begins while another is running. */
-static u_char  ngx_bloom_lookup_scratch[BLOOM_URL_ROOM(BLOOM_KEY_MAX)];
+u_char  ngx_bloom_lookup_scratch[NGX_BLOOM_LOOKUP_SCRATCH];
 
 
 /*
@@ -67,15 +52,8 @@ static struct {
 } ngx_bloom_lookup_last;
 
 
-/* What the last lookup has found: the number of an expression of the last key
- * or, in a list, of this part of it. */
-static struct {
-    ngx_str_t      part;                 /* data NULL: it was no list, or
-                                            nothing was found in it */
-    unsigned       expression;
-    ngx_uint_t     whole;                /* of a part: the number is one of
-                                            bloom_form_whole() */
-} ngx_bloom_lookup_found;
+/* The number of the expression of the last key that the last lookup found. */
+static unsigned  ngx_bloom_lookup_found;
 
 
 ngx_bloom_zone_t  *ngx_bloom_lookup_excepted;
@@ -134,7 +112,7 @@ ngx_bloom_lookup_any_except(ngx_bloom_zone_t *zone, uint64_t present,
     }
 
     if (present != 0) {
-        ngx_bloom_lookup_found.expression =
+        ngx_bloom_lookup_found =
                         (keys == &whole && !(present & 1))
                         ? ngx_bloom_lookup_last.keys.second
                         : (unsigned) __builtin_ctzll(present);
@@ -433,10 +411,7 @@ ngx_bloom_lookup_choose(ngx_uint_t how, bloom_form_t *whole)
 }
 
 
-/* Returns which of the expressions that the bits have are no exceptions.  Bit i
- * belongs to expression i.  Sets *excepted to 1 if one is left out only because
- * it is an excepted key. */
-static uint64_t
+uint64_t
 ngx_bloom_lookup_kept(ngx_bloom_zone_t *zone, const bloom_form_t *keys,
     uint64_t present, ngx_uint_t *excepted)
 {
@@ -460,47 +435,6 @@ ngx_bloom_lookup_kept(ngx_bloom_zone_t *zone, const bloom_form_t *keys,
     }
 
     return present;
-}
-
-
-/* Returns room for a key of `len` bytes in the zone's form, until the next
- * lookup. */
-static ngx_inline u_char *
-ngx_bloom_lookup_room(ngx_bloom_zone_t *zone, size_t len, ngx_pool_t *pool)
-{
-    size_t  need;
-
-    need = bloom_form_room(zone->form, len);
-
-    return need <= sizeof(ngx_bloom_lookup_scratch)
-           ? ngx_bloom_lookup_scratch : ngx_pnalloc(pool, need);
-}
-
-
-/* Gives the canonical key to the caller; copies it only if it differs. */
-static ngx_inline ngx_int_t
-ngx_bloom_lookup_keep(ngx_str_t *key, const bloom_key_t *canonical,
-    ngx_pool_t *pool)
-{
-    u_char  *p;
-
-    if (key->len == canonical->len
-        && ngx_memcmp(key->data, canonical->data, key->len) == 0)
-    {
-        return NGX_OK;
-    }
-
-    p = ngx_pnalloc(pool, canonical->len);
-    if (p == NULL) {
-        return NGX_ERROR;
-    }
-
-    ngx_memcpy(p, canonical->data, canonical->len);
-
-    key->data = p;
-    key->len = canonical->len;
-
-    return NGX_OK;
 }
 
 
@@ -591,303 +525,19 @@ ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
 
 
 void
-ngx_bloom_lookup_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
-    ngx_uint_t n, u_char *answer, ngx_pool_t *pool)
-{
-    size_t       len;
-    u_char      *buf;
-    ngx_int_t    rc;
-    ngx_uint_t   i, j, behind;
-
-    for (len = 0, j = 0; j < n; j++) {
-        len = ngx_max(len, key[j].len);
-    }
-
-    for (i = 0; i < NGX_BLOOM_LOOKUP_ATTEMPTS; i++) {
-
-        rc = ngx_bloom_lookup_begin_any(zone, &behind);
-
-        if (rc == NGX_AGAIN) {
-            continue;
-        }
-
-        if (rc == NGX_DECLINED) {
-            break;
-        }
-
-        buf = ngx_bloom_lookup_room(zone, len, pool);
-
-        if (buf == NULL) {
-            break;
-        }
-
-        ngx_bloom_lookup_list(zone, key, n, 0, answer, buf);
-
-        rc = ngx_bloom_zone_end(zone);
-
-        if (rc == NGX_AGAIN) {
-            continue;
-        }
-
-        if (rc == NGX_DECLINED) {
-            break;
-        }
-
-        for (j = 0; j < n; j++) {
-            if (answer[j] == NGX_BLOOM_ABSENT && behind) {
-                answer[j] = NGX_BLOOM_UNKNOWN;
-            }
-        }
-
-        return;
-    }
-
-    ngx_memset(answer, NGX_BLOOM_UNKNOWN, n);
-}
-
-
-void
-ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
-    u_char separator, ngx_uint_t how, ngx_uint_t tally[NGX_BLOOM_ANSWERS],
-    ngx_pool_t *pool)
-{
-    u_char      *buf, *pos, *end, answer[BLOOM_BATCH];
-    ngx_int_t    rc;
-    ngx_str_t    part[BLOOM_BATCH];
-    ngx_uint_t   i, j, n, behind;
-
-    end = text->data + text->len;
-
-    for (i = 0; i < NGX_BLOOM_LOOKUP_ATTEMPTS; i++) {
-
-        rc = ngx_bloom_lookup_begin_any(zone, &behind);
-
-        if (rc == NGX_AGAIN) {
-            continue;
-        }
-
-        if (rc == NGX_DECLINED) {
-            break;
-        }
-
-        buf = ngx_bloom_lookup_room(zone, text->len, pool);
-
-        if (buf == NULL) {
-            break;
-        }
-
-        ngx_memzero(tally, NGX_BLOOM_ANSWERS * sizeof(ngx_uint_t));
-        ngx_bloom_lookup_found.part.data = NULL;
-
-        pos = text->data;
-
-        bloom_idn_begin_list();
-
-        do {
-            n = ngx_bloom_parts_cut(part, BLOOM_BATCH, &pos, end, separator);
-
-            ngx_bloom_lookup_list(zone, part, n, how, answer, buf);
-
-            for (j = 0; j < n; j++) {
-                tally[answer[j]]++;
-            }
-        } while (n == BLOOM_BATCH);
-
-        bloom_idn_end_list();
-
-        rc = ngx_bloom_zone_end(zone);
-
-        if (rc == NGX_AGAIN) {
-            continue;
-        }
-
-        if (rc == NGX_DECLINED) {
-            break;
-        }
-
-        if (behind) {
-            tally[NGX_BLOOM_UNKNOWN] = tally[NGX_BLOOM_ABSENT];
-            tally[NGX_BLOOM_ABSENT] = 0;
-        }
-
-        return;
-    }
-
-    ngx_memzero(tally, NGX_BLOOM_ANSWERS * sizeof(ngx_uint_t));
-
-    pos = text->data;
-
-    do {
-        n = ngx_bloom_parts_cut(part, BLOOM_BATCH, &pos, end, separator);
-        tally[NGX_BLOOM_UNKNOWN] += n;
-    } while (n == BLOOM_BATCH);
-}
-
-
-/* Looks up keys within one generation. */
-static void
-ngx_bloom_lookup_list(ngx_bloom_zone_t *zone, const ngx_str_t *key,
-    ngx_uint_t n, ngx_uint_t how, u_char *answer, u_char *buf)
-{
-    ngx_uint_t  done;
-
-    for (done = 0; done < n; /* void */ ) {
-        done += ngx_bloom_lookup_group(zone, key + done, n - done, how,
-                                       answer + done, buf);
-    }
-}
-
-
-/* Looks up as many keys as have at most BLOOM_BATCH expressions together.
- * Returns how many keys that were. */
-static ngx_uint_t
-ngx_bloom_lookup_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
-    ngx_uint_t n, ngx_uint_t how, u_char *answer, u_char *buf)
-{
-    uint64_t      present, found, asked[BLOOM_BATCH];
-    ngx_uint_t    i, j, lines, excepted;
-    bloom_key_t   k;
-    bloom_form_t  all, whole, *keys;
-    bloom_hash_t  hash[BLOOM_BATCH];
-
-    n = ngx_min(n, BLOOM_BATCH);
-    keys = (how & NGX_BLOOM_LOOKUP_EXACT) ? &whole : &all;
-
-    /* all keys are converted in the same buffer */
-
-    if (zone->form != BLOOM_FORM_RAW && bloom_hasher_refers(&zone->hasher)) {
-        n = 1;
-    }
-
-    for (i = 0, lines = 0; i < n; i++) {
-
-        asked[i] = 0;
-
-        if (key[i].len == 0) {
-            answer[i] = NGX_BLOOM_UNKNOWN;
-            continue;
-        }
-
-        k.data = key[i].data;
-        k.len = key[i].len;
-
-        if (bloom_form_expand(zone->form, &all, &k, buf) != NULL) {
-            answer[i] = NGX_BLOOM_INVALID;
-            continue;
-        }
-
-        if (keys == &whole) {
-            bloom_form_whole(keys, &all);
-        }
-
-        if (keys->second != 0 && (how & NGX_BLOOM_LOOKUP_SOLE)) {
-            answer[i] = NGX_BLOOM_ABSENT;
-            continue;
-        }
-
-        if (lines + keys->n > BLOOM_BATCH) {
-            break;
-        }
-
-        bloom_hash_many(&hash[lines], &zone->hasher, keys->expression,
-                        keys->n);
-
-        asked[i] = (((uint64_t) 1 << keys->n) - 1) << lines;
-        lines += keys->n;
-    }
-
-    present = 0;
-
-    if (lines != 0) {
-        present = bloom_layout_test_batch(&zone->geometry, zone->words, hash,
-                                          lines);
-    }
-
-    for (j = 0; j < i; j++) {
-
-        if (asked[j] == 0) {
-            continue;
-        }
-
-        found = (asked[j] & present) >> __builtin_ctzll(asked[j]);
-
-        if (found != 0 && bloom_exceptions_count(&zone->exceptions) != 0) {
-
-            /* make them again: the buffer has those of the last key */
-
-            k.data = key[j].data;
-            k.len = key[j].len;
-
-            if (bloom_form_expand(zone->form, &all, &k, buf) != NULL) {
-
-                /* the list's budget is used up: "present" is the safe answer,
-                 * but for rules that pass */
-
-                answer[j] = (how & NGX_BLOOM_LOOKUP_SOLE) ? NGX_BLOOM_ABSENT
-                                                          : NGX_BLOOM_PRESENT;
-                continue;
-            }
-
-            if (keys == &whole) {
-                bloom_form_whole(keys, &all);
-            }
-
-            found = ngx_bloom_lookup_kept(zone, keys, found, &excepted);
-        }
-
-        answer[j] = found ? NGX_BLOOM_PRESENT : NGX_BLOOM_ABSENT;
-
-        if (found != 0 && ngx_bloom_lookup_found.part.data == NULL) {
-            ngx_bloom_lookup_found.part = key[j];
-            ngx_bloom_lookup_found.whole = (how & NGX_BLOOM_LOOKUP_EXACT);
-            ngx_bloom_lookup_found.expression = __builtin_ctzll(found);
-        }
-    }
-
-    return i;
-}
-
-
-void
 ngx_bloom_lookup_match(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_str_t *match, ngx_pool_t *pool)
 {
-    bloom_key_t    k;
-    bloom_form_t   keys, whole, *all;
-
     ngx_str_null(match);
 
-    if (key != NULL) {
-
-        if (zone->form <= BLOOM_FORM_LOWER) {
-            *match = *key;
-            return;
-        }
-
-        all = &ngx_bloom_lookup_last.keys;
-
-    } else {
-
-        all = &keys;
-        k.data = ngx_bloom_lookup_found.part.data;
-        k.len = ngx_bloom_lookup_found.part.len;
-
-        if (k.data == NULL
-            || bloom_form_expand(zone->form, all, &k, ngx_bloom_lookup_scratch)
-               != NULL)
-        {
-            return;
-        }
-
-        if (ngx_bloom_lookup_found.whole) {
-            bloom_form_whole(&whole, &keys);
-            all = &whole;
-        }
+    if (zone->form <= BLOOM_FORM_LOWER) {
+        *match = *key;
+        return;
     }
 
     (void) ngx_bloom_lookup_keep(match,
-                       &all->expression[ngx_bloom_lookup_found.expression],
-                       pool);
+              &ngx_bloom_lookup_last.keys.expression[ngx_bloom_lookup_found],
+              pool);
 }
 
 

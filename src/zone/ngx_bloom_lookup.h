@@ -71,25 +71,6 @@ ngx_uint_t ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_pool_t *pool);
 
 /*
- * Looks up n keys, with their cache lines requested together, and stores n
- * answers.  Changes no key.  The answer for an empty key is NGX_BLOOM_UNKNOWN.
- */
-void ngx_bloom_lookup_many(ngx_bloom_zone_t *zone, const ngx_str_t *key,
-    ngx_uint_t n, u_char *answer, ngx_pool_t *pool);
-
-/*
- * Looks up the parts of a list.  Splits `text` at each `separator`, strips
- * spaces and tabs around a part, skips empty parts, and looks each part up in
- * the given way (NGX_BLOOM_LOOKUP_...).  tally[i] becomes the number of parts
- * whose answer is i; all are 0 if the list has no parts.  The parts share the
- * budget of one name (bloom_idn.h), and those for which it does not suffice are
- * NGX_BLOOM_INVALID.
- */
-void ngx_bloom_lookup_parts(ngx_bloom_zone_t *zone, ngx_str_t *text,
-    u_char separator, ngx_uint_t how, ngx_uint_t tally[NGX_BLOOM_ANSWERS],
-    ngx_pool_t *pool);
-
-/*
  * The zone of the last lookup of one key that was answered NGX_BLOOM_ABSENT
  * only because the key is an excepted key.  Lookups never reset it, so a key
  * that the bits lack pays nothing for it: whoever wants to know sets it to NULL
@@ -99,11 +80,10 @@ extern ngx_bloom_zone_t  *ngx_bloom_lookup_excepted;
 
 
 /*
- * Stores the expression by which the last lookup in this process has found a
- * key in this zone, allocated from `pool`; an empty one if memory is short.
- * Call it before the next lookup, and only if the answer was NGX_BLOOM_PRESENT.
- * `key` is the canonical key; NULL after ngx_bloom_lookup_parts(), for the
- * expression of the first part that is present.
+ * Stores the expression by which the last lookup of one key in this process has
+ * found it in this zone, allocated from `pool`; an empty one if memory is
+ * short.  Call it before the next lookup, and only if the answer was
+ * NGX_BLOOM_PRESENT.  `key` is the canonical key.
  */
 void ngx_bloom_lookup_match(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_str_t *match, ngx_pool_t *pool);
@@ -113,6 +93,60 @@ void ngx_bloom_lookup_match(ngx_bloom_zone_t *zone, const ngx_str_t *key,
  * of the last lookup of one key. */
 void ngx_bloom_lookup_second(const ngx_str_t *key, ngx_str_t *second,
     ngx_pool_t *pool);
+
+/* ---- for lookups of many keys: ngx_bloom_lookup_list.h ---- */
+
+/* Returns which of the expressions that the bits have are no exceptions.  Bit i
+ * belongs to expression i.  Sets *excepted to 1 if one is left out only because
+ * it is an excepted key. */
+uint64_t ngx_bloom_lookup_kept(ngx_bloom_zone_t *zone,
+    const bloom_form_t *keys, uint64_t present, ngx_uint_t *excepted);
+
+/* Keys of lists and of the form lower are converted in this buffer.  One
+ * suffices, because no lookup begins while another is running. */
+#define NGX_BLOOM_LOOKUP_SCRATCH  BLOOM_URL_ROOM(BLOOM_KEY_MAX)
+
+extern u_char  ngx_bloom_lookup_scratch[NGX_BLOOM_LOOKUP_SCRATCH];
+
+/* Returns room for a key of `len` bytes in the zone's form, until the next
+ * lookup; NULL if memory is short. */
+static ngx_inline u_char *
+ngx_bloom_lookup_room(ngx_bloom_zone_t *zone, size_t len, ngx_pool_t *pool)
+{
+    size_t  need;
+
+    need = bloom_form_room(zone->form, len);
+
+    return need <= NGX_BLOOM_LOOKUP_SCRATCH
+           ? ngx_bloom_lookup_scratch : ngx_pnalloc(pool, need);
+}
+
+/* Gives a canonical key to the caller; copies it only if it differs from *key.
+ * Returns NGX_OK, or NGX_ERROR if memory is short. */
+static ngx_inline ngx_int_t
+ngx_bloom_lookup_keep(ngx_str_t *key, const bloom_key_t *canonical,
+    ngx_pool_t *pool)
+{
+    u_char  *p;
+
+    if (key->len == canonical->len
+        && ngx_memcmp(key->data, canonical->data, key->len) == 0)
+    {
+        return NGX_OK;
+    }
+
+    p = ngx_pnalloc(pool, canonical->len);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(p, canonical->data, canonical->len);
+
+    key->data = p;
+    key->len = canonical->len;
+
+    return NGX_OK;
+}
 
 
 #pragma GCC visibility pop

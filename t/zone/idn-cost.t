@@ -59,7 +59,7 @@ CONF
 
 my $profile = $t->testdir . '/callgrind';
 my $pid = spawn(['valgrind', '--tool=callgrind',
-                 '--toggle-collect=ngx_bloom_lookup_parts',
+                 '--toggle-collect=ngx_bloom_lookup_list_parts',
                  '--toggle-collect=ngx_http_bloom_body_read',
                  "--callgrind-out-file=$profile", $t->_command]);
 

@@ -11,6 +11,7 @@
 #include "ngx_http_bloom_json.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_resume.h"
+#include "ngx_bloom_lookup_list.h"
 #include "ngx_bloom_ring.h"
 #include "bloom_json.h"
 #include "bloom_key.h"
@@ -451,7 +452,7 @@ ngx_http_bloom_lookup_flush(ngx_http_bloom_lookup_t *lookups)
     ngx_str_t   *name;
     ngx_uint_t   i;
 
-    ngx_bloom_lookup_many(lookups->zone, lookups->key, lookups->keys,
+    ngx_bloom_lookup_list(lookups->zone, lookups->key, lookups->keys,
                           answer, lookups->scratch);
 
     for (i = 0; i < lookups->keys; i++) {
