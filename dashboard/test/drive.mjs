@@ -10,7 +10,6 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
 
-import { compare } from '../src/compare.js';
 import { numberTicks, rateTicks, visible } from '../src/format.js';
 import { problems } from '../src/health.js';
 import { traffic, withBrowser } from './browser.mjs';
@@ -1287,130 +1286,6 @@ async function forgets(page) {
 }
 
 
-// What the comparison of nodes says about zones of the same name
-
-function comparison() {
-    const zone = (changes = {}) => ({
-        name: 'ids', state: 'serving', file: '/ids.bloom', generation: 1,
-        image: { build_id: 'a'.repeat(32), items: 5, form: 'raw',
-                 layout: 'blocked', hash: 'murmur3', uploaded: false },
-        filter: { parts: [{ bits: 512, k: 8, estimated_items: 5 }],
-                  max_items: 10, bits_set: 40, layers: 0, estimated_items: 5,
-                  estimated_fpr: 1e-3, promised_fpr: 1e-2 },
-        expire: null, source: null,
-        removals: { limit: 10, count: 0, excepted: 0, excepted_limit: 5 },
-        journal: { enabled: true, error: null, lost_keys: 0, pending_keys: 0 },
-        feedback: { false_positives: 0 }, audit: { last_wrong_absent: null },
-        load: { result: null, in_progress: false },
-        helper: { heartbeat: new Date().toISOString() },
-        ...changes,
-    });
-    const nodes = (...zones) => zones.map((one, i) =>
-        ({ node: `n${i + 1}`, zones: one === null ? [] : [one],
-           now: Date.now() }));
-    const said = (told, before) => compare(told, before).findings
-        .map((finding) => finding.text).join(' ');
-    const twice = (...zones) => said(nodes(...zones),
-                                     compare(nodes(...zones)).rows);
-    const filled = (bits) =>
-        zone({ filter: { ...zone().filter, bits_set: bits } });
-    const followed = (digest, position = '7') => zone({ source: {
-        name: 's', position, digest, digest_since: '0', state: 'current' } });
-
-    is(twice(zone(), zone(), zone()), '', 'equal nodes: nothing differs');
-    is(twice(zone(), null),
-       'Zone ids does not exist on n2.', 'a node lacks a zone');
-    like(twice(zone(), zone({ state: 'stale' })), /^Zone ids on n2: The image/,
-         'a zone that does not serve');
-    is(twice(filled(40), filled(40), filled(41)),
-       'Zone ids: the number of bits that are set differs: 40 on n1, n2; 41 on '
-       + 'n3. Send all changes to all nodes, or load an image that has them.',
-       'a node lacks an added key');
-    is(said(nodes(filled(40), filled(41)), compare(nodes(filled(39),
-                                                         filled(41))).rows),
-       '', 'a number that still moves is not compared');
-    is(said(nodes(filled(40), filled(41))), '', 'nor is one that was told once');
-    like(twice(followed('aa'), followed('bb')), /^Zone ids: the digest .* differs/,
-         'other changes of a source');
-    const removed = { ...zone().removals, count: 1 };
-
-    is(twice(followed('aa'), { ...followed('aa'), removals: removed }), '',
-       'with a source, the number of removed keys depends on batches');
-    is(twice(followed('aa'), followed('bb', '8')), '',
-       'nodes at other positions of a source have other digests');
-    is(twice(zone(), zone({ removals: { ...zone().removals, count: 1 } }),
-             zone()).includes('the number of removed keys differs: 0 on n1, n3; '
-                              + '1 on n2'),
-       true, 'a node has removed a key');
-
-    const { rows } = compare(nodes(zone(), zone(),
-        zone({ expire: { seconds: 60 } })));
-
-    is(rows.map(({ marks }) => [...marks].join()).join(';'), ';;filter',
-       'only the node that is unlike most stands out');
-}
-
-
-// Compares this endpoint with a second node, which is behind a path.
-
-async function fleet(browser) {
-    const { context, page, watched } = await open(browser, '/bloom/');
-    const panel = page.locator('#nodes');
-    const answer = panel.locator('.answer');
-    const table = panel.locator('table');
-    const ask = async (paths) => {
-        await page.getByLabel('Paths', { exact: true }).fill(paths);
-        await press(page, 'Compare');
-    };
-
-    is(await table.isVisible(), false, 'nodes: there is no table at first');
-
-    for (const wrong of ['http://127.0.0.1:9/', '//127.0.0.1:9/', 'node2/']) {
-        await ask(wrong);
-        like(await answer.innerText(), /is not a path on this server/,
-             `nodes: ${wrong} is refused`);
-    }
-
-    await ask('/node2');
-    await table.waitFor();
-    await panel.getByText('Zone bad-urls: the build id differs').waitFor();
-    like(await panel.innerText(), /Zone tokens does not exist on \/node2\//,
-         'nodes: zones that a node lacks are named');
-
-    const row = (zone, node) => table.locator('tbody tr')
-        .filter({ hasText: zone }).filter({ hasText: node });
-
-    is(await row('bad-urls', '/node2/').locator('.marked').count() > 0, true,
-       'nodes: what differs stands out');
-    like(await row('bad-urls', '/node2/').innerText(), /[0-9a-f]{8} \*/,
-         'nodes: also without colour');
-    is(await row('items', '/node2/').locator('.marked').count(), 0,
-       'nodes: what is equal does not');
-    await accessible(page, 'nodes');
-
-    await choose(page, 'items');
-    like(await page.evaluate(() => location.hash),
-         /^#zone=items&nodes=%2Fnode2%2F$/, 'nodes: the address has the paths');
-    await page.reload();
-    await panel.getByText('Zone bad-urls: the build id differs').waitFor();
-    check('nodes: a reload of the page compares again', true);
-
-    await nginx('alike');
-    await panel.getByText('Zone bad-urls: the build id differs')
-        .waitFor({ state: 'detached' });
-    check('nodes: the same image does not differ', true);
-    watched.quiet('nodes: no error, no request to others');
-
-    await watched.during(/502/, async () => {
-        await nginx('stop_node2');
-        await panel.getByText('/node2/: the proxy in front of the endpoint gets '
-                              + 'no answer (502)').waitFor();
-    });
-    check('nodes: a node that does not answer is named', true);
-    await context.close();
-}
-
-
 // The checks above assume that the browser reports each of these.
 
 async function noticed(browser) {
@@ -1448,7 +1323,6 @@ async function noticed(browser) {
 
 
 words();
-comparison();
 
 await withBrowser(async (browser) => {
     const all = (name, options) => where.run(`${name}: `, () =>
@@ -1465,7 +1339,6 @@ await withBrowser(async (browser) => {
         pauses(browser),
     ]);
 
-    await fleet(browser);
     await clears(browser);
     await troubles(browser);
 });
