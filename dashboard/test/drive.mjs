@@ -10,6 +10,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
 
+import { effects, place } from '../src/effects.js';
 import { numberTicks, rateTicks, visible } from '../src/format.js';
 import { problems } from '../src/health.js';
 import { traffic, withBrowser } from './browser.mjs';
@@ -1286,6 +1287,99 @@ async function forgets(page) {
 }
 
 
+// What the page says of the facts that the endpoint has about rules
+
+function sentences() {
+    const zone = { name: 'bad', label: 'URLhaus' };
+    const here = { server: 'shop', file: 'a.conf', line: 3, location: '/go',
+                   dry_run: false, unknown: 'pass' };
+    const rule = { rule: 'r', file: 'a.conf', line: 7, action: 'reject',
+                   status: 403, condition: 'present', key: '$arg_url',
+                   zone: 'bad', dry_run: false, answer: 'present',
+                   entry: 'evil.test/', effect: 'fires', decided: false };
+    const flat = (parts) => parts.map((part) =>
+        part.code ?? part.zone?.name ?? part).join('');
+    const all = (changes, places = [here], more = {}) => effects({
+        zones: [{ ...zone, ...more }],
+        lists: [{ places, rules: [{ ...rule, ...changes }] }],
+    });
+    const says = (...given) =>
+        all(...given).map(({ verdict }) => flat(verdict)).join('; ');
+
+    is(says({}), 'Rejected with 403 because zone bad finds evil.test/',
+       'a rule that fires has a sentence');
+    is(says({ decided: true }), '',
+       'a rule that does not come to its turn has no sentence');
+    is(says({ effect: 'none' }), '', 'a rule without effect has no sentence');
+    is(says({}, []), '', 'a rule that applies nowhere has no sentence');
+    is(says({ action: 'route', to: '/slow' }),
+       'Routed to /slow because zone bad finds evil.test/', 'a route is named');
+    is(says({ action: 'pass' }), 'Passed because zone bad finds evil.test/',
+       'a rule that passes a key has a sentence');
+
+    const dry = { ...here, dry_run: true };
+
+    like(says({ dry_run: true }), /^In dry run: Rejected/,
+         'a rule on trial is called that');
+    like(says({}, [dry, dry]), /^In dry run: Rejected/,
+         'a rule that is everywhere in a dry run is called that');
+    like(says({}, [dry, here]), /^Rejected/,
+         'a rule that is somewhere in force is in force');
+
+    const absent = { condition: 'absent', answer: 'absent', entry: undefined };
+
+    like(says(absent), /because zone bad does not find it$/,
+         'a rule on absent keys says that its zone does not find the key');
+
+    for (const [exception, end] of Object.entries({
+        removed: 'x was removed',
+        excepted: 'x is an excepted key: the backend did not know it',
+        image_excepted: 'x is an exception that the builder of the image chose',
+    })) {
+        is(says({ ...absent, entry: 'x', exception }),
+           `Rejected with 403 because zone bad does not find it: ${end}`,
+           `an exception of the kind ${exception} has its reason`);
+    }
+
+    is(says({ answer: 'invalid' }, [here], { reason: 'has a dot' }),
+       'Rejected with 403 because zone bad calls the key invalid: it has a dot',
+       'a sentence says why a key is invalid');
+
+    const unknown = { answer: 'unknown', effect: 'unknown' };
+    const to = (where) => ({ ...here, unknown: 'route', to: where });
+
+    is(says(unknown), '', 'an unknown key passes by default');
+    is(says(unknown, [{ ...here, unknown: 'reject' }, here],
+            { state: 'not_loaded' }),
+       'Rejected with 503 because zone bad cannot tell: its state is not loaded',
+       'an unknown key is rejected where that is configured');
+    is(all(unknown, [to('@a'), here, to('@b'), to('@a')])
+           .map(({ verdict, places }) => `${verdict[0]} ${places.length}`)
+           .join(),
+       'Routed to @a 2,Routed to @b 1',
+       'each service for unknown keys has a sentence, with its places');
+
+    is(flat(all({ if: '$reads' })[0].by),
+       'By rule r at a.conf:7, if $arg_url is this key and if=$reads holds',
+       'the page says which rule it is, and when it runs');
+    is(flat(all({ rule: 'a.conf:7' })[0].by),
+       'By the rule at a.conf:7, if $arg_url is this key',
+       'a rule without a name has its place');
+
+    for (const [changes, wanted] of [
+        [{}, 'In location /go of server shop'],
+        [{ modifier: '=' }, 'In location = /go of server shop'],
+        [{ modifier: 'if' }, 'In location if in /go of server shop'],
+        [{ location: null }, 'In server shop'],
+        [{ server: null, location: null }, 'In server a.conf:3'],
+        [{ dry_run: true }, 'In location /go of server shop, in dry run'],
+    ]) {
+        is(flat(place({ ...here, ...changes })), wanted,
+           `the page names a place: ${wanted}`);
+    }
+}
+
+
 // The checks above assume that the browser reports each of these.
 
 async function noticed(browser) {
@@ -1323,6 +1417,7 @@ async function noticed(browser) {
 
 
 words();
+sentences();
 
 await withBrowser(async (browser) => {
     const all = (name, options) => where.run(`${name}: `, () =>
