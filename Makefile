@@ -211,8 +211,8 @@ build/cross/unit/%: t/unit/%.c $(call core_objects,build/cross)
 
 cross: build/cross/ngx-bloom $(unit:%=build/cross/unit/%)  ## build the tool and unit tests for aarch64
 
-# The page that the endpoint shows to browsers is a committed C file, so that
-# building the module needs no Node.js.  The versions of its packages are locked.
+# The page that the endpoint shows to browsers is committed, so that building the
+# module needs no Node.js.  The versions of its packages are locked.
 
 packages := dashboard/node_modules/.package-lock.json
 
@@ -223,7 +223,7 @@ $(packages): dashboard/package.json dashboard/package-lock.json dashboard/.npmrc
 dashboard-packages: $(packages)  ## install the packages of dashboard/, in their locked versions
 
 dashboard: $(packages)  ## build the page for browsers from dashboard/
-	node dashboard/build.mjs src/http/api/ngx_http_bloom_page_html.c
+	node dashboard/build.mjs dashboard/page.html
 
 screenshots: all $(packages)  ## take the pictures in docs/screenshots (needs pngquant)
 	perl -It/lib dashboard/test/screenshots.pl docs/screenshots

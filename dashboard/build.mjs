@@ -1,28 +1,23 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Builds the page into one HTML document, and writes that as a C file.
+// Builds the page into one HTML document, which contains everything it needs.
 //
-//     node build.mjs [--page FILE] OUTPUT.c
+//     node build.mjs OUTPUT.html
 //
-// The document contains everything it needs.  --page also writes it as HTML.
 // The same sources and locked packages give the same bytes.
 
 import { createHash } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 
 import * as esbuild from 'esbuild';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 
-const { values, positionals } = parseArgs({
-    options: { page: { type: 'string' } },
-    allowPositionals: true,
-});
+const [output, ...more] = process.argv.slice(2);
 
-if (positionals.length !== 1) {
-    console.error('usage: node build.mjs [--page FILE] OUTPUT.c');
+if (output === undefined || more.length > 0) {
+    console.error('usage: node build.mjs OUTPUT.html');
     process.exit(2);
 }
 
@@ -30,14 +25,7 @@ const script = await bundle('src/main.js', 'iife');
 const style = await bundle('src/style.css');
 const licence = await readFile(here('node_modules/uplot/LICENSE'), 'utf8');
 
-const page = (await readFile(here('src/index.html'), 'utf8'))
-    .replace(/<!--(?!licence).*?-->/gs, '')
-    .replace(/>\s+</g, '><')
-    .trim()
-    .replace('<!--licence-->', () => `<!--\nuPlot is in this page:\n\n${licence.trim()}\n-->`)
-    .replace('<style></style>', () => `<style>${style}</style>`)
-    .replace('<script></script>', () => `<script>${script}</script>`)
-    + '\n';
+// A browser ignores frame-ancestors here: the module sends it in a header.
 
 const policy = [
     "default-src 'none'",
@@ -47,15 +35,20 @@ const policy = [
     "connect-src 'self'",
     "base-uri 'none'",
     "form-action 'none'",
-    "frame-ancestors 'none'",
     "require-trusted-types-for 'script'",
 ].join('; ');
 
-if (values.page !== undefined) {
-    await writeFile(values.page, page);
-}
+const page = (await readFile(here('src/index.html'), 'utf8'))
+    .replace(/<!--(?!licence).*?-->/gs, '')
+    .replace(/>\s+</g, '><')
+    .trim()
+    .replace('POLICY', () => policy)
+    .replace('<!--licence-->', () => `<!--\nuPlot is in this page:\n\n${licence.trim()}\n-->`)
+    .replace('<style></style>', () => `<style>${style}</style>`)
+    .replace('<script></script>', () => `<script>${script}</script>`)
+    + '\n';
 
-await writeFile(positionals[0], source(page, policy));
+await writeFile(output, page);
 
 
 async function bundle(name, format) {
@@ -80,75 +73,4 @@ async function bundle(name, format) {
 
 function hash(text) {
     return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
-}
-
-
-function source(document, csp) {
-    const bytes = Buffer.from(document);
-    const tag = createHash('sha256').update(bytes).update(csp).digest('hex')
-        .slice(0, 32);
-
-    return `/* SPDX-License-Identifier: BSD-2-Clause */
-
-/*
- * Generated from dashboard/ by "make dashboard": do not edit.
- */
-
-#include "ngx_http_bloom_page_html.h"
-
-
-const char    ngx_http_bloom_page_etag[] = "\\"${tag}\\"";
-
-const size_t  ngx_http_bloom_page_size = ${bytes.length};
-
-const char    ngx_http_bloom_page_csp[] =
-${literal(Buffer.from(csp))};
-
-const char    ngx_http_bloom_page_html[] =
-${literal(bytes)};
-`;
-}
-
-
-// Returns string literals of C, in lines of up to 80 columns.
-
-function literal(bytes) {
-    const lines = [];
-    let line = '';
-
-    for (const byte of bytes) {
-        const next = escaped(byte);
-
-        if (line.length + next.length > 74) {
-            lines.push(line);
-            line = '';
-        }
-
-        line += next;
-
-        if (byte === 0x0a) {
-            lines.push(line);
-            line = '';
-        }
-    }
-
-    if (line !== '') {
-        lines.push(line);
-    }
-
-    return lines.map((text) => `    "${text}"`).join('\n');
-}
-
-
-function escaped(byte) {
-    switch (byte) {
-    case 0x0a: return '\\n';
-    case 0x22: return '\\"';
-    case 0x3f: return '\\?';                  // no trigraphs
-    case 0x5c: return '\\\\';
-    }
-
-    return byte >= 0x20 && byte < 0x7f
-        ? String.fromCharCode(byte)
-        : `\\${byte.toString(8).padStart(3, '0')}`;
 }

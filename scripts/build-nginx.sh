@@ -182,7 +182,7 @@ tree "$work"
 ln -sfn ../.. bloom
 
 configured=$(echo "${pristine:-}" "$add" "${flags[@]}" ${CC:+"$CC"}
-             cat bloom/config
+             cat bloom/config bloom/config.make
              (cd bloom/src && find . -name "*.h" | sort))
 
 if [ "$configured" != "$(cat configured 2>/dev/null)" ]; then

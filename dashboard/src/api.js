@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
 // Sends requests to the endpoint that this page comes from, whatever its prefix
-// is and whatever proxies are in front of it, and asks other endpoints on the
-// same server.
+// is and whatever proxies are in front of it.
 
 const TIMEOUT = 10_000;
 
@@ -20,11 +19,10 @@ export class Failure extends Error {
 }
 
 
-// Sends GET for a path below the prefix of this endpoint or of another one on
-// this server.  Returns { answer, now }, where `now` is the server's time.
+// Sends GET for a path below the prefix.  Returns { answer, now }, where `now` is
+// the server's time.
 
-export const get = (path, prefix = base) =>
-    ask(path, { headers: accept }, TIMEOUT, prefix);
+export const get = (path) => ask(path, { headers: accept }, TIMEOUT);
 
 
 // Sends POST, without a time limit, since a load may take long.
@@ -46,8 +44,8 @@ export const zonePath = (name) => `zones/${encodeURIComponent(name)}`;
 const accept = { Accept: 'application/json' };
 
 
-async function ask(path, options, timeout, prefix = base) {
-    const { response, text } = await send(prefix + path, options, timeout);
+async function ask(path, options, timeout) {
+    const { response, text } = await send(base + path, options, timeout);
     let answer = null;
 
     try {

@@ -9,7 +9,6 @@ import { Detail } from './detail.js';
 import { byId, setText } from './dom.js';
 import { clock, plural } from './format.js';
 import { problems, worst } from './health.js';
-import { Nodes } from './nodes.js';
 import { Series } from './series.js';
 import { Why } from './why.js';
 
@@ -51,7 +50,6 @@ async function look() {
         answered = Date.now();
         failures = 0;
         show();
-        nodes.update(state);
         gap = false;
 
     } catch (failure) {
@@ -237,46 +235,7 @@ byId('why').append(...why.nodes);
 
 byId('pause').addEventListener('click', pause);
 
-// The address keeps the paths of the nodes when a zone is chosen.
-
-const nodes = new Nodes((paths) => {
-    note(paths);
-    look();
-});
-
-byId('nodes').append(...nodes.nodes);
-
-
-function note(paths) {
-    const asked = new URLSearchParams(location.hash.slice(1));
-
-    if (paths.length > 0) {
-        asked.set('nodes', paths.join(','));
-
-    } else {
-        asked.delete('nodes');
-    }
-
-    history.replaceState(null, '', `#${asked}`);
-}
-
-const asked = new URLSearchParams(location.hash.slice(1)).get('nodes');
-
-if (asked !== null) {
-    nodes.set(asked);
-}
-
 addEventListener('hashchange', () => {
-    const asked = new URLSearchParams(location.hash.slice(1)).get('nodes');
-
-    if (asked === null) {
-        note(nodes.paths);
-
-    } else if (asked !== nodes.paths.join(',')) {
-        nodes.set(asked);
-        look();
-    }
-
     choose();
 
     if (location.hash.startsWith('#zone=')) {
@@ -287,9 +246,7 @@ addEventListener('hashchange', () => {
 // a click on the zone that is chosen already scrolls to it, too
 
 byId('zones').addEventListener('click', ({ target }) => {
-    const zoneOf = (hash) => new URLSearchParams(hash.slice(1)).get('zone');
-
-    if (target.hash && zoneOf(target.hash) === zoneOf(location.hash)) {
+    if (target.hash && target.hash === location.hash) {
         reveal();
     }
 });

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// Looks up a key that is typed in, in all zones, and says what the rules do
+// Looks up a key that is typed in, in all zones, and shows what the rules do
 // about it: "Why is this blocked?"
 
 import { get, zonePath } from './api.js';
 import { bitGrids } from './bits.js';
 import { h } from './dom.js';
+import { effects, place } from './effects.js';
 import { moment, number, plural, visible } from './format.js';
 import { Remove } from './remove.js';
 
@@ -71,12 +72,12 @@ export class Why {
             all.length === 0
                 ? h('p', { class: 'answer' }, 'No rule fires on this key.')
                 : undefined,
-            found.length > 0 ? list('effects', found, effect) : undefined,
+            found.length > 0 ? list('effects', found, shown) : undefined,
             rest.length > 0
                 ? folded(found.length > 0,
                          'Rules that act although their zone does not find '
                          + `the key: ${number(rest.length)}`,
-                         list('effects', rest, effect))
+                         list('effects', rest, shown))
                 : undefined,
 
             told.length > 0 ? list('answers', told, zone) : undefined,
@@ -174,99 +175,19 @@ const words = {
 };
 
 
-// Returns the rules that do something about the key, as the summary of the
-// answer has them: { rule, places, zone, does, finds }.
-
-function effects({ lists, zones }) {
-    const byName = new Map(zones.map((zone) => [zone.name, zone]));
-
-    return lists.flatMap(({ places, rules }) => rules.map((rule, i) => {
-        const zone = byName.get(rule.zone);
-        const late = rules.slice(0, i).some((one) =>
-            one.key === rule.key && one.decides
-            && (one.if === undefined || one.if === rule.if));
-        const refusing = zone.answer !== 'unknown' ? undefined
-            : places.find((place) => place.unknown !== 'pass'
-                                     && !place.dry_run);
-
-        return {
-            rule, places, zone,
-            does: places.length === 0 || late ? null
-                : rule.fires ? action(rule)
-                : refusing ? action({ action: refusing.unknown, status: 503,
-                                      to: refusing.to })
-                : null,
-            finds: rule.fires && rule.condition === 'present'
-                   && zone.answer === 'present',
-        };
-    })).filter(({ does }) => does !== null);
-}
-
-
-function action({ action: word, status, to }) {
-    return { word, text: word === 'reject' ? `Rejected with ${status}`
-                       : word === 'route' ? `Routed to ${to}` : 'Passed' };
-}
-
-
-// Returns the expressions that a rule looks up.
-
-const asked = ({ expressions }, { exact }) =>
-    exact ? expressions.filter(({ whole }) => whole) : expressions;
-
-
-function effect({ rule, places, zone, does, finds }) {
-    const dry = rule.dry_run || places.every((place) => place.dry_run);
-    const seen = asked(zone, rule).find(({ present }) => present);
-
-    return h('li', { class: dry ? 'dry' : does.word },
-        h('p', { class: 'verdict' },
-            h('strong', {}, dry ? `In dry run: ${does.text}` : does.text),
-            ' because zone ', zoneLink(zone),
-            ...finds ? [' finds ', code(seen.key)]
-                : zone.answer === 'invalid' ? [' calls the key invalid']
-                : zone.answer === 'unknown' ? [' cannot tell']
-                : [' does not find it', ...except(zone, rule)]),
-        h('p', { class: 'hint' },
-            rule.rule === rule.at ? 'By the rule at ' : 'By rule ',
-            rule.rule === rule.at ? undefined : code(rule.rule),
-            rule.rule === rule.at ? undefined : ' at ',
-            code(rule.at), ', if ', code(rule.key), ' is this key',
-            ...rule.if === undefined ? []
-                : [' and ', code(`if=${rule.if}`), ' holds']),
+const shown = ({ word, dry, verdict: [does, ...why], by, places }) =>
+    h('li', { class: dry ? 'dry' : word },
+        h('p', { class: 'verdict' }, h('strong', {}, does), ...nodes(why)),
+        h('p', { class: 'hint' }, ...nodes(by)),
         places.length === 1
-            ? h('p', { class: 'hint' }, ...place(places[0]))
+            ? h('p', { class: 'hint' }, ...nodes(place(places[0])))
             : folded(true, `In ${plural(places.length, 'place')}`,
                      list('places', places, (one) =>
-                         h('li', { class: 'hint' }, ...place(one)))));
-}
+                         h('li', { class: 'hint' }, ...nodes(place(one))))));
 
-
-// Says why a key is absent although its bits are set.
-
-function except(zone, rule) {
-    const one = zone.answer !== 'absent' ? undefined
-        : asked(zone, rule).find(exception);
-
-    return one === undefined ? []
-        : [': ', code(one.key), ' ', exception(one)];
-}
-
-
-function exception({ removed, excepted, image_excepted: built }) {
-    return removed ? 'was removed'
-        : excepted ? 'is an excepted key: the backend did not know it'
-        : built ? 'is an exception that the builder of the image chose'
-        : undefined;
-}
-
-
-const place = ({ server, server_at: at, location, dry_run: dry }) => [
-    'In ',
-    ...location === null ? [] : ['location ', code(location), ' of '],
-    'server ', code(server ?? at),
-    ...dry ? [', in dry run'] : [],
-];
+const nodes = (sentence) => sentence.map((part) =>
+    part.code !== undefined ? code(part.code)
+        : part.zone !== undefined ? zoneLink(part.zone) : part);
 
 
 const kinds = ({ removed, excepted, image_excepted: built }) =>

@@ -10,7 +10,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
 
-import { compare } from '../src/compare.js';
+import { effects, place } from '../src/effects.js';
 import { numberTicks, rateTicks, visible } from '../src/format.js';
 import { problems } from '../src/health.js';
 import { traffic, withBrowser } from './browser.mjs';
@@ -1287,127 +1287,96 @@ async function forgets(page) {
 }
 
 
-// What the comparison of nodes says about zones of the same name
+// What the page says of the facts that the endpoint has about rules
 
-function comparison() {
-    const zone = (changes = {}) => ({
-        name: 'ids', state: 'serving', file: '/ids.bloom', generation: 1,
-        image: { build_id: 'a'.repeat(32), items: 5, form: 'raw',
-                 layout: 'blocked', hash: 'murmur3', uploaded: false },
-        filter: { parts: [{ bits: 512, k: 8, estimated_items: 5 }],
-                  max_items: 10, bits_set: 40, layers: 0, estimated_items: 5,
-                  estimated_fpr: 1e-3, promised_fpr: 1e-2 },
-        expire: null, source: null,
-        removals: { limit: 10, count: 0, excepted: 0, excepted_limit: 5 },
-        journal: { enabled: true, error: null, lost_keys: 0, pending_keys: 0 },
-        feedback: { false_positives: 0 }, audit: { last_wrong_absent: null },
-        load: { result: null, in_progress: false },
-        helper: { heartbeat: new Date().toISOString() },
-        ...changes,
+function sentences() {
+    const zone = { name: 'bad', label: 'URLhaus' };
+    const here = { server: 'shop', file: 'a.conf', line: 3, location: '/go',
+                   dry_run: false, unknown: 'pass' };
+    const rule = { rule: 'r', file: 'a.conf', line: 7, action: 'reject',
+                   status: 403, condition: 'present', key: '$arg_url',
+                   zone: 'bad', dry_run: false, answer: 'present',
+                   entry: 'evil.test/', effect: 'fires', decided: false };
+    const flat = (parts) => parts.map((part) =>
+        part.code ?? part.zone?.name ?? part).join('');
+    const all = (changes, places = [here], more = {}) => effects({
+        zones: [{ ...zone, ...more }],
+        lists: [{ places, rules: [{ ...rule, ...changes }] }],
     });
-    const nodes = (...zones) => zones.map((one, i) =>
-        ({ node: `n${i + 1}`, zones: one === null ? [] : [one],
-           now: Date.now() }));
-    const said = (told, before) => compare(told, before).findings
-        .map((finding) => finding.text).join(' ');
-    const twice = (...zones) => said(nodes(...zones),
-                                     compare(nodes(...zones)).rows);
-    const filled = (bits) =>
-        zone({ filter: { ...zone().filter, bits_set: bits } });
-    const followed = (digest, position = '7') => zone({ source: {
-        name: 's', position, digest, digest_since: '0', state: 'current' } });
+    const says = (...given) =>
+        all(...given).map(({ verdict }) => flat(verdict)).join('; ');
 
-    is(twice(zone(), zone(), zone()), '', 'equal nodes: nothing differs');
-    is(twice(zone(), null),
-       'Zone ids does not exist on n2.', 'a node lacks a zone');
-    like(twice(zone(), zone({ state: 'stale' })), /^Zone ids on n2: The image/,
-         'a zone that does not serve');
-    is(twice(filled(40), filled(40), filled(41)),
-       'Zone ids: the number of bits that are set differs: 40 on n1, n2; 41 on '
-       + 'n3. Send all changes to all nodes, or load an image that has them.',
-       'a node lacks an added key');
-    is(said(nodes(filled(40), filled(41)), compare(nodes(filled(39),
-                                                         filled(41))).rows),
-       '', 'a number that still moves is not compared');
-    is(said(nodes(filled(40), filled(41))), '', 'nor is one that was told once');
-    like(twice(followed('aa'), followed('bb')), /^Zone ids: the digest .* differs/,
-         'other changes of a source');
-    const removed = { ...zone().removals, count: 1 };
+    is(says({}), 'Rejected with 403 because zone bad finds evil.test/',
+       'a rule that fires has a sentence');
+    is(says({ decided: true }), '',
+       'a rule that does not come to its turn has no sentence');
+    is(says({ effect: 'none' }), '', 'a rule without effect has no sentence');
+    is(says({}, []), '', 'a rule that applies nowhere has no sentence');
+    is(says({ action: 'route', to: '/slow' }),
+       'Routed to /slow because zone bad finds evil.test/', 'a route is named');
+    is(says({ action: 'pass' }), 'Passed because zone bad finds evil.test/',
+       'a rule that passes a key has a sentence');
 
-    is(twice(followed('aa'), { ...followed('aa'), removals: removed }), '',
-       'with a source, the number of removed keys depends on batches');
-    is(twice(followed('aa'), followed('bb', '8')), '',
-       'nodes at other positions of a source have other digests');
-    is(twice(zone(), zone({ removals: { ...zone().removals, count: 1 } }),
-             zone()).includes('the number of removed keys differs: 0 on n1, n3; '
-                              + '1 on n2'),
-       true, 'a node has removed a key');
+    const dry = { ...here, dry_run: true };
 
-    const { rows } = compare(nodes(zone(), zone(),
-        zone({ expire: { seconds: 60 } })));
+    like(says({ dry_run: true }), /^In dry run: Rejected/,
+         'a rule on trial is called that');
+    like(says({}, [dry, dry]), /^In dry run: Rejected/,
+         'a rule that is everywhere in a dry run is called that');
+    like(says({}, [dry, here]), /^Rejected/,
+         'a rule that is somewhere in force is in force');
 
-    is(rows.map(({ marks }) => [...marks].join()).join(';'), ';;filter',
-       'only the node that is unlike most stands out');
-}
+    const absent = { condition: 'absent', answer: 'absent', entry: undefined };
 
+    like(says(absent), /because zone bad does not find it$/,
+         'a rule on absent keys says that its zone does not find the key');
 
-// Compares this endpoint with a second node, which is behind a path.
-
-async function fleet(browser) {
-    const { context, page, watched } = await open(browser, '/bloom/');
-    const panel = page.locator('#nodes');
-    const answer = panel.locator('.answer');
-    const table = panel.locator('table');
-    const ask = async (paths) => {
-        await page.getByLabel('Paths', { exact: true }).fill(paths);
-        await press(page, 'Compare');
-    };
-
-    is(await table.isVisible(), false, 'nodes: there is no table at first');
-
-    for (const wrong of ['http://127.0.0.1:9/', '//127.0.0.1:9/', 'node2/']) {
-        await ask(wrong);
-        like(await answer.innerText(), /is not a path on this server/,
-             `nodes: ${wrong} is refused`);
+    for (const [exception, end] of Object.entries({
+        removed: 'x was removed',
+        excepted: 'x is an excepted key: the backend did not know it',
+        image_excepted: 'x is an exception that the builder of the image chose',
+    })) {
+        is(says({ ...absent, entry: 'x', exception }),
+           `Rejected with 403 because zone bad does not find it: ${end}`,
+           `an exception of the kind ${exception} has its reason`);
     }
 
-    await ask('/node2');
-    await table.waitFor();
-    await panel.getByText('Zone bad-urls: the build id differs').waitFor();
-    like(await panel.innerText(), /Zone tokens does not exist on \/node2\//,
-         'nodes: zones that a node lacks are named');
+    is(says({ answer: 'invalid' }, [here], { reason: 'has a dot' }),
+       'Rejected with 403 because zone bad calls the key invalid: it has a dot',
+       'a sentence says why a key is invalid');
 
-    const row = (zone, node) => table.locator('tbody tr')
-        .filter({ hasText: zone }).filter({ hasText: node });
+    const unknown = { answer: 'unknown', effect: 'unknown' };
+    const to = (where) => ({ ...here, unknown: 'route', to: where });
 
-    is(await row('bad-urls', '/node2/').locator('.marked').count() > 0, true,
-       'nodes: what differs stands out');
-    like(await row('bad-urls', '/node2/').innerText(), /[0-9a-f]{8} \*/,
-         'nodes: also without colour');
-    is(await row('items', '/node2/').locator('.marked').count(), 0,
-       'nodes: what is equal does not');
-    await accessible(page, 'nodes');
+    is(says(unknown), '', 'an unknown key passes by default');
+    is(says(unknown, [{ ...here, unknown: 'reject' }, here],
+            { state: 'not_loaded' }),
+       'Rejected with 503 because zone bad cannot tell: its state is not loaded',
+       'an unknown key is rejected where that is configured');
+    is(all(unknown, [to('@a'), here, to('@b'), to('@a')])
+           .map(({ verdict, places }) => `${verdict[0]} ${places.length}`)
+           .join(),
+       'Routed to @a 2,Routed to @b 1',
+       'each service for unknown keys has a sentence, with its places');
 
-    await choose(page, 'items');
-    like(await page.evaluate(() => location.hash),
-         /^#zone=items&nodes=%2Fnode2%2F$/, 'nodes: the address has the paths');
-    await page.reload();
-    await panel.getByText('Zone bad-urls: the build id differs').waitFor();
-    check('nodes: a reload of the page compares again', true);
+    is(flat(all({ if: '$reads' })[0].by),
+       'By rule r at a.conf:7, if $arg_url is this key and if=$reads holds',
+       'the page says which rule it is, and when it runs');
+    is(flat(all({ rule: 'a.conf:7' })[0].by),
+       'By the rule at a.conf:7, if $arg_url is this key',
+       'a rule without a name has its place');
 
-    await nginx('alike');
-    await panel.getByText('Zone bad-urls: the build id differs')
-        .waitFor({ state: 'detached' });
-    check('nodes: the same image does not differ', true);
-    watched.quiet('nodes: no error, no request to others');
-
-    await watched.during(/502/, async () => {
-        await nginx('stop_node2');
-        await panel.getByText('/node2/: the proxy in front of the endpoint gets '
-                              + 'no answer (502)').waitFor();
-    });
-    check('nodes: a node that does not answer is named', true);
-    await context.close();
+    for (const [changes, wanted] of [
+        [{}, 'In location /go of server shop'],
+        [{ modifier: '=' }, 'In location = /go of server shop'],
+        [{ modifier: 'if' }, 'In location if in /go of server shop'],
+        [{ location: null }, 'In server shop'],
+        [{ server: null, location: null }, 'In server a.conf:3'],
+        [{ dry_run: true }, 'In location /go of server shop, in dry run'],
+    ]) {
+        is(flat(place({ ...here, ...changes })), wanted,
+           `the page names a place: ${wanted}`);
+    }
 }
 
 
@@ -1448,7 +1417,7 @@ async function noticed(browser) {
 
 
 words();
-comparison();
+sentences();
 
 await withBrowser(async (browser) => {
     const all = (name, options) => where.run(`${name}: `, () =>
@@ -1465,7 +1434,6 @@ await withBrowser(async (browser) => {
         pauses(browser),
     ]);
 
-    await fleet(browser);
     await clears(browser);
     await troubles(browser);
 });

@@ -8,6 +8,7 @@ use strict;
 use warnings;
 
 use Digest::SHA qw(sha256_base64);
+use File::Basename qw(dirname);
 
 use BloomTest;
 use BloomTest::Api;
@@ -32,6 +33,14 @@ sub page {
 
     return $t->request('GET', $path,
                        headers => { Accept => $browser, %headers });
+}
+
+
+sub committed {
+    open my $fh, '<:raw', dirname(__FILE__) . '/../../dashboard/page.html'
+        or die "page.html: $!";
+    local $/;
+    return scalar <$fh>;
 }
 
 
@@ -87,8 +96,13 @@ subtest 'the index says whether the endpoint takes changes' => sub {
 
 subtest 'the headers of the page isolate it from other sites' => sub {
     my $r = page('/bloom/');
-    my $csp = $r->header('Content-Security-Policy') // '';
+    my ($before, $csp) = $r->body =~ m{^(.*?)<meta\ http-equiv=
+        "Content-Security-Policy"\ content="([^"]*)">}sx;
 
+    unlike($before, qr/<(?:script|style|link|body)/,
+           'the policy stands before all that it is for');
+    is($r->header('Content-Security-Policy'), "frame-ancestors 'none'",
+       'no site can show the page in a frame');
     is($r->header('X-Content-Type-Options'), 'nosniff',
        'a browser must not guess the type of the page');
     is($r->header('Referrer-Policy'), 'same-origin',
@@ -97,8 +111,8 @@ subtest 'the headers of the page isolate it from other sites' => sub {
        'a browser asks for the page each time');
 
     for my $directive ("default-src 'none'", "connect-src 'self'",
-                       "frame-ancestors 'none'", "base-uri 'none'",
-                       "form-action 'none'", 'img-src data:')
+                       "base-uri 'none'", "form-action 'none'", 'img-src data:',
+                       "require-trusted-types-for 'script'")
     {
         like($csp, qr/(?:^|; )\Q$directive\E(?:;|$)/,
              "the policy of the page has $directive");
@@ -126,6 +140,7 @@ subtest 'the page is complete and needs nothing else' => sub {
     ok($r->complete, 'the page is complete');
     is(length $r->body, $r->header('Content-Length'),
        'the page has a Content-Length');
+    ok($r->body eq committed(), 'the page is dashboard/page.html');
     like($r->body, qr{^<!doctype html>.*</html>\n\z}s,
          'the page is an HTML document');
     unlike($r->body, qr/\b(?:src|href|url\()\s*=?\s*["']?(?:https?:)?\/\//,

@@ -15,7 +15,10 @@ use BloomTest::Zones;
 
 my $t = BloomTest->new(log_level => 'debug');
 
-$t->build_image('ids.bloom', ['id1', 'id2'], '-p', '1e-9');
+my $good = $t->write_file('good.txt', "built\n");
+
+$t->build_image('ids.bloom', ['id1', 'id2', 'built'], '-p', '1e-9',
+                '--except-wins', '--except', $good);
 $t->build_image('urls.bloom', ['http://evil.example/dir/',
                                'http://both.example/'],
                 '-p', '1e-9', '--form', 'url');
@@ -116,14 +119,21 @@ my @lines = split /^/, $t->read_file('nginx.conf');
 $t->run;
 
 
-# Returns FILE:LINE of the line that ends with "# mark:NAME".
+# Returns FILE:LINE of the line that ends with "# mark:NAME", and of a rule, a
+# variable or a place.
 
-sub at {
+sub at { return "$file:" . line($_[0]) }
+
+
+sub line {
     my ($mark) = @_;
     my ($i) = grep { $lines[$_] =~ /# mark:$mark$/ } 0 .. $#lines;
 
-    return "$file:" . ($i + 1);
+    return $i + 1;
 }
+
+
+sub place { return "$_[0]{file}:$_[0]{line}" }
 
 
 sub why {
@@ -140,79 +150,84 @@ sub why {
 sub rule {
     my ($answer, $mark) = @_;
 
-    my ($rule) = grep { $_->{at} eq at($mark) }
+    my ($rule) = grep { place($_) eq at($mark) }
                  map { @{ $_->{rules} } } @{ $answer->{lists} };
     return $rule;
 }
 
 
-# Returns the sentences of the summary that name the rule with a mark.
+# Returns what a rule does about a key, and why.
 
-sub sentences {
-    my ($answer, $mark) = @_;
+sub effect {
+    my ($rule) = @_;
 
-    my $at = at($mark);
-    return join "\n", grep { / at \Q$at\E in / } @{ $answer->{summary} };
+    return join ' ', map { $_ // '-' } $rule->{answer},
+        @$rule{grep { exists $rule->{$_} } qw(entry exception)},
+        $rule->{effect}, $rule->{decided} ? 'decided' : ();
 }
 
 
 my $evil = 'http://www.evil.example/dir/page?q';
 
 
-subtest 'the summary says in one sentence why a key is blocked' => sub {
+subtest 'each rule has its effect, and the facts that lead to it' => sub {
     my $answer = why($evil);
 
-    is($answer->{summary}[0],
-       'rejected with 403 by rule no-evil at ' . at('go') . ' in location /go '
-       . 'of server shop.example and 2 more, if $arg_url is this key: zone bad '
-       . '(URLhaus) finds evil.example/dir/',
-       'the first sentence is about the first rule that finds the key');
+    is(effect(rule($answer, 'go')), 'present evil.example/dir/ fires',
+       'a rule that fires has the entry that its zone finds');
     is($t->get("/go?url=$evil")->status, 403, 'this rule rejects the key');
-
-    like(sentences($answer, 'route'),
-         qr{^routed to /slow by the rule .* if \$remote_addr is this key: },
-         'a rule with another key is considered for itself');
-    like(sentences($answer, 'named'),
-         qr/^routed to \@named .*location \@named /,
-         'a route to a named location is named');
-    like(sentences($answer, 'trial'),
-         qr/^in dry run, rejected with 403 by the rule .*location \/trial /,
-         'a dry run is called that');
+    is(effect(rule($answer, 'route')), 'present evil.example/dir/ fires',
+       'a rule with another key is considered for itself');
+    is(effect(rule($answer, 'trial')), 'present evil.example/dir/ fires',
+       'a rule in a dry run has its effect');
     is($t->get("/trial?t=$evil")->status, 204, 'a dry run rejects nothing');
+    is(effect(rule($answer, 'http')), 'absent fires',
+       'a rule on absent keys fires on a key that its zone does not find');
+    is(effect(rule($answer, 'idle')), 'absent none decided',
+       'a rule whose zone does not find the key has no effect');
+    is(effect(rule($answer, 'pass')), 'invalid none',
+       'a rule whose zone calls the key invalid may have no effect');
+    is(effect(rule($answer, 'old')), 'unknown unknown',
+       'a rule whose zone does not know has the effect "unknown"');
+    is($t->get("/old?o=$evil")->status, 503,
+       'an unknown key gets what bloom_unknown says');
+};
 
-    like(sentences($answer, 'http'),
-         qr/ in server shop\.example and 4 more, .* ids does not find it$/,
-         'a rule on absent keys says that its zone does not find the key');
-    like($answer->{summary}[-1], qr/does not find it|cannot tell/,
-         'rules that do not find the key come last');
 
-    like(sentences($answer, 'old'),
-         qr/^rejected with 503 .* old cannot tell, since its state is stale$/,
-         'an unknown key is rejected where that is configured');
-    is($t->get("/old?o=$evil")->status, 503, 'such a request gets 503');
+subtest 'a rule has the exception that makes its key absent' => sub {
+    my $says = sub {
+        my ($key, $mark) = @_;
+        return effect(rule(why($key), $mark));
+    };
 
-    $answer = why('http://x.example/,http://y.example/,id1');
-    is(sentences($answer, 'go'), '',
-       'a rule whose zone does not find the key is not in the summary');
+    is($says->('id1', 'http'), 'present id1 none',
+       'a present key has its entry where a rule does not fire, too');
+    is(api($t, POST => 'zones/ids/remove', body => 'id1')->json->{removed}, 1,
+       'a key is removed');
+    is($says->('id1', 'http'), 'absent id1 removed fires',
+       'a removed key is an exception of the kind "removed"');
+    api($t, POST => 'zones/ids/keys', body => 'id1');
+    is($says->('built', 'http'), 'absent built image_excepted fires',
+       'a key of --except is an exception of the kind "image_excepted"');
+
+    api($t, POST => 'zones/bad/remove', body => 'http://evil.example/dir/');
+    is($says->($evil, 'go'), 'absent evil.example/dir/ removed none',
+       'the entry is the expression that is an exception');
+    is($says->($evil, 'whole'), 'absent none',
+       'an exact rule does not look at the exception of a directory');
+    api($t, POST => 'zones/bad/keys', body => 'http://evil.example/dir/');
 };
 
 
 subtest 'the first rule of a list that fires decides' => sub {
     my $both = why('both.example');
 
-    is(rule($both, 'pass')->{decides}, JSON::PP::true,
-       'a rule that passes a key decides');
-    is(rule($both, 'go')->{fires}, JSON::PP::true,
-       'the condition of a later rule with the same key may hold');
-    is(rule($both, 'go')->{decides}, JSON::PP::false,
-       'a later rule with the same key does not decide');
-    is(rule($both, 'route')->{decides}, JSON::PP::true,
-       'a later rule with another key may decide');
-    like(sentences($both, 'pass'),
-         qr/^passed by the rule .* zone good \(Our partners\) finds both/,
-         'the summary says that the key is passed');
-    is(sentences($both, 'go'), '',
-       'the summary leaves out a rule that does not come to its turn');
+    is(effect(rule($both, 'pass')), 'present both.example fires',
+       'a rule that passes a key fires');
+    is(effect(rule($both, 'go')), 'present both.example/ fires decided',
+       'a later rule with the same key fires, and is decided');
+    is(effect(rule($both, 'route')), 'present both.example/ fires',
+       'a later rule with another key is not decided');
     is($t->get('/go?url=both.example')->status, 204, 'the key is passed');
 };
 
@@ -220,42 +235,32 @@ subtest 'the first rule of a list that fires decides' => sub {
 subtest 'exact, dry_run, invalid=fire' => sub {
     my $parent = why('www.both.example');
 
-    is(rule($parent, 'exact')->{fires}, JSON::PP::false,
+    is(effect(rule($parent, 'exact')), 'absent none',
        'an exact rule does not fire on a key whose parent is found');
     is(rule($parent, 'exact')->{exact}, JSON::PP::true,
        'an exact rule is called exact');
-    is(rule($parent, 'neither')->{fires}, JSON::PP::true,
-       'an exact rule on absent keys fires on a key whose parent is found');
-    is(rule($parent, 'dry')->{fires}, JSON::PP::true,
+    is(effect(rule($parent, 'dry')), 'present both.example fires',
        'a rule that is not exact fires on a key whose parent is found');
-    is(rule($parent, 'dry')->{decides}, JSON::PP::false,
-       'a rule on trial does not decide');
     is(rule($parent, 'dry')->{dry_run}, JSON::PP::true,
        'a rule on trial is marked');
-    like(sentences($parent, 'dry'),
-         qr/^in dry run, rejected with 403 by rule trial at /,
-         'the summary says what a rule on trial would do');
-    like(sentences($parent, 'neither'),
-         qr/: zone good \(Our partners\) does not find it$/,
-         'an exact rule does not find a parent');
+    is(effect(rule($parent, 'neither')), 'absent fires',
+       'a rule on trial decides nothing: an exact rule on absent keys fires on '
+       . 'a key whose parent is found');
     is($t->get('/flags?f=www.both.example')->status, 404,
-       'the rule that decides in the answer decides about the request');
+       'the first rule that fires and is not decided decides the request');
 
-    is(rule(why('both.example'), 'exact')->{fires}, JSON::PP::true,
+    is(effect(rule(why('both.example'), 'exact')), 'present both.example fires',
        'an exact rule fires on the whole key');
     is($t->get('/flags?f=both.example')->status, 204,
        'the whole key is passed');
 
     my $invalid = why('http://a<b.example:no/');
     my $split = rule($invalid, 'split');
-    is($split->{fires}, JSON::PP::true, 'invalid=fire fires on an invalid key');
+    is(effect($split), 'invalid fires', 'invalid=fire fires on an invalid key');
     is_deeply([@$split{qw(split match invalid empty decode)}],
               [',', 'all', 'fire', 'fire', 'form'],
               'a rule has its parameters');
-    like(sentences($invalid, 'split'),
-         qr/: zone bad \(URLhaus\) calls it invalid: it has /,
-         'the summary says why the key is invalid');
-    is(rule($invalid, 'go')->{fires}, JSON::PP::true,
+    is(effect(rule($invalid, 'go')), 'invalid fires',
        'a block list fires on an invalid key by default');
     is_deeply([@{ rule($invalid, 'go') }{qw(invalid empty if)}],
               ['fire', 'pass', undef], 'a block list has its defaults');
@@ -263,7 +268,7 @@ subtest 'exact, dry_run, invalid=fire' => sub {
               ['pass', 'pass'], 'a shield has its defaults');
     is_deeply([@{ rule($invalid, 'pass') }{qw(invalid empty)}],
               ['pass', 'pass'], 'bloom_pass has its defaults');
-    is(rule($invalid, 'cond')->{fires}, JSON::PP::false,
+    is(effect(rule($invalid, 'cond')), 'invalid none',
        'a rule with invalid=pass does not fire on an invalid key');
 };
 
@@ -273,14 +278,9 @@ subtest 'a rule with if= may not run' => sub {
 
     is(rule($answer, 'if')->{if}, '$reads', 'a rule has its condition');
     is(rule($answer, 'if2')->{empty}, 'fire', 'empty=fire is shown');
-    like(sentences($answer, 'if'),
-         qr/, if \$arg_i is this key and if=\$reads holds: zone bad/,
-         'the summary has the condition');
-    is(join(' ', map { rule($answer, $_)->{decides} ? 1 : 0 }
-                     qw(if if2 other-if always last)), '1 0 1 1 0',
+    is(join(' ', map { rule($answer, $_)->{decided} ? 1 : 0 }
+                     qw(if if2 other-if always last)), '0 1 0 0 1',
        'a rule with if= hides those with the same condition alone');
-    is(sentences($answer, 'last'), '',
-       'a rule that never comes to its turn is not in the summary');
     is($t->get("/if?i=$evil")->status, 403, 'the condition holds for GET');
     is($t->request('POST', "/if?i=$evil")->status, 410,
        'the rule without a condition decides about POST');
@@ -320,9 +320,10 @@ subtest 'each zone has its answer' => sub {
 subtest 'each list of rules says where it applies' => sub {
     my $answer = why($evil, '/reading');
     my %places = map {
-        $_->{rules}[0]{at} => join '; ', map {
-            join ' ', $_->{server} // '-', $_->{location} // '-',
-                      $_->{dry_run} ? 'dry' : (), $_->{unknown}
+        place($_->{rules}[0]) => join '; ', map {
+            join ' ', $_->{server} // '-', $_->{modifier} // (),
+                      $_->{location} // '-', $_->{dry_run} ? 'dry' : (),
+                      $_->{unknown}
         } @{ $_->{places} }
     } @{ $answer->{lists} };
 
@@ -335,20 +336,20 @@ subtest 'each list of rules says where it applies' => sub {
        . 'shop.example ~ ^/go/(re) dry pass',
        'nested locations inherit a list');
     is($places{at('cond')},
-       'shop.example /cond pass; shop.example if in /cond pass; '
-       . 'shop.example limit_except in /cond pass',
+       'shop.example /cond pass; shop.example if /cond pass; '
+       . 'shop.example limit_except /cond pass',
        'the blocks of a location inherit its list');
     is($places{at('old')}, 'shop.example /old reject',
        'a place says what it does about unknown keys');
 
     my ($nameless) = grep { !defined $_->{server} }
                      map { @{ $_->{places} } } @{ $answer->{lists} };
-    is($nameless->{server_at}, at('second'),
+    is(place($nameless), at('second'),
        'a server without a name has its place in the configuration');
 
     my @rules = map { @{ $_->{rules} } } @{ $answer->{lists} };
     my %once;
-    is(scalar(grep { $once{ $_->{at} }++ } @rules), 0,
+    is(scalar(grep { $once{ place($_) }++ } @rules), 0,
        'each rule is there once');
     is_deeply([@{ rule($answer, 'go') }{qw(rule action condition key zone
                                            status)}],
@@ -365,10 +366,11 @@ subtest 'variables of bloom_lookup' => sub {
     my $variables = why('id1')->{variables};
 
     is_deeply($variables, [
-        { variable => '$known', at => at('known'), key => '$arg_k',
-          zone => 'ids', value => '1' },
-        { variable => '$pair', at => at('pair'), key => '$arg_a-$arg_b',
-          decode => 'uri', zone => 'idle', value => '0' },
+        { variable => '$known', file => $file, line => line('known'),
+          key => '$arg_k', zone => 'ids', value => '1' },
+        { variable => '$pair', file => $file, line => line('pair'),
+          key => '$arg_a-$arg_b', decode => 'uri', zone => 'idle',
+          value => '0' },
     ], 'each variable has the value that it has for this key');
 };
 

@@ -182,10 +182,11 @@ is_deeply([map { $_->{key} } grep { $_->{whole} } @{ $all->{expressions} }],
 my @passes = grep { $_->{action} eq 'pass' } map { @{ $_->{rules} } }
              @{ $why->{lists} };
 
-is_deeply([map { $_->{fires} ? 1 : 0 } @passes], [0, 0, 0],
+is_deeply([map { $_->{effect} } @passes], ['none', 'none', 'none'],
           'no bloom_pass fires for one of two readings');
-my $summary = join ' ', @{ $why->{summary} };
-like($summary, qr/finds hosting\.example\//, 'the summary names what was found');
-unlike($summary, qr/passed by/, 'the summary names no bloom_pass');
+my ($fires) = grep { $_->{effect} eq 'fires' && !$_->{decided} }
+              map { @{ $_->{rules} } } @{ $why->{lists} };
+like($fires->{entry}, qr/^hosting\.example\//,
+     'the rule that decides has the entry that was found');
 
 done_testing;

@@ -13,66 +13,38 @@
 #define _NGX_HTTP_BLOOM_EFFECT_H_INCLUDED_
 
 #include "ngx_http_bloom.h"
-#include "ngx_http_bloom_stats.h"
-#include "ngx_http_bloom_text.h"
 #include "ngx_bloom_explain.h"
 
 #pragma GCC visibility push(hidden)
 
 
-/* What a zone says about the key.  The functions below take an array of these,
- * by the numbers of the zones. */
+/* What a zone says about the key. */
 typedef struct {
     ngx_bloom_explain_t         lookup;
     ngx_uint_t                  answer;  /* NGX_BLOOM_ABSENT ... */
 } ngx_http_bloom_effect_zone_t;
 
-/* What a rule does about the key. */
-typedef enum {
-    NGX_HTTP_BLOOM_EFFECT_NONE = 0,
-    NGX_HTTP_BLOOM_EFFECT_FIRES,         /* its condition holds */
-    NGX_HTTP_BLOOM_EFFECT_UNKNOWN    /* the answer is unknown, and some
-                                            place has a "bloom_unknown"
-                                            other than "pass" */
-} ngx_http_bloom_effect_e;
+/* What a rule does about the key, and why. */
+typedef struct {
+    ngx_uint_t                  answer;  /* that the rule gets:
+                                            NGX_BLOOM_ABSENT ... */
+    bloom_key_t                *entry;   /* the first of the rule's expressions
+                                            that is found, or else that is an
+                                            exception; NULL: no expression is */
+    u_char                      kinds;   /* BLOOM_EXCEPTION_...; not 0: `entry`
+                                            is an exception */
+    ngx_uint_t                  fires;   /* 1: its condition holds */
+    ngx_uint_t                  decided; /* 1: a rule with the same key stands
+                                            before it in the list, fires, and
+                                            is not on trial ("dry_run") */
+} ngx_http_bloom_effect_t;
 
 
-/* Returns the answer that a rule gets: NGX_BLOOM_ABSENT ... */
-ngx_uint_t ngx_http_bloom_effect_answer(ngx_http_bloom_effect_zone_t *zones,
-    ngx_http_bloom_rule_t *rule);
-
-/* Returns the effect of a rule; `first` is the first rule of its list. */
-ngx_http_bloom_effect_e ngx_http_bloom_effect_of(
+/* Computes the effect of a rule.  `zones` has what each zone says, by its
+ * number; `first` is the first rule of the list. */
+void ngx_http_bloom_effect_get(ngx_http_bloom_effect_t *effect,
     ngx_http_bloom_effect_zone_t *zones, ngx_http_bloom_rule_t *first,
     ngx_http_bloom_rule_t *rule);
-
-/* Returns 1 if a rule with the same key stands before this one in the list and
- * decides: it fires and is not on trial ("dry_run"). */
-ngx_uint_t ngx_http_bloom_effect_is_decided(
-    ngx_http_bloom_effect_zone_t *zones, ngx_http_bloom_rule_t *first,
-    ngx_http_bloom_rule_t *rule);
-
-/*
- * Appends a sentence about a rule that has an effect, in a list that applies
- * somewhere, such as
- *
- *     rejected with 403 by the rule at FILE:LINE in location /go of server
- *     NAME, if $arg_url is this key: zone bad (URLhaus) finds evil.example/
- *
- * The text from outside, a part of the key, stands at its end.
- */
-void ngx_http_bloom_effect_say(ngx_http_bloom_text_t *text,
-    ngx_http_bloom_effect_zone_t *zones, ngx_http_bloom_rule_t *first,
-    ngx_http_bloom_rule_t *rule);
-
-/* Appends a location as the configuration writes it; nothing for a server. */
-void ngx_http_bloom_effect_location(ngx_http_bloom_text_t *text,
-    ngx_http_core_loc_conf_t *location);
-
-/* Returns the state of a zone, which says why its answers are unknown.  The
- * string points into *stats. */
-ngx_str_t *ngx_http_bloom_effect_state(ngx_bloom_zone_t *zone,
-    ngx_http_bloom_stats_t *stats);
 
 
 #pragma GCC visibility pop

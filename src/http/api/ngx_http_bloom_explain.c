@@ -11,6 +11,7 @@
 #include "ngx_http_bloom_lookup.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_rules.h"
+#include "ngx_http_bloom_stats.h"
 #include "ngx_http_bloom_turns.h"
 
 
@@ -34,13 +35,10 @@ typedef struct {
     ngx_uint_t                  i;       /* what the part writes next: a zone,
                                             a list of rules ... */
     ngx_uint_t                  j;       /* a rule of the list */
-    ngx_uint_t                  k;       /* a place of the list */
-    ngx_uint_t                  lists;   /* number of lists written so far */
-    ngx_uint_t                  members; /* number of rules of the list, or of
-                                            variables, written so far */
-
-    ngx_uint_t                  sentences;  /* in the summary so far */
-    ngx_http_bloom_text_t       scratch; /* a string that is not quoted yet */
+    ngx_uint_t                  k;       /* a place of the list; one more than
+                                            the number of places: they are
+                                            complete */
+    ngx_uint_t                  open;    /* 1: the list has begun */
 } ngx_http_bloom_explain_t;
 
 
@@ -50,10 +48,6 @@ static ngx_int_t ngx_http_bloom_explain_done(ngx_http_request_t *r,
     ngx_http_bloom_turns_t *turns);
 static ngx_int_t ngx_http_bloom_explain_look_up(ngx_http_bloom_turns_t *turns,
     ngx_http_bloom_explain_t *explain);
-static ngx_int_t ngx_http_bloom_explain_present(ngx_http_bloom_turns_t *turns,
-    ngx_http_bloom_explain_t *explain);
-static ngx_int_t ngx_http_bloom_explain_others(ngx_http_bloom_turns_t *turns,
-    ngx_http_bloom_explain_t *explain);
 static ngx_int_t ngx_http_bloom_explain_zones(ngx_http_bloom_turns_t *turns,
     ngx_http_bloom_explain_t *explain);
 static ngx_int_t ngx_http_bloom_explain_lists(ngx_http_bloom_turns_t *turns,
@@ -61,38 +55,35 @@ static ngx_int_t ngx_http_bloom_explain_lists(ngx_http_bloom_turns_t *turns,
 static ngx_int_t ngx_http_bloom_explain_variables(
     ngx_http_bloom_turns_t *turns, ngx_http_bloom_explain_t *explain);
 
-static ngx_int_t ngx_http_bloom_explain_summary(ngx_http_bloom_turns_t *turns,
-    ngx_http_bloom_explain_t *explain, ngx_uint_t present);
-static void ngx_http_bloom_explain_put_place(ngx_http_bloom_turns_t *turns,
-    ngx_http_bloom_explain_t *explain, ngx_http_bloom_place_t *place);
-static void ngx_http_bloom_explain_put_rule(ngx_http_bloom_turns_t *turns,
-    ngx_http_bloom_explain_t *explain, ngx_http_bloom_rule_t *first,
+static void ngx_http_bloom_explain_put_place(bloom_json_writer_t *json,
+    ngx_http_bloom_place_t *place);
+static void ngx_http_bloom_explain_put_rule(bloom_json_writer_t *json,
     ngx_http_bloom_rule_t *rule);
-static void ngx_http_bloom_explain_put_key(ngx_http_bloom_text_t *text,
+static void ngx_http_bloom_explain_put_effect(bloom_json_writer_t *json,
+    ngx_http_bloom_effect_t *effect);
+static void ngx_http_bloom_explain_put_key(bloom_json_writer_t *json,
     ngx_http_bloom_key_t *key);
-static void ngx_http_bloom_explain_string(ngx_http_bloom_text_t *text,
-    const char *before, ngx_str_t *value);
-static void ngx_http_bloom_explain_at(ngx_http_bloom_turns_t *turns,
-    ngx_http_bloom_explain_t *explain, const char *before, u_char *file,
-    ngx_uint_t line);
+static void ngx_http_bloom_explain_put_at(bloom_json_writer_t *json,
+    u_char *file, ngx_uint_t line);
+static void ngx_http_bloom_explain_put_string(bloom_json_writer_t *json,
+    const char *name, ngx_str_t *value);
+static const char *ngx_http_bloom_explain_modifier(
+    ngx_http_core_loc_conf_t *location);
 
 
-/* The parts of the work, in this order.  Each function takes one step: it
- * returns NGX_AGAIN if its part has more, else NGX_OK. */
-static ngx_int_t  (*ngx_http_bloom_explain_parts[])(
-    ngx_http_bloom_turns_t *turns, ngx_http_bloom_explain_t *explain) =
-{
-    ngx_http_bloom_explain_look_up,
-    ngx_http_bloom_explain_present,
-    ngx_http_bloom_explain_others,
-    ngx_http_bloom_explain_zones,
-    ngx_http_bloom_explain_lists,
-    ngx_http_bloom_explain_variables
+/* The parts of the work, in this order: arrays of the response, except the first
+ * one.  A function takes one step, and returns NGX_OK if its part is complete. */
+static struct {
+    const char                 *name;    /* of the array */
+    ngx_int_t                 (*step)(ngx_http_bloom_turns_t *turns,
+                                      ngx_http_bloom_explain_t *explain);
+} ngx_http_bloom_explain_parts[] = {
+    { NULL, ngx_http_bloom_explain_look_up },
+    { "zones", ngx_http_bloom_explain_zones },
+    { "lists", ngx_http_bloom_explain_lists },
+    { "variables", ngx_http_bloom_explain_variables },
+    { NULL, NULL }
 };
-
-#define NGX_HTTP_BLOOM_EXPLAIN_PARTS                                          \
-    (sizeof(ngx_http_bloom_explain_parts)                                     \
-     / sizeof(ngx_http_bloom_explain_parts[0]))
 
 
 ngx_int_t
@@ -125,7 +116,8 @@ ngx_http_bloom_explain_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     explain->endpoint = ngx_http_bloom_endpoint_get(r);
     explain->bmcf = ngx_http_get_module_main_conf(r, ngx_http_bloom_module);
 
-    ngx_http_bloom_text_init(&explain->scratch, r->pool);
+    bloom_json_put_object(&turns->text.json, NULL);
+    bloom_json_put_bytes(&turns->text.json, "key", key.data, key.len);
 
     /* the lookups, and the expressions that they point to */
 
@@ -158,7 +150,7 @@ ngx_http_bloom_explain_step(ngx_http_request_t *r,
 
     before = turns->text.pos - turns->text.start;
 
-    rc = ngx_http_bloom_explain_parts[explain->part](turns, explain);
+    rc = ngx_http_bloom_explain_parts[explain->part].step(turns, explain);
 
     turns->left -= (turns->text.pos - turns->text.start - before)
                    / NGX_HTTP_BLOOM_EXPLAIN_WRITTEN;
@@ -167,10 +159,21 @@ ngx_http_bloom_explain_step(ngx_http_request_t *r,
         return NGX_AGAIN;
     }
 
+    if (ngx_http_bloom_explain_parts[explain->part].name != NULL) {
+        bloom_json_put_end(&turns->text.json);
+    }
+
     explain->part++;
     explain->i = 0;
 
-    return explain->part < NGX_HTTP_BLOOM_EXPLAIN_PARTS ? NGX_AGAIN : NGX_OK;
+    if (ngx_http_bloom_explain_parts[explain->part].step == NULL) {
+        return NGX_OK;
+    }
+
+    bloom_json_put_array(&turns->text.json,
+                         ngx_http_bloom_explain_parts[explain->part].name);
+
+    return NGX_AGAIN;
 }
 
 
@@ -178,13 +181,7 @@ static ngx_int_t
 ngx_http_bloom_explain_done(ngx_http_request_t *r,
     ngx_http_bloom_turns_t *turns)
 {
-    ngx_http_bloom_explain_t  *explain;
-
-    explain = turns->data;
-
-    turns->text.failed |= explain->scratch.failed;
-
-    ngx_http_bloom_text_printf(&turns->text, "}");
+    bloom_json_put_end(&turns->text.json);
 
     return ngx_http_bloom_response_json(r, NGX_HTTP_OK, &turns->text);
 }
@@ -198,11 +195,6 @@ ngx_http_bloom_explain_look_up(ngx_http_bloom_turns_t *turns,
     ngx_http_bloom_effect_zone_t   *looked;
 
     if (explain->i == explain->bmcf->zones.nelts) {
-        ngx_http_bloom_text_printf(&turns->text, "{\"key\":");
-        ngx_http_bloom_text_quote(&turns->text, explain->key.data,
-                                  explain->key.len);
-        ngx_http_bloom_text_printf(&turns->text, ",\"summary\":[");
-
         return NGX_OK;
     }
 
@@ -230,126 +222,41 @@ ngx_http_bloom_explain_look_up(ngx_http_bloom_turns_t *turns,
 }
 
 
-/* ---- the summary: a sentence for each rule that does something ---- */
-
-/* Writes the sentences about rules that find the key.  They come first, since a
- * rule on "absent" fires on every key that is meant for another rule. */
-static ngx_int_t
-ngx_http_bloom_explain_present(ngx_http_bloom_turns_t *turns,
-    ngx_http_bloom_explain_t *explain)
-{
-    return ngx_http_bloom_explain_summary(turns, explain, 1);
-}
-
-
-static ngx_int_t
-ngx_http_bloom_explain_others(ngx_http_bloom_turns_t *turns,
-    ngx_http_bloom_explain_t *explain)
-{
-    if (ngx_http_bloom_explain_summary(turns, explain, 0) == NGX_AGAIN) {
-        return NGX_AGAIN;
-    }
-
-    if (explain->sentences == 0) {
-        ngx_http_bloom_text_printf(&turns->text,
-                                   "\"no rule fires on this key\"");
-    }
-
-    ngx_http_bloom_text_printf(&turns->text, "],\"zones\":[");
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_bloom_explain_summary(ngx_http_bloom_turns_t *turns,
-    ngx_http_bloom_explain_t *explain, ngx_uint_t present)
-{
-    ngx_array_t             **list;
-    ngx_http_bloom_text_t    *scratch;
-    ngx_http_bloom_rule_t    *first, *rule;
-
-    if (explain->i == explain->bmcf->rules.nelts) {
-        return NGX_OK;
-    }
-
-    list = explain->bmcf->rules.elts;
-    first = list[explain->i]->elts;
-    rule = &first[explain->j];
-
-    if (explain->j + 1 == list[explain->i]->nelts) {
-        explain->i++;
-        explain->j = 0;
-
-    } else {
-        explain->j++;
-    }
-
-    turns->left -= (rule - first) / NGX_HTTP_BLOOM_EXPLAIN_RULES;
-
-    if (first->places->nelts == 0
-        || (ngx_http_bloom_effect_answer(explain->zone, rule)
-            == NGX_BLOOM_PRESENT) != present
-        || ngx_http_bloom_effect_of(explain->zone, first, rule)
-           == NGX_HTTP_BLOOM_EFFECT_NONE
-        || ngx_http_bloom_effect_is_decided(explain->zone, first, rule))
-    {
-        return NGX_AGAIN;
-    }
-
-    scratch = &explain->scratch;
-    scratch->pos = scratch->start;
-
-    ngx_http_bloom_effect_say(scratch, explain->zone, first, rule);
-
-    ngx_http_bloom_text_printf(&turns->text,
-                               explain->sentences++ == 0 ? "" : ",");
-    ngx_http_bloom_text_quote(&turns->text, scratch->start,
-                              scratch->pos - scratch->start);
-
-    return NGX_AGAIN;
-}
-
-
-/* ---- the other members of the response ---- */
-
 static ngx_int_t
 ngx_http_bloom_explain_zones(ngx_http_bloom_turns_t *turns,
     ngx_http_bloom_explain_t *explain)
 {
     ngx_array_t                    *shown;
+    ngx_bloom_info_t                info;
     ngx_bloom_zone_t              **zones, *zone;
+    bloom_json_writer_t            *json;
     ngx_http_bloom_stats_t          stats;
     ngx_http_bloom_effect_zone_t   *looked;
 
+    json = &turns->text.json;
     shown = explain->endpoint->zones;
 
     if (explain->i == shown->nelts) {
-        ngx_http_bloom_text_printf(&turns->text, "],\"lists\":[");
         return NGX_OK;
     }
 
     zones = shown->elts;
-    zone = zones[explain->i];
+    zone = zones[explain->i++];
     looked = &explain->zone[zone->number];
 
-    ngx_http_bloom_explain_string(&turns->text,
-                                  explain->i == 0 ? "{\"name\":"
-                                                  : ",{\"name\":",
-                                  &zone->name);
-    ngx_http_bloom_explain_string(&turns->text, ",\"label\":", &zone->label);
-    ngx_http_bloom_text_printf(&turns->text, ",");
-    ngx_http_bloom_lookup_put(&turns->text, zone, looked->answer,
-                              &looked->lookup);
+    bloom_json_put_object(json, NULL);
+    ngx_http_bloom_explain_put_string(json, "name", &zone->name);
+    ngx_http_bloom_explain_put_string(json, "label", &zone->label);
+    ngx_http_bloom_lookup_put(json, zone, looked->answer, &looked->lookup);
 
     if (looked->answer == NGX_BLOOM_UNKNOWN) {
-        ngx_http_bloom_text_printf(&turns->text, ",\"state\":\"%V\"",
-                                   ngx_http_bloom_effect_state(zone, &stats));
+        ngx_bloom_info_get(zone, &info);
+        ngx_http_bloom_stats_get(&stats, zone, &info);
+
+        ngx_http_bloom_explain_put_string(json, "state", &stats.state);
     }
 
-    ngx_http_bloom_text_printf(&turns->text, "}");
-
-    explain->i++;
+    bloom_json_put_end(json);
 
     return NGX_AGAIN;
 }
@@ -361,158 +268,193 @@ static ngx_int_t
 ngx_http_bloom_explain_lists(ngx_http_bloom_turns_t *turns,
     ngx_http_bloom_explain_t *explain)
 {
-    ngx_array_t             **list;
-    ngx_http_bloom_rule_t    *first, *rule;
-    ngx_http_bloom_place_t   *place;
+    ngx_array_t              **list;
+    bloom_json_writer_t       *json;
+    ngx_http_bloom_rule_t     *first, *rule;
+    ngx_http_bloom_place_t    *place;
+    ngx_http_bloom_effect_t    effect;
+
+    json = &turns->text.json;
 
     if (explain->i == explain->bmcf->rules.nelts) {
-        ngx_http_bloom_text_printf(&turns->text, "],\"variables\":[");
         return NGX_OK;
     }
 
     list = explain->bmcf->rules.elts;
     first = list[explain->i]->elts;
-
     rule = &first[explain->j];
 
     if (ngx_http_bloom_endpoint_has(explain->endpoint, rule->key.zone)) {
 
-        if (explain->members == 0 && explain->k == 0) {
-            ngx_http_bloom_text_printf(&turns->text, "%s{\"places\":[",
-                                       explain->lists++ == 0 ? "" : ",");
+        if (!explain->open) {
+            bloom_json_put_object(json, NULL);
+            bloom_json_put_array(json, "places");
+            explain->open = 1;
         }
 
         if (explain->k < first->places->nelts) {
             place = first->places->elts;
-
-            ngx_http_bloom_text_printf(&turns->text,
-                                       explain->k == 0 ? "" : ",");
-            ngx_http_bloom_explain_put_place(turns, explain,
-                                             &place[explain->k++]);
-
+            ngx_http_bloom_explain_put_place(json, &place[explain->k++]);
             return NGX_AGAIN;
         }
 
-        ngx_http_bloom_text_printf(&turns->text, explain->members++ == 0
-                                                 ? "],\"rules\":[" : ",");
-        ngx_http_bloom_explain_put_rule(turns, explain, first, rule);
+        if (explain->k == first->places->nelts) {
+            bloom_json_put_end(json);
+            bloom_json_put_array(json, "rules");
+            explain->k++;
+        }
+
+        ngx_http_bloom_effect_get(&effect, explain->zone, first, rule);
+
+        bloom_json_put_object(json, NULL);
+        ngx_http_bloom_explain_put_rule(json, rule);
+        ngx_http_bloom_explain_put_effect(json, &effect);
+        bloom_json_put_end(json);
+
+        turns->left -= explain->j / NGX_HTTP_BLOOM_EXPLAIN_RULES;
     }
 
-    explain->j++;
-
-    if (explain->j == list[explain->i]->nelts) {
-        ngx_http_bloom_text_printf(&turns->text,
-                                   explain->members == 0 ? "" : "]}");
-        explain->i++;
-        explain->j = 0;
-        explain->k = 0;
-        explain->members = 0;
+    if (++explain->j < list[explain->i]->nelts) {
+        return NGX_AGAIN;
     }
+
+    if (explain->open) {
+        bloom_json_put_end(json);
+        bloom_json_put_end(json);
+    }
+
+    explain->i++;
+    explain->j = 0;
+    explain->k = 0;
+    explain->open = 0;
 
     return NGX_AGAIN;
 }
 
 
 static void
-ngx_http_bloom_explain_put_place(ngx_http_bloom_turns_t *turns,
-    ngx_http_bloom_explain_t *explain, ngx_http_bloom_place_t *place)
+ngx_http_bloom_explain_put_place(bloom_json_writer_t *json,
+    ngx_http_bloom_place_t *place)
 {
-    ngx_str_t               location;
-    ngx_http_bloom_text_t  *text, *scratch;
+    const char  *modifier;
 
     /* by NGX_HTTP_BLOOM_UNKNOWN_... */
 
     static const char  *unknown[] = { "pass", "reject", "route" };
 
-    text = &turns->text;
-    scratch = &explain->scratch;
+    bloom_json_put_object(json, NULL);
+    ngx_http_bloom_explain_put_string(json, "server",
+                                      &place->server->server_name);
+    ngx_http_bloom_explain_put_at(json, place->server->file_name,
+                                  place->server->line);
+    ngx_http_bloom_explain_put_string(json, "location", &place->location->name);
 
-    ngx_http_bloom_explain_string(text, "{\"server\":",
-                                  &place->server->server_name);
-    ngx_http_bloom_explain_at(turns, explain, ",\"server_at\":",
-                              place->server->file_name,
-                              (ngx_uint_t) place->server->line);
+    modifier = ngx_http_bloom_explain_modifier(place->location);
 
-    scratch->pos = scratch->start;
-    ngx_http_bloom_effect_location(scratch, place->location);
-
-    location.data = scratch->start;
-    location.len = scratch->pos - scratch->start;
-
-    ngx_http_bloom_explain_string(text, ",\"location\":", &location);
-
-    ngx_http_bloom_text_printf(text, ",\"dry_run\":%s,\"unknown\":\"%s\"",
-                               place->conf->dry_run ? "true" : "false",
-                               unknown[place->conf->unknown]);
-
-    if (place->conf->unknown == NGX_HTTP_BLOOM_UNKNOWN_ROUTE) {
-        ngx_http_bloom_explain_string(text, ",\"to\":",
-                                      &place->conf->unknown_to->to.value);
+    if (modifier != NULL) {
+        bloom_json_put_text(json, "modifier", modifier);
     }
 
-    ngx_http_bloom_text_printf(text, "}");
+    bloom_json_put_bool(json, "dry_run", place->conf->dry_run);
+    bloom_json_put_text(json, "unknown", unknown[place->conf->unknown]);
+
+    if (place->conf->unknown == NGX_HTTP_BLOOM_UNKNOWN_ROUTE) {
+        ngx_http_bloom_explain_put_string(json, "to",
+                                          &place->conf->unknown_to->to.value);
+    }
+
+    bloom_json_put_end(json);
+}
+
+
+/* Returns what stands before a location's name in the configuration, or the
+ * block in the location that it is; NULL: neither. */
+static const char *
+ngx_http_bloom_explain_modifier(ngx_http_core_loc_conf_t *location)
+{
+    if (location->lmt_excpt) {
+        return "limit_except";
+    }
+
+    if (location->noname) {
+        return "if";
+    }
+
+#if (NGX_PCRE)
+    if (location->regex != NULL) {
+        return "~";
+    }
+#endif
+
+    return location->exact_match ? "="
+           : location->noregex ? "^~"
+           : NULL;
+}
+
+
+/* Writes how a rule is configured. */
+static void
+ngx_http_bloom_explain_put_rule(bloom_json_writer_t *json,
+    ngx_http_bloom_rule_t *rule)
+{
+    ngx_http_bloom_explain_put_string(json, "rule", &rule->label);
+    ngx_http_bloom_explain_put_at(json, rule->conf_file, rule->conf_line);
+    bloom_json_put_text(json, "action",
+                        ngx_http_bloom_rules_actions[rule->action]);
+    bloom_json_put_text(json, "condition",
+                        ngx_http_bloom_lookup_answers[rule->fires]);
+    ngx_http_bloom_explain_put_key(json, &rule->key);
+
+    if (rule->action == NGX_HTTP_BLOOM_REJECT) {
+        bloom_json_put_count(json, "status", rule->status);
+
+    } else if (rule->action == NGX_HTTP_BLOOM_ROUTE) {
+        ngx_http_bloom_explain_put_string(json, "to", &rule->target.to.value);
+    }
+
+    if (rule->split != 0) {
+        bloom_json_put_bytes(json, "split", &rule->split, 1);
+        bloom_json_put_text(json, "match", rule->all ? "all" : "any");
+    }
+
+    if (rule->filter != NULL) {
+        ngx_http_bloom_explain_put_string(json, "if", &rule->filter->value);
+    }
+
+    bloom_json_put_text(json, "invalid", rule->invalid ? "fire" : "pass");
+    bloom_json_put_text(json, "empty", rule->empty ? "fire" : "pass");
+    bloom_json_put_bool(json, "exact",
+                        (rule->lookup & NGX_BLOOM_LOOKUP_EXACT) != 0);
+    bloom_json_put_bool(json, "dry_run", rule->dry_run);
 }
 
 
 static void
-ngx_http_bloom_explain_put_rule(ngx_http_bloom_turns_t *turns,
-    ngx_http_bloom_explain_t *explain, ngx_http_bloom_rule_t *first,
-    ngx_http_bloom_rule_t *rule)
+ngx_http_bloom_explain_put_effect(bloom_json_writer_t *json,
+    ngx_http_bloom_effect_t *effect)
 {
-    ngx_str_t               split;
-    ngx_uint_t              fires, decides;
-    ngx_http_bloom_text_t  *text;
+    bloom_json_put_text(json, "answer",
+                        ngx_http_bloom_lookup_answers[effect->answer]);
 
-    text = &turns->text;
-
-    turns->left -= (rule - first) / NGX_HTTP_BLOOM_EXPLAIN_RULES;
-
-    fires = (ngx_http_bloom_effect_of(explain->zone, first, rule)
-             == NGX_HTTP_BLOOM_EFFECT_FIRES);
-
-    decides = fires && !rule->dry_run
-              && !ngx_http_bloom_effect_is_decided(explain->zone, first, rule);
-
-    ngx_http_bloom_explain_string(text, "{\"rule\":", &rule->label);
-    ngx_http_bloom_explain_at(turns, explain, ",\"at\":", rule->conf_file,
-                              rule->conf_line);
-    ngx_http_bloom_text_printf(text, ",\"action\":\"%s\",\"condition\":\"%s\"",
-                               ngx_http_bloom_rules_actions[rule->action],
-                               rule->fires == NGX_BLOOM_ABSENT ? "absent"
-                                                               : "present");
-    ngx_http_bloom_explain_put_key(text, &rule->key);
-
-    if (rule->action == NGX_HTTP_BLOOM_REJECT) {
-        ngx_http_bloom_text_printf(text, ",\"status\":%ui", rule->status);
-
-    } else if (rule->action == NGX_HTTP_BLOOM_ROUTE) {
-        ngx_http_bloom_explain_string(text, ",\"to\":",
-                                      &rule->target.to.value);
+    if (effect->entry != NULL) {
+        bloom_json_put_bytes(json, "entry", effect->entry->data,
+                             effect->entry->len);
     }
 
-    if (rule->split != 0) {
-        split.data = &rule->split;
-        split.len = 1;
-
-        ngx_http_bloom_explain_string(text, ",\"split\":", &split);
-        ngx_http_bloom_text_printf(text, ",\"match\":\"%s\"",
-                                   rule->all ? "all" : "any");
+    if (effect->kinds != 0) {
+        bloom_json_put_text(json, "exception",
+                            effect->kinds & BLOOM_EXCEPTION_REMOVED
+                            ? "removed"
+                            : effect->kinds & BLOOM_EXCEPTION_FEEDBACK
+                            ? "excepted"
+                            : "image_excepted");
     }
 
-    if (rule->filter != NULL) {
-        ngx_http_bloom_explain_string(text, ",\"if\":", &rule->filter->value);
-    }
-
-    ngx_http_bloom_text_printf(text, ",\"invalid\":\"%s\",\"empty\":\"%s\","
-                               "\"exact\":%s,\"dry_run\":%s,"
-                               "\"fires\":%s,\"decides\":%s}",
-                               rule->invalid ? "fire" : "pass",
-                               rule->empty ? "fire" : "pass",
-                               rule->lookup & NGX_BLOOM_LOOKUP_EXACT
-                               ? "true" : "false",
-                               rule->dry_run ? "true" : "false",
-                               fires ? "true" : "false",
-                               decides ? "true" : "false");
+    bloom_json_put_text(json, "effect",
+                        effect->fires ? "fires"
+                        : effect->answer == NGX_BLOOM_UNKNOWN ? "unknown"
+                        : "none");
+    bloom_json_put_bool(json, "decided", effect->decided);
 }
 
 
@@ -521,10 +463,12 @@ ngx_http_bloom_explain_variables(ngx_http_bloom_turns_t *turns,
     ngx_http_bloom_explain_t *explain)
 {
     ngx_uint_t                answer;
+    bloom_json_writer_t      *json;
     ngx_http_bloom_asker_t  **askers, *asker;
 
+    json = &turns->text.json;
+
     if (explain->i == explain->bmcf->askers.nelts) {
-        ngx_http_bloom_text_printf(&turns->text, "]");
         return NGX_OK;
     }
 
@@ -535,19 +479,15 @@ ngx_http_bloom_explain_variables(ngx_http_bloom_turns_t *turns,
         return NGX_AGAIN;
     }
 
-    ngx_http_bloom_explain_string(&turns->text,
-                                  explain->members++ == 0
-                                  ? "{\"variable\":" : ",{\"variable\":",
-                                  &asker->name);
-    ngx_http_bloom_explain_at(turns, explain, ",\"at\":", asker->conf_file,
-                              asker->conf_line);
-    ngx_http_bloom_explain_put_key(&turns->text, &asker->key);
-
     answer = explain->zone[asker->key.zone->number].answer;
 
-    ngx_http_bloom_text_printf(&turns->text, ",\"value\":\"%s\"}",
-                               answer == NGX_BLOOM_PRESENT ? "1"
-                               : answer == NGX_BLOOM_ABSENT ? "0" : "");
+    bloom_json_put_object(json, NULL);
+    ngx_http_bloom_explain_put_string(json, "variable", &asker->name);
+    ngx_http_bloom_explain_put_at(json, asker->conf_file, asker->conf_line);
+    ngx_http_bloom_explain_put_key(json, &asker->key);
+    bloom_json_put_text(json, "value", answer == NGX_BLOOM_PRESENT ? "1"
+                                       : answer == NGX_BLOOM_ABSENT ? "0" : "");
+    bloom_json_put_end(json);
 
     return NGX_AGAIN;
 }
@@ -555,50 +495,39 @@ ngx_http_bloom_explain_variables(ngx_http_bloom_turns_t *turns,
 
 /* Writes where a rule or variable takes its key from, and its zone. */
 static void
-ngx_http_bloom_explain_put_key(ngx_http_bloom_text_t *text,
+ngx_http_bloom_explain_put_key(bloom_json_writer_t *json,
     ngx_http_bloom_key_t *key)
 {
-    ngx_http_bloom_explain_string(text, ",\"key\":", &key->value.value);
+    ngx_http_bloom_explain_put_string(json, "key", &key->value.value);
 
     if (key->decode != BLOOM_DECODE_OFF) {
-        ngx_http_bloom_text_printf(text, ",\"decode\":\"%s\"",
-                                   key->decode == BLOOM_DECODE_URI ? "uri"
-                                                                   : "form");
+        bloom_json_put_text(json, "decode",
+                            key->decode == BLOOM_DECODE_URI ? "uri" : "form");
     }
 
-    ngx_http_bloom_explain_string(text, ",\"zone\":", &key->zone->name);
+    ngx_http_bloom_explain_put_string(json, "zone", &key->zone->name);
 }
 
 
-/* Appends a string with quotes, or null if it is empty. */
+/* Writes a place in the configuration. */
 static void
-ngx_http_bloom_explain_string(ngx_http_bloom_text_t *text, const char *before,
-    ngx_str_t *value)
-{
-    ngx_http_bloom_text_printf(text, before);
-
-    if (value->len != 0) {
-        ngx_http_bloom_text_quote(text, value->data, value->len);
-
-    } else {
-        ngx_http_bloom_text_printf(text, "null");
-    }
-}
-
-
-/* Appends FILE:LINE. */
-static void
-ngx_http_bloom_explain_at(ngx_http_bloom_turns_t *turns,
-    ngx_http_bloom_explain_t *explain, const char *before, u_char *file,
+ngx_http_bloom_explain_put_at(bloom_json_writer_t *json, u_char *file,
     ngx_uint_t line)
 {
-    ngx_http_bloom_text_t  *scratch;
+    bloom_json_put_text(json, "file", (char *) file);
+    bloom_json_put_count(json, "line", line);
+}
 
-    scratch = &explain->scratch;
-    scratch->pos = scratch->start;
 
-    ngx_http_bloom_text_printf(scratch, "%s:%ui", file, line);
-    ngx_http_bloom_text_printf(&turns->text, before);
-    ngx_http_bloom_text_quote(&turns->text, scratch->start,
-                              scratch->pos - scratch->start);
+/* Writes a string, or null if it is empty. */
+static void
+ngx_http_bloom_explain_put_string(bloom_json_writer_t *json, const char *name,
+    ngx_str_t *value)
+{
+    if (value->len != 0) {
+        bloom_json_put_bytes(json, name, value->data, value->len);
+
+    } else {
+        bloom_json_put_null(json, name);
+    }
 }

@@ -8,12 +8,10 @@
 #include "ngx_http_bloom_lookup.h"
 #include "ngx_http_bloom_body.h"
 #include "ngx_http_bloom_ctx.h"
-#include "ngx_http_bloom_json.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_resume.h"
 #include "ngx_bloom_lookup_list.h"
 #include "ngx_bloom_ring.h"
-#include "bloom_json.h"
 #include "bloom_key.h"
 
 
@@ -41,9 +39,9 @@ typedef struct {
 } ngx_http_bloom_lookup_t;
 
 
-static void ngx_http_bloom_lookup_put_life(ngx_http_bloom_text_t *text,
+static void ngx_http_bloom_lookup_put_life(bloom_json_writer_t *json,
     ngx_bloom_zone_t *zone, ngx_bloom_explain_t *lookup);
-static void ngx_http_bloom_lookup_put_bits(ngx_http_bloom_text_t *text,
+static void ngx_http_bloom_lookup_put_bits(bloom_json_writer_t *json,
     ngx_bloom_explain_t *lookup);
 static void ngx_http_bloom_lookup_cleanup(void *data);
 static void ngx_http_bloom_lookup_run(ngx_http_request_t *r);
@@ -59,11 +57,11 @@ static void ngx_http_bloom_lookup_respond(ngx_http_request_t *r,
 
 
 /* by NGX_BLOOM_ABSENT, _PRESENT, _UNKNOWN, _INVALID */
-static ngx_str_t  ngx_http_bloom_lookup_answers[] = {
-    ngx_string("absent"),
-    ngx_string("present"),
-    ngx_string("unknown"),
-    ngx_string("invalid")
+const char  *ngx_http_bloom_lookup_answers[] = {
+    "absent",
+    "present",
+    "unknown",
+    "invalid"
 };
 
 
@@ -100,12 +98,11 @@ ngx_http_bloom_lookup_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     ngx_http_bloom_text_init(&text, r->pool);
 
-    ngx_http_bloom_text_printf(&text, "{\"key\":");
-    ngx_http_bloom_text_quote(&text, key.data, key.len);
-    ngx_http_bloom_text_printf(&text, ",");
-    ngx_http_bloom_lookup_put(&text, zone, answer, &lookup);
-    ngx_http_bloom_lookup_put_bits(&text, &lookup);
-    ngx_http_bloom_text_printf(&text, "}");
+    bloom_json_put_object(&text.json, NULL);
+    bloom_json_put_bytes(&text.json, "key", key.data, key.len);
+    ngx_http_bloom_lookup_put(&text.json, zone, answer, &lookup);
+    ngx_http_bloom_lookup_put_bits(&text.json, &lookup);
+    bloom_json_put_end(&text.json);
 
     return ngx_http_bloom_response_json(r, NGX_HTTP_OK, &text);
 }
@@ -146,67 +143,56 @@ ngx_http_bloom_lookup_key(ngx_http_request_t *r, ngx_str_t *key,
 
 
 void
-ngx_http_bloom_lookup_put(ngx_http_bloom_text_t *text, ngx_bloom_zone_t *zone,
+ngx_http_bloom_lookup_put(bloom_json_writer_t *json, ngx_bloom_zone_t *zone,
     ngx_uint_t answer, ngx_bloom_explain_t *lookup)
 {
-    u_char       *data;
+    u_char        kinds;
     unsigned      i;
     bloom_key_t  *key;
 
-    ngx_http_bloom_text_printf(text, "\"answer\":\"%V\"",
-                               &ngx_http_bloom_lookup_answers[answer]);
+    bloom_json_put_text(json, "answer", ngx_http_bloom_lookup_answers[answer]);
 
     if (lookup->generation != 0) {
-        ngx_http_bloom_text_printf(text, ",\"form\":\"%s\"",
-                                   bloom_form_name(lookup->form));
+        bloom_json_put_text(json, "form", bloom_form_name(lookup->form));
     }
 
     if (lookup->why != NULL) {
-        ngx_http_bloom_text_printf(text, ",\"reason\":\"%s\"", lookup->why);
+        bloom_json_put_text(json, "reason", lookup->why);
     }
 
     if (lookup->keys.n != 0) {
         key = &lookup->keys.canonical;
-        data = (u_char *) key->data;
-
-        ngx_http_bloom_text_printf(text, ",\"canonical\":");
-        ngx_http_bloom_text_quote(text, data, key->len);
+        bloom_json_put_bytes(json, "canonical", key->data, key->len);
     }
 
-    ngx_http_bloom_text_printf(text, ",\"expressions\":[");
+    bloom_json_put_array(json, "expressions");
 
     for (i = 0; i < lookup->keys.n; i++) {
         key = &lookup->keys.expression[i];
-        data = (u_char *) key->data;
+        kinds = lookup->kinds[i];
 
-        ngx_http_bloom_text_printf(text, "%s{\"key\":", i == 0 ? "" : ",");
-        ngx_http_bloom_text_quote(text, data, key->len);
-        ngx_http_bloom_text_printf(text, ",\"present\":%s,\"removed\":%s,"
-                                   "\"excepted\":%s,\"image_excepted\":%s,"
-                                   "\"whole\":%s}",
-                                   (lookup->matches >> i) & 1
-                                   ? "true" : "false",
-                                   lookup->kinds[i] & BLOOM_EXCEPTION_REMOVED
-                                   ? "true" : "false",
-                                   lookup->kinds[i] & BLOOM_EXCEPTION_FEEDBACK
-                                   ? "true" : "false",
-                                   lookup->kinds[i] & BLOOM_EXCEPTION_BUILT
-                                   ? "true" : "false",
-                                   i == 0 || i == lookup->keys.second
-                                   ? "true" : "false");
+        bloom_json_put_object(json, NULL);
+        bloom_json_put_bytes(json, "key", key->data, key->len);
+        bloom_json_put_bool(json, "present", (lookup->matches >> i) & 1);
+        bloom_json_put_bool(json, "removed", kinds & BLOOM_EXCEPTION_REMOVED);
+        bloom_json_put_bool(json, "excepted", kinds & BLOOM_EXCEPTION_FEEDBACK);
+        bloom_json_put_bool(json, "image_excepted",
+                            kinds & BLOOM_EXCEPTION_BUILT);
+        bloom_json_put_bool(json, "whole", i == 0 || i == lookup->keys.second);
+        bloom_json_put_end(json);
     }
 
-    ngx_http_bloom_text_printf(text, "]");
+    bloom_json_put_end(json);
 
     if (zone->expire != 0) {
-        ngx_http_bloom_lookup_put_life(text, zone, lookup);
+        ngx_http_bloom_lookup_put_life(json, zone, lookup);
     }
 }
 
 
-/* Appends when a key expires: the latest times of its expressions. */
+/* Writes when a key expires: the latest times of its expressions. */
 static void
-ngx_http_bloom_lookup_put_life(ngx_http_bloom_text_t *text,
+ngx_http_bloom_lookup_put_life(bloom_json_writer_t *json,
     ngx_bloom_zone_t *zone, ngx_bloom_explain_t *lookup)
 {
     int64_t                shift;
@@ -227,45 +213,41 @@ ngx_http_bloom_lookup_put_life(ngx_http_bloom_text_t *text,
         }
     }
 
-    ngx_http_bloom_text_printf(text, ",\"expires\":");
-
     if (until == 0) {
-        ngx_http_bloom_text_printf(text, "null");
+        bloom_json_put_null(json, "expires");
         return;
     }
 
     shift = ngx_bloom_zone_shift(zone);
 
-    ngx_http_bloom_text_printf(text, "{\"from\":");
-    ngx_http_bloom_json_time(text, ngx_bloom_zone_wall(from, shift));
-    ngx_http_bloom_text_printf(text, ",\"until\":");
-    ngx_http_bloom_json_time(text, ngx_bloom_zone_wall(until, shift));
-    ngx_http_bloom_text_printf(text, "}");
+    bloom_json_put_object(json, "expires");
+    bloom_json_put_time(json, "from", ngx_bloom_zone_wall(from, shift));
+    bloom_json_put_time(json, "until", ngx_bloom_zone_wall(until, shift));
+    bloom_json_put_end(json);
 }
 
 
-/* Appends the bits of a key, and which of them are set. */
+/* Writes the bits of a key, and which of them are set. */
 static void
-ngx_http_bloom_lookup_put_bits(ngx_http_bloom_text_t *text,
+ngx_http_bloom_lookup_put_bits(bloom_json_writer_t *json,
     ngx_bloom_explain_t *lookup)
 {
     unsigned  i;
 
-    ngx_http_bloom_text_printf(text, ",\"bits\":[");
+    bloom_json_put_array(json, "bits");
 
     for (i = 0; i < lookup->k; i++) {
-        ngx_http_bloom_text_printf(text, "%s%uL", i == 0 ? "" : ",",
-                                   lookup->bits[i]);
+        bloom_json_put_count(json, NULL, lookup->bits[i]);
     }
 
-    ngx_http_bloom_text_printf(text, "],\"set\":[");
+    bloom_json_put_end(json);
+    bloom_json_put_array(json, "set");
 
     for (i = 0; i < lookup->k; i++) {
-        ngx_http_bloom_text_printf(text, "%s%s", i == 0 ? "" : ",",
-                                   lookup->set[i] ? "true" : "false");
+        bloom_json_put_bool(json, NULL, lookup->set[i]);
     }
 
-    ngx_http_bloom_text_printf(text, "]");
+    bloom_json_put_end(json);
 }
 
 
@@ -311,7 +293,8 @@ ngx_http_bloom_lookup_post(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     }
 
     ngx_http_bloom_text_init(&lookups->text, r->pool);
-    ngx_http_bloom_text_printf(&lookups->text, "{\"answers\":[");
+    bloom_json_put_object(&lookups->text.json, NULL);
+    bloom_json_put_array(&lookups->text.json, "answers");
 
     return ngx_http_bloom_body_start(&lookups->body,
                                      ngx_http_bloom_lookup_run);
@@ -448,9 +431,8 @@ ngx_http_bloom_lookup_is_costly(ngx_bloom_zone_t *zone, ngx_str_t *key)
 static ngx_int_t
 ngx_http_bloom_lookup_flush(ngx_http_bloom_lookup_t *lookups)
 {
-    u_char      *p, answer[NGX_HTTP_BLOOM_LOOKUP_KEYS];
-    ngx_str_t   *name;
-    ngx_uint_t   i;
+    u_char      answer[NGX_HTTP_BLOOM_LOOKUP_KEYS];
+    ngx_uint_t  i;
 
     ngx_bloom_lookup_list(lookups->zone, lookups->key, lookups->keys,
                           answer, lookups->scratch);
@@ -463,37 +445,25 @@ ngx_http_bloom_lookup_flush(ngx_http_bloom_lookup_t *lookups)
             answer[i] = NGX_BLOOM_INVALID;
         }
 
-        name = &ngx_http_bloom_lookup_answers[answer[i]];
-
-        p = ngx_http_bloom_text_room(&lookups->text, name->len + 3);
-
-        if (p == NULL) {
-
-            if (lookups->text.busy) {
-                ngx_http_bloom_error_busy(&lookups->body.error);
-
-            } else {
-                ngx_http_bloom_error(&lookups->body.error,
-                                     NGX_HTTP_BLOOM_E_FAILED,
-                                     "nginx has no memory for the answers; "
-                                     "try again later");
-            }
-
-            return NGX_ERROR;
-        }
-
-        if (lookups->tested != 0) {
-            *p++ = ',';
-        }
-
-        *p++ = '"';
-        p = ngx_cpymem(p, name->data, name->len);
-        *p++ = '"';
-
-        lookups->text.pos = p;
+        bloom_json_put_text(&lookups->text.json, NULL,
+                            ngx_http_bloom_lookup_answers[answer[i]]);
 
         lookups->answers[answer[i]]++;
         lookups->tested++;
+    }
+
+    if (lookups->text.failed) {
+
+        if (lookups->text.busy) {
+            ngx_http_bloom_error_busy(&lookups->body.error);
+
+        } else {
+            ngx_http_bloom_error(&lookups->body.error, NGX_HTTP_BLOOM_E_FAILED,
+                                 "nginx has no memory for the answers; try "
+                                 "again later");
+        }
+
+        return NGX_ERROR;
     }
 
     lookups->keys = 0;
@@ -509,19 +479,24 @@ static void
 ngx_http_bloom_lookup_respond(ngx_http_request_t *r,
     ngx_http_bloom_lookup_t *lookups)
 {
+    ngx_uint_t            i;
+    bloom_json_writer_t  *json;
+
     r->read_event_handler = ngx_http_block_reading;
 
     ngx_http_bloom_resume_stop(&lookups->resume);
 
-    ngx_http_bloom_text_printf(&lookups->text,
-                               "],\"tested\":%uL,\"absent\":%uL,"
-                               "\"present\":%uL,\"unknown\":%uL,"
-                               "\"invalid\":%uL}",
-                               lookups->tested,
-                               lookups->answers[NGX_BLOOM_ABSENT],
-                               lookups->answers[NGX_BLOOM_PRESENT],
-                               lookups->answers[NGX_BLOOM_UNKNOWN],
-                               lookups->answers[NGX_BLOOM_INVALID]);
+    json = &lookups->text.json;
+
+    bloom_json_put_end(json);
+    bloom_json_put_count(json, "tested", lookups->tested);
+
+    for (i = 0; i < NGX_BLOOM_ANSWERS; i++) {
+        bloom_json_put_count(json, ngx_http_bloom_lookup_answers[i],
+                             lookups->answers[i]);
+    }
+
+    bloom_json_put_end(json);
 
     ngx_http_finalize_request(r,
                               ngx_http_bloom_response_json(r, NGX_HTTP_OK,

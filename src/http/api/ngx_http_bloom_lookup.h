@@ -15,9 +15,13 @@
 #include "ngx_http_bloom_error.h"
 #include "ngx_bloom_explain.h"
 #include "ngx_bloom_zone.h"
+#include "bloom_json_writer.h"
 
 #pragma GCC visibility push(hidden)
 
+
+/* The names of answers, by NGX_BLOOM_ABSENT ... */
+extern const char  *ngx_http_bloom_lookup_answers[];
 
 ngx_int_t ngx_http_bloom_lookup_get(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone);
@@ -29,9 +33,9 @@ ngx_int_t ngx_http_bloom_lookup_post(ngx_http_request_t *r,
 ngx_int_t ngx_http_bloom_lookup_key(ngx_http_request_t *r, ngx_str_t *key,
     ngx_http_bloom_error_t *error);
 
-/* Appends the members about an answer of a zone (NGX_BLOOM_ABSENT ...), from
+/* Writes the members about an answer of a zone (NGX_BLOOM_ABSENT ...), from
  * "answer" to "expressions"; and "expires", as of now, if its keys expire. */
-void ngx_http_bloom_lookup_put(ngx_http_bloom_text_t *text,
+void ngx_http_bloom_lookup_put(bloom_json_writer_t *json,
     ngx_bloom_zone_t *zone, ngx_uint_t answer, ngx_bloom_explain_t *lookup);
 
 

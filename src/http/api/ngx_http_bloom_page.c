@@ -7,8 +7,9 @@
 
 #include "ngx_http_bloom_page.h"
 #include "ngx_http_bloom_header.h"
-#include "ngx_http_bloom_page_html.h"
 #include "ngx_http_bloom_response.h"
+
+#include <ngx_md5.h>
 
 
 #define NGX_HTTP_BLOOM_PAGE_NOT_NAMED  -1
@@ -23,17 +24,25 @@ typedef struct {
 static ngx_int_t ngx_http_bloom_page_quality(ngx_str_t *accept,
     const char *type);
 static ngx_int_t ngx_http_bloom_page_headers(ngx_http_request_t *r);
+static void ngx_http_bloom_page_etag(ngx_str_t *etag);
+
+
+/* The bytes of dashboard/page.html.  config.make makes the file of this
+ * name. */
+static const u_char  ngx_http_bloom_page_html[] = {
+#include <ngx_http_bloom_page_html.inc>
+};
 
 
 /*
- * With these headers a browser lets the page send requests to its own origin
- * only and run its own script only, shows it in no frame, and revalidates it
- * each time, which is cheap with its ETag.
+ * With these headers a browser shows the page in no frame, and revalidates it
+ * each time, which is cheap with its ETag.  The page has the rest of its policy
+ * itself, which names the hashes of its script and style.
  */
 static ngx_http_bloom_page_header_t  ngx_http_bloom_page_header_table[] = {
     { "Vary", "Accept" },
     { "Cache-Control", "no-cache" },
-    { "Content-Security-Policy", ngx_http_bloom_page_csp },
+    { "Content-Security-Policy", "frame-ancestors 'none'" },
     { "X-Content-Type-Options", "nosniff" },
     { "Referrer-Policy", "same-origin" },
     { "Cross-Origin-Opener-Policy", "same-origin" },
@@ -133,7 +142,7 @@ ngx_http_bloom_page_respond(ngx_http_request_t *r)
     }
 
     b->pos = (u_char *) ngx_http_bloom_page_html;
-    b->last = b->pos + ngx_http_bloom_page_size;
+    b->last = b->pos + sizeof(ngx_http_bloom_page_html);
     b->memory = 1;
 
     /* this request changes nothing, so nginx may respond with 304 */
@@ -173,8 +182,7 @@ ngx_http_bloom_page_headers(ngx_http_request_t *r)
 
     etag->hash = 1;
     ngx_str_set(&etag->key, "ETag");
-    etag->value.data = (u_char *) ngx_http_bloom_page_etag;
-    etag->value.len = ngx_strlen(ngx_http_bloom_page_etag);
+    ngx_http_bloom_page_etag(&etag->value);
 #if (nginx_version >= 1023000)
     etag->next = NULL;
 #endif
@@ -182,4 +190,29 @@ ngx_http_bloom_page_headers(ngx_http_request_t *r)
     r->headers_out.etag = etag;
 
     return NGX_OK;
+}
+
+
+/* Returns in *etag a digest of the page, which this worker computes once. */
+static void
+ngx_http_bloom_page_etag(ngx_str_t *etag)
+{
+    static u_char  quoted[2 + 2 * 16];
+
+    u_char     digest[16], *p;
+    ngx_md5_t  md5;
+
+    if (quoted[0] == '\0') {
+        ngx_md5_init(&md5);
+        ngx_md5_update(&md5, ngx_http_bloom_page_html,
+                       sizeof(ngx_http_bloom_page_html));
+        ngx_md5_final(digest, &md5);
+
+        quoted[0] = '"';
+        p = ngx_hex_dump(quoted + 1, digest, sizeof(digest));
+        *p = '"';
+    }
+
+    etag->data = quoted;
+    etag->len = sizeof(quoted);
 }

@@ -11,20 +11,18 @@ use warnings;
 use Cwd qw(abs_path);
 use Exporter qw(import);
 use File::Basename qw(dirname);
-use File::Copy qw(copy);
 use POSIX ();
 
 use BloomTest::Api;
 use BloomTest::Zones;
 
-our @EXPORT = qw(scene second_node make_alike bad_day worsen repair browse);
+our @EXPORT = qw(scene bad_day worsen repair browse);
 
 my $page = abs_path(dirname(__FILE__) . '/../../../dashboard');
 
 
 # The endpoint is at /bloom/, at /bare without a slash at its end, at /reading/
-# without writing, and at /proxied/deep/ behind a proxy.  At /node2/ is that of
-# second_node().
+# without writing, and at /proxied/deep/ behind a proxy.
 #
 # GET /item?id=ID rejects keys that zone "items" lacks, and so does GET
 # /except?id=ID, which excepts false positives, such as the key "gone" of the image,
@@ -108,9 +106,6 @@ $bad
             proxy_pass http://127.0.0.1:%%PORT_8080%%/bloom/;
             proxy_set_header Host \$http_host;
         }
-        location /node2/ {
-            proxy_pass http://127.0.0.1:%%PORT_8082%%/bloom/;
-        }
     }
     server {
         listen 127.0.0.1:%%PORT_8081%%;
@@ -123,54 +118,6 @@ $bad
     }
 }
 CONF
-}
-
-
-# Returns a second nginx, which has the zones "items" and "bad-urls" of a scene.
-# The image of "items" is the same, and that of "bad-urls" is another one until
-# make_alike() loads the scene's.
-
-sub second_node {
-    my ($t) = @_;
-
-    my $other = BloomTest->new;
-    my $port = $t->port(8082);
-
-    copy($t->testdir . '/items.bloom', $other->testdir . '/items.bloom')
-        or die "copy: $!";
-    $other->build_image('urls.bloom', ['http://evil.example/'], '-n', '10k',
-                        '-p', '1e-6', '--form', 'url', '--hash', 'siphash');
-
-    $other->write_file_expand('nginx.conf', <<"CONF");
-%%TEST_GLOBALS%%
-events { }
-http {
-%%TEST_GLOBALS_HTTP%%
-    bloom_zone zone=items file=items.bloom;
-    bloom_zone zone=bad-urls file=urls.bloom;
-    server {
-        listen 127.0.0.1:$port;
-        location /bloom/ { bloom_api write=on; }
-    }
-}
-CONF
-
-    return $other;
-}
-
-
-sub make_alike {
-    my ($t, $other) = @_;
-
-    # the place of a file that nginx has read is taken by a rename
-
-    copy($t->testdir . '/urls.bloom', $other->testdir . '/urls.new')
-        or die "copy: $!";
-    rename $other->testdir . '/urls.new', $other->testdir . '/urls.bloom'
-        or die "rename: $!";
-
-    my $loaded = $t->request(POST => '/node2/zones/bad-urls/reload');
-    $loaded->status == 200 or die "the image is not loaded:\n$loaded";
 }
 
 
