@@ -16,7 +16,7 @@
 #include "ngx_http_bloom_endpoint.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_rules.h"
-#include "ngx_http_bloom_stats.h"
+#include "ngx_http_bloom_stats_table.h"
 #include "ngx_http_bloom_turns.h"
 #include "bloom_version.h"
 
@@ -28,10 +28,10 @@
 
 
 typedef struct {
-    char                       *name;
-    char                       *labels;
+    const char                 *name;
+    const char                 *labels;
     ngx_uint_t                  counter; /* of the rule */
-    char                       *help;    /* of the metric's first sample */
+    const char                 *help;    /* of the metric's first sample */
 } ngx_http_bloom_metrics_counter_t;
 
 
@@ -63,8 +63,6 @@ static ngx_int_t ngx_http_bloom_metrics_done(ngx_http_request_t *r,
 static void ngx_http_bloom_metrics_look(ngx_http_bloom_text_t *text,
     ngx_http_bloom_endpoint_t *endpoint, ngx_http_bloom_metrics_zone_t *shown,
     ngx_bloom_zone_t *zone);
-static void ngx_http_bloom_metrics_begin(ngx_http_bloom_text_t *text,
-    const ngx_http_bloom_stats_field_t *field);
 static void ngx_http_bloom_metrics_sample(ngx_http_bloom_text_t *text,
     ngx_http_bloom_metrics_zone_t *shown,
     const ngx_http_bloom_stats_field_t *field);
@@ -72,22 +70,25 @@ static void ngx_http_bloom_metrics_of_rules(ngx_http_bloom_text_t *text,
     ngx_http_bloom_endpoint_t *endpoint, ngx_array_t *rules);
 static ngx_int_t ngx_http_bloom_metrics_show_rule(ngx_array_t *shown,
     ngx_http_bloom_rule_t *rule, uint64_t *seen);
+static void ngx_http_bloom_metrics_samples(ngx_http_bloom_text_t *text,
+    const ngx_http_bloom_metrics_counter_t *metric,
+    ngx_http_bloom_metrics_rule_t *show, ngx_uint_t n);
 static void ngx_http_bloom_metrics_head(ngx_http_bloom_text_t *text,
-    const char *name, const char *type, const char *help);
+    const char *name, const char *help);
 static u_char *ngx_http_bloom_metrics_label(u_char *p, ngx_str_t *value);
 static void ngx_http_bloom_metrics_value(ngx_http_bloom_text_t *text,
     ngx_http_bloom_stats_t *stats, const ngx_http_bloom_stats_field_t *field);
 
 
-static ngx_http_bloom_metrics_counter_t  ngx_http_bloom_metrics_counters[] = {
+static const ngx_http_bloom_metrics_counter_t
+    ngx_http_bloom_metrics_counters[] = {
 
     { "rule_checks_total", "answer=\"absent\"", NGX_BLOOM_ABSENT,
       "Number of requests that a rule checked, by its zone's answer; empty: "
       "the request had no key." },
     { "rule_checks_total", "answer=\"present\"", NGX_BLOOM_PRESENT, NULL },
     { "rule_checks_total", "answer=\"unknown\"", NGX_BLOOM_UNKNOWN, NULL },
-    { "rule_checks_total", "answer=\"invalid\"", NGX_BLOOM_INVALID,
-      NULL },
+    { "rule_checks_total", "answer=\"invalid\"", NGX_BLOOM_INVALID, NULL },
     { "rule_checks_total", "answer=\"empty\"", NGX_HTTP_BLOOM_EMPTY, NULL },
 
     { "rule_requests_total", "decision=\"fired\"",
@@ -102,6 +103,17 @@ static ngx_http_bloom_metrics_counter_t  ngx_http_bloom_metrics_counters[] = {
       NGX_HTTP_BLOOM_COUNT_AUDITED, NULL },
     { "rule_requests_total", "decision=\"unknown\"",
       NGX_HTTP_BLOOM_COUNT_UNKNOWN, NULL },
+
+    { NULL, NULL, 0, NULL }
+};
+
+
+/* The metric of the module: its counter 0 is 1. */
+static const ngx_http_bloom_metrics_counter_t
+    ngx_http_bloom_metrics_build[] = {
+
+    { "build_info", "version=\"" BLOOM_VERSION "\"", 0,
+      "The version of the module, as a label; the value is always 1." },
 
     { NULL, NULL, 0, NULL }
 };
@@ -179,7 +191,8 @@ ngx_http_bloom_metrics_step(ngx_http_request_t *r,
     if (metrics->field->metric != NULL) {
 
         if (metrics->written == 0 && metrics->field->help != NULL) {
-            ngx_http_bloom_metrics_begin(&turns->text, metrics->field);
+            ngx_http_bloom_metrics_head(&turns->text, metrics->field->metric,
+                                        metrics->field->help);
         }
 
         last = ngx_min(metrics->written + NGX_HTTP_BLOOM_METRICS_STEP,
@@ -207,8 +220,9 @@ static ngx_int_t
 ngx_http_bloom_metrics_done(ngx_http_request_t *r,
     ngx_http_bloom_turns_t *turns)
 {
-    ngx_str_t                    type;
-    ngx_http_bloom_main_conf_t  *bmcf;
+    ngx_str_t                       type;
+    ngx_http_bloom_main_conf_t     *bmcf;
+    ngx_http_bloom_metrics_rule_t   build;
 
     bmcf = ngx_http_get_module_main_conf(r, ngx_http_bloom_module);
 
@@ -216,11 +230,11 @@ ngx_http_bloom_metrics_done(ngx_http_request_t *r,
                                     ngx_http_bloom_endpoint_get(r),
                                     &bmcf->rules);
 
-    ngx_http_bloom_metrics_head(&turns->text, "build_info", "gauge",
-                                "The version of the module, as a label; the "
-                                "value is always 1.");
-    ngx_http_bloom_text_printf(&turns->text, "nginx_bloom_build_info{version="
-                               "\"" BLOOM_VERSION "\"} 1\n");
+    ngx_memzero(&build, sizeof(build));
+    build.counter[0] = 1;
+
+    ngx_http_bloom_metrics_samples(&turns->text, ngx_http_bloom_metrics_build,
+                                   &build, 1);
 
     ngx_str_set(&type, "text/plain; version=0.0.4; charset=utf-8");
 
@@ -251,21 +265,6 @@ ngx_http_bloom_metrics_look(ngx_http_bloom_text_t *text,
 
 
 static void
-ngx_http_bloom_metrics_begin(ngx_http_bloom_text_t *text,
-    const ngx_http_bloom_stats_field_t *field)
-{
-    size_t      len;
-    ngx_uint_t  counter;
-
-    len = ngx_strlen(field->metric);
-    counter = len > 6 && ngx_strcmp(field->metric + len - 6, "_total") == 0;
-
-    ngx_http_bloom_metrics_head(text, field->metric,
-                                counter ? "counter" : "gauge", field->help);
-}
-
-
-static void
 ngx_http_bloom_metrics_sample(ngx_http_bloom_text_t *text,
     ngx_http_bloom_metrics_zone_t *shown,
     const ngx_http_bloom_stats_field_t *field)
@@ -286,13 +285,11 @@ static void
 ngx_http_bloom_metrics_of_rules(ngx_http_bloom_text_t *text,
     ngx_http_bloom_endpoint_t *endpoint, ngx_array_t *rules)
 {
-    ngx_int_t                           rc;
-    uint64_t                            seen[NGX_BLOOM_SERIES / 64];
-    ngx_uint_t                          i, j;
-    ngx_array_t                       **list, shown;
-    ngx_http_bloom_rule_t              *rule;
-    ngx_http_bloom_metrics_rule_t      *show;
-    ngx_http_bloom_metrics_counter_t   *metric;
+    ngx_int_t                rc;
+    uint64_t                 seen[NGX_BLOOM_SERIES / 64];
+    ngx_uint_t               i, j;
+    ngx_array_t            **list, shown;
+    ngx_http_bloom_rule_t   *rule;
 
     if (ngx_array_init(&shown, text->pool, 8,
                        sizeof(ngx_http_bloom_metrics_rule_t))
@@ -326,22 +323,8 @@ ngx_http_bloom_metrics_of_rules(ngx_http_bloom_text_t *text,
         }
     }
 
-    show = shown.elts;
-
-    for (metric = ngx_http_bloom_metrics_counters; metric->name; metric++) {
-
-        if (metric->help != NULL && shown.nelts != 0) {
-            ngx_http_bloom_metrics_head(text, metric->name, "counter",
-                                        metric->help);
-        }
-
-        for (i = 0; i < shown.nelts; i++) {
-            ngx_http_bloom_text_printf(text, "nginx_bloom_%s{", metric->name);
-            ngx_http_bloom_text_append(text, &show[i].labels);
-            ngx_http_bloom_text_printf(text, "%s} %uL\n", metric->labels,
-                                       show[i].counter[metric->counter]);
-        }
-    }
+    ngx_http_bloom_metrics_samples(text, ngx_http_bloom_metrics_counters,
+                                   shown.elts, shown.nelts);
 }
 
 
@@ -402,10 +385,41 @@ ngx_http_bloom_metrics_show_rule(ngx_array_t *shown,
 }
 
 
+/* Writes the samples of metrics that each of the `n` rules has. */
+static void
+ngx_http_bloom_metrics_samples(ngx_http_bloom_text_t *text,
+    const ngx_http_bloom_metrics_counter_t *metric,
+    ngx_http_bloom_metrics_rule_t *show, ngx_uint_t n)
+{
+    ngx_uint_t  i;
+
+    for ( /* void */ ; metric->name != NULL; metric++) {
+
+        if (metric->help != NULL && n != 0) {
+            ngx_http_bloom_metrics_head(text, metric->name, metric->help);
+        }
+
+        for (i = 0; i < n; i++) {
+            ngx_http_bloom_text_printf(text, "nginx_bloom_%s{", metric->name);
+            ngx_http_bloom_text_append(text, &show[i].labels);
+            ngx_http_bloom_text_printf(text, "%s} %uL\n", metric->labels,
+                                       show[i].counter[metric->counter]);
+        }
+    }
+}
+
+
 static void
 ngx_http_bloom_metrics_head(ngx_http_bloom_text_t *text, const char *name,
-    const char *type, const char *help)
+    const char *help)
 {
+    size_t       len;
+    const char  *type;
+
+    len = ngx_strlen(name);
+    type = len > 6 && ngx_strcmp(name + len - 6, "_total") == 0
+           ? "counter" : "gauge";
+
     ngx_http_bloom_text_printf(text, "# HELP nginx_bloom_%s %s\n"
                                "# TYPE nginx_bloom_%s %s\n",
                                name, help, name, type);
