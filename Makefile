@@ -37,7 +37,7 @@ bench := $(patsubst bench/%.c,build/bench/%, \
            $(filter-out bench/http.c bench/lookups_options.c, \
                         $(wildcard bench/*.c)))
 
-.PHONY: all tool module man deps deps-run deps-bench run unit fuzzers nginxes \
+.PHONY: all tool module man docs deps deps-run deps-bench run unit fuzzers nginxes \
         old-module check test test-layers test-unit test-nginx test-nginx-1.22 \
         test-nginx-1.26 test-nginx-1.26-short \
         test-nginxes test-nginxes-short test-nginx-tests \
@@ -177,6 +177,13 @@ man: build/manpage build/completion  ## generate docs/ngx-bloom.1 and docs/ngx-b
 	mv build/ngx-bloom.1 docs/ngx-bloom.1
 	build/completion > build/ngx-bloom.bash
 	mv build/ngx-bloom.bash docs/ngx-bloom.bash
+
+# The tables in docs/api.md are generated from those of the source, too.
+
+docs:  ## generate the tables in docs/api.md from the source
+	@mkdir -p build
+	scripts/tables.pl docs/api.md > build/api.md
+	mv build/api.md docs/api.md
 
 # The unit tests, and the programs that t/tool and scripts/check-docs.sh run
 

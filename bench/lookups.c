@@ -437,11 +437,12 @@ median(double *values, uint64_t n)
 static void
 print(const bench_t *bench, result_t *result)
 {
-    char      bytes[UNITS_LEN], rate[UNITS_LEN], lines[32], hash[64], work[64];
-    char      many[64];
-    double    ratio[ROUNDS_MAX], limit, lookup, middle, share, present;
-    json_t    json;
-    uint64_t  r;
+    char                 bytes[UNITS_LEN], rate[UNITS_LEN], lines[32];
+    char                 hash[64], work[64], many[64];
+    double               ratio[ROUNDS_MAX], limit, lookup, middle;
+    double               share, present;
+    bloom_json_writer_t  json;
+    uint64_t             r;
 
     const char              *pages;
     const bloom_geometry_t  *g = &bench->geometry;
@@ -462,27 +463,30 @@ print(const bench_t *bench, result_t *result)
 
     if (bench->json) {
         json_begin(&json, 0);
-        json_text(&json, "layout", bloom_geometry_layout_name(g->layout));
-        json_count(&json, "k", g->k);
-        json_count(&json, "lines", g->lines);
-        json_count(&json, "bytes", bench->size);
-        json_text(&json, "pages", pages);
-        json_number(&json, "huge", share);
-        json_text(&json, "way", lookups_ways[bench->way]);
-        json_count(&json, "batch", bench->way == BATCH ? bench->batch : 1);
-        json_text(&json, "vector", bloom_simd()->name);
-        json_count(&json, "key_length", bench->key_len);
-        json_text(&json, "hash", bloom_hasher_name(bench->hasher.kind));
-        json_count(&json, "work_ns", bench->work);
-        json_number(&json, "hits", bench->hits);
-        json_number(&json, "present", present);
-        json_count(&json, "lookups", bench->lookups);
-        json_count(&json, "rounds", bench->rounds);
-        json_number(&json, "limit_ns", limit);
-        json_number(&json, "lookup_ns", lookup);
-        json_number(&json, "ratio", middle);
-        json_number(&json, "ratio_min", ratio[0]);
-        json_number(&json, "ratio_max", ratio[bench->rounds - 1]);
+        bloom_json_put_text(&json, "layout",
+                            bloom_geometry_layout_name(g->layout));
+        bloom_json_put_count(&json, "k", g->k);
+        bloom_json_put_count(&json, "lines", g->lines);
+        bloom_json_put_count(&json, "bytes", bench->size);
+        bloom_json_put_text(&json, "pages", pages);
+        bloom_json_put_number(&json, "huge", share);
+        bloom_json_put_text(&json, "way", lookups_ways[bench->way]);
+        bloom_json_put_count(&json, "batch",
+                             bench->way == BATCH ? bench->batch : 1);
+        bloom_json_put_text(&json, "vector", bloom_simd()->name);
+        bloom_json_put_count(&json, "key_length", bench->key_len);
+        bloom_json_put_text(&json, "hash",
+                            bloom_hasher_name(bench->hasher.kind));
+        bloom_json_put_count(&json, "work_ns", bench->work);
+        bloom_json_put_number(&json, "hits", bench->hits);
+        bloom_json_put_number(&json, "present", present);
+        bloom_json_put_count(&json, "lookups", bench->lookups);
+        bloom_json_put_count(&json, "rounds", bench->rounds);
+        bloom_json_put_number(&json, "limit_ns", limit);
+        bloom_json_put_number(&json, "lookup_ns", lookup);
+        bloom_json_put_number(&json, "ratio", middle);
+        bloom_json_put_number(&json, "ratio_min", ratio[0]);
+        bloom_json_put_number(&json, "ratio_max", ratio[bench->rounds - 1]);
         json_end(&json);
 
         return;

@@ -13,8 +13,8 @@
 #   - the table of sizes in docs/sizing.md is what `ngx-bloom size` computes;
 #   - docs/directives.md describes each directive, with its contexts, and each
 #     variable of the source, and no other;
-#   - docs/api.md lists the requests, errors, metrics and members of a zone's
-#     state that the source has; README.md has at most 300 lines;
+#   - docs/api.md lists the requests that the source has, and its tables are what
+#     `make docs` makes of those of the source; README.md has at most 300 lines;
 #   - docs/architecture.md lists the files of the source, and docs/state.md the
 #     files of a state directory and the fields of its control page;
 #   - docs/ngx-bloom.1 and docs/ngx-bloom.bash are what `make man` makes of the
@@ -459,61 +459,6 @@ described_routes() {
         "$1" | sort
 }
 
-# Prints "STATUS CODE" for each error of the endpoint.
-
-errors() {
-    grep -oE '^    \{ [0-9]{3}, "[a-z_]+" \}' src/http/api/ngx_http_bloom_error.c \
-    | tr -d '{}",' | awk '$1 != 200 { print $1, $2 }' | sort
-}
-
-# Prints the path of each member in the JSON of a zone's state, such as
-# "journal.bytes": the first column of the table of stats.
-
-members() {
-    grep -oE '^    \{ "[a-z_.]+"' src/http/api/ngx_http_bloom_stats.c \
-    | tr -d '{ "' | sort
-}
-
-# Prints "NAME TYPE LABEL: VALUE, VALUE ...: HELP" for each metric in the tables
-# of stats and of rules' metrics.
-
-metrics() {
-    perl -0777 -ne '
-        while (/"([a-z_]+)",\s+(?:NULL|"([a-z]+)=\\"([a-z_]+)\\""),
-                \s+(?:NGX_\w+,\s+)?(NULL|"(?:[^"\\]|"\s+")*")\s\}/gx)
-        {
-            my ($name, $label, $value, $help) = ($1, $2, $3, $4);
-            push @names, $name if !$metric{$name};
-            my $m = $metric{$name} //= {};
-            $m->{label} = $label // "";
-            push @{ $m->{values} }, $value if defined $value;
-            next if $help eq "NULL";
-            ($m->{help} = $help) =~ s/"\s+"//g;
-            $m->{help} =~ s/^"|\.?"$//g;
-        }
-        while (/metrics_head\(&turns->text,\s"([a-z_]+)",\s"gauge",
-                \s+((?:"[^"]*"\s*)+)\)/gx)
-        {
-            my ($name, $help) = ($1, $2);
-            $help =~ s/"\s+"//g;
-            push @names, $name;
-            ($metric{$name}{help} = $help) =~ s/^"|\.?"$//g;
-        }
-        END {
-            for (@names) {
-                my $m = $metric{$_};
-                print "nginx_bloom_$_ ", /_total$/ ? "counter" : "gauge",
-                      $m->{values} ? " $m->{label}: " : "",
-                      join(", ", @{ $m->{values} // [] }), ": $m->{help}\n";
-            }
-        }' src/http/api/ngx_http_bloom_{stats,metrics}.c | sort
-}
-
-described_metrics() {
-    sed -nE 's/^\| `(nginx_bloom_[a-z_]+)` \| ([a-z]+) \| (.*) \| (.*) \|$/\1 \2 \3: \4/p' \
-        docs/api.md | tr -d '`' | sed 's/  *: /: /' | sort
-}
-
 # Prints the names of files in a state directory, with "*" for the parts that
 # vary.
 
@@ -533,18 +478,8 @@ check_endpoint() {
     same "README.md has at most 300 lines" "" \
          "$(wc -l < README.md | awk '$1 > 300 { print $1 " lines" }')"
 
-    same "docs/api.md has the errors of the source" "$(errors)" \
-         "$(sed -nE 's/^\| ([0-9]{3}) \| `([a-z_]+)` .*/\1 \2/p' docs/api.md \
-            | sort)"
-
-    same "docs/api.md has the metrics of the source, with labels and help" \
-         "$(metrics)" "$(described_metrics)"
-
-    # the table of members is before that of states
-
-    same "docs/api.md has the members of a zone's state" "$(members)" \
-         "$(sed -n '/^## State/,/^| `state` | means/p' docs/api.md \
-            | sed -nE '/means/d; s/^\| `([a-z_.]+)` \|.*/\1/p' | sort)"
+    same "docs/api.md has the tables of the source; see make docs" \
+         "$(scripts/tables.pl docs/api.md 2>&1)" "$(cat docs/api.md)"
 }
 
 # first_column FILE: prints the first column of the table that begins with

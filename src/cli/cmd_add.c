@@ -289,7 +289,7 @@ static void
 report(const add_t *add, double seconds)
 {
     char                  rate[IMAGE_WRITE_RATE_LEN];
-    json_t                json;
+    bloom_json_writer_t   json;
     uint64_t              added;
     const char           *path;
     exception_kinds_t     kinds;
@@ -304,10 +304,11 @@ report(const add_t *add, double seconds)
 
         json_begin(&json, 0);
         image_json(&json, path, image, &kinds, add->error, add->fpr);
-        json_bool(&json, "written", add->written);
-        json_count(&json, "added", added);
-        json_count(&json, "lifted", add->counts.lifted);
-        json_count(&json, "already_present", add->counts.received - added);
+        bloom_json_put_bool(&json, "written", add->written);
+        bloom_json_put_count(&json, "added", added);
+        bloom_json_put_count(&json, "lifted", add->counts.lifted);
+        bloom_json_put_count(&json, "already_present",
+                             add->counts.received - added);
         key_options_json(&json, &add->from, &add->counts, seconds);
         json_end(&json);
         return;

@@ -356,17 +356,17 @@ print_csv_row(const row_t *row)
 static void
 print_json_row(const row_t *row)
 {
-    json_t  json;
+    bloom_json_writer_t  json;
 
     json_begin(&json, 1);
-    json_count(&json, "items", row->items);
-    json_number(&json, "estimated_fpr", row->estimated_fpr);
-    json_number(&json, "measured_fpr", row->measured_fpr);
-    json_number(&json, "deviation", row->deviation);
-    json_number(&json, "lowest", row->lowest);
-    json_number(&json, "highest", row->highest);
-    json_number(&json, "fill_ratio", row->fill_ratio);
-    json_number(&json, "estimated_items", row->estimated_items);
+    bloom_json_put_count(&json, "items", row->items);
+    bloom_json_put_number(&json, "estimated_fpr", row->estimated_fpr);
+    bloom_json_put_number(&json, "measured_fpr", row->measured_fpr);
+    bloom_json_put_number(&json, "deviation", row->deviation);
+    bloom_json_put_number(&json, "lowest", row->lowest);
+    bloom_json_put_number(&json, "highest", row->highest);
+    bloom_json_put_number(&json, "fill_ratio", row->fill_ratio);
+    bloom_json_put_number(&json, "estimated_items", row->estimated_items);
     json_end(&json);
 }
 

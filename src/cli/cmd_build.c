@@ -464,7 +464,7 @@ static void
 report(const build_t *build, const collect_counts_t *counts, double seconds)
 {
     char                  bytes[UNITS_LEN], rate[IMAGE_WRITE_RATE_LEN];
-    json_t                json;
+    bloom_json_writer_t   json;
     exception_kinds_t     kinds;
     const bloom_image_t  *image;
 
@@ -477,7 +477,8 @@ report(const build_t *build, const collect_counts_t *counts, double seconds)
         image_json(&json, build->output, image, &kinds,
                    image_json_items_error(image),
                    bloom_image_fpr(image, image->items));
-        json_count(&json, "duplicates", counts->received - image->items);
+        bloom_json_put_count(&json, "duplicates",
+                             counts->received - image->items);
         good_keys_json(&json, &build->good, image);
         key_options_json(&json, &build->from, counts, seconds);
         json_end(&json);

@@ -39,19 +39,30 @@ static const option_t  options[] = {
 static void
 print_json(const bloom_form_t *form, const char *why)
 {
-    json_t  json;
+    unsigned             i;
+    bloom_json_writer_t  json;
 
     json_begin(&json, 1);
 
     if (why != NULL) {
-        json_null(&json, "canonical");
-        json_texts(&json, "expressions", NULL, 0);
-        json_text(&json, "reason", why);
+        bloom_json_put_null(&json, "canonical");
 
     } else {
-        json_bytes(&json, "canonical", form->canonical.data,
-                   form->canonical.len);
-        json_texts(&json, "expressions", form->expression, form->n);
+        bloom_json_put_bytes(&json, "canonical", form->canonical.data,
+                             form->canonical.len);
+    }
+
+    bloom_json_put_array(&json, "expressions");
+
+    for (i = 0; why == NULL && i < form->n; i++) {
+        bloom_json_put_bytes(&json, NULL, form->expression[i].data,
+                             form->expression[i].len);
+    }
+
+    bloom_json_put_end(&json);
+
+    if (why != NULL) {
+        bloom_json_put_text(&json, "reason", why);
     }
 
     json_end(&json);

@@ -287,13 +287,13 @@ export_image(export_t *x)
 static void
 report(const export_t *x)
 {
-    json_t  json;
+    bloom_json_writer_t  json;
 
     if (x->json) {
         json_begin(&json, 0);
-        json_text(&json, "file", x->output);
-        json_text(&json, "to", x->format->name);
-        json_count(&json, "items", x->head.items);
+        bloom_json_put_text(&json, "file", x->output);
+        bloom_json_put_text(&json, "to", x->format->name);
+        bloom_json_put_count(&json, "items", x->head.items);
         json_end(&json);
 
     } else if (!x->quiet) {

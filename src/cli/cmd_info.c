@@ -241,9 +241,9 @@ count_kinds(image_read_t *read, exception_kinds_t *kinds)
 static int
 show(image_read_t *read, int rc, void *data)
 {
-    info_t             *info = data;
-    json_t              json;
-    exception_kinds_t   kinds;
+    info_t              *info = data;
+    bloom_json_writer_t  json;
+    exception_kinds_t    kinds;
 
     memset(&kinds, 0, sizeof(kinds));
 
@@ -289,33 +289,25 @@ print_exception(info_t *info, const bloom_exception_t *exception)
 static void
 print_json(const info_t *info, const bloom_exception_t *exception)
 {
-    char         time[UNITS_LEN];
-    size_t       i;
-    json_t       json;
-    unsigned     n;
-    bloom_key_t  names[KINDS];
+    size_t               i;
+    bloom_json_writer_t  json;
 
     json_begin(&json, 1);
     json_key(&json, &exception->key);
 
     if (info->exceptions) {
-        for (i = 0, n = 0; i < KINDS; i++) {
+        bloom_json_put_array(&json, "kinds");
+
+        for (i = 0; i < KINDS; i++) {
             if ((exception->kinds & kind_names[i].kind) != 0) {
-                names[n].data = (const uint8_t *) kind_names[i].name;
-                names[n++].len = strlen(kind_names[i].name);
+                bloom_json_put_text(&json, NULL, kind_names[i].name);
             }
         }
 
-        json_texts(&json, "kinds", names, n);
+        bloom_json_put_end(&json);
     }
 
-    if (exception->time != 0) {
-        json_text(&json, "time", format_time(time, exception->time));
-
-    } else {
-        json_null(&json, "time");
-    }
-
+    bloom_json_put_time(&json, "time", exception->time);
     json_end(&json);
 }
 

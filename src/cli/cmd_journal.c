@@ -94,9 +94,9 @@ static void
 print_key(journal_t *journal, const piece_t *piece, uint64_t position,
     const bloom_record_t *record, const bloom_key_t *key)
 {
-    char         time[UNITS_LEN], shown[KEYFORM_SHOWN];
-    json_t       json;
-    const char  *why;
+    char                 shown[KEYFORM_SHOWN];
+    bloom_json_writer_t  json;
+    const char          *why;
 
     why = journal->json ? NULL : key_print_refused(key, journal->null);
 
@@ -118,9 +118,9 @@ print_key(journal_t *journal, const piece_t *piece, uint64_t position,
     json_begin(&json, 1);
     json_key(&json, key);
 
-    json_count(&json, "sequence", record->sequence);
-    json_text(&json, "time", format_time(time, record->time));
-    json_count(&json, "position", position);
+    bloom_json_put_count(&json, "sequence", record->sequence);
+    bloom_json_put_time(&json, "time", record->time);
+    bloom_json_put_count(&json, "position", position);
     json_end(&json);
 }
 
@@ -427,49 +427,48 @@ print_counts(const piece_t *piece)
 static void
 print_json(const journal_t *journal, const piece_t *piece)
 {
-    char    time[UNITS_LEN], position[BLOOM_POSITION_TEXT_MAX];
-    json_t  json;
+    char                 position[BLOOM_POSITION_TEXT_MAX];
+    bloom_json_writer_t  json;
 
     static const char  *const results[] = { "ok", "damaged", "unreadable" };
 
     json_begin(&json, journal->compact);
 
-    json_text(&json, "file", piece->path);
-    json_text(&json, "result", results[piece->rc]);
+    bloom_json_put_text(&json, "file", piece->path);
+    bloom_json_put_text(&json, "result", results[piece->rc]);
 
     if (piece->rc != CLI_OK) {
-        json_text(&json, "error", piece->error);
+        bloom_json_put_text(&json, "error", piece->error);
     }
 
     if (piece->data != NULL && piece->rc != CLI_ERROR) {
-        json_count(&json, "base", piece->segment.base);
-        json_count(&json, "version", piece->segment.version);
-        json_count(&json, "size", piece->segment.size);
-        json_text(&json, "created", format_time(time,
-                                                piece->segment.created));
-        json_count(&json, "used", piece->used);
-        json_count(&json, "torn", piece->torn);
-        json_count(&json, "broken", piece->broken);
-        json_count(&json, "missing", piece->missing);
-        json_count(&json, "records", piece->records);
-        json_count(&json, "keys", count_keys(piece));
-        json_count(&json, "added", piece->keys[BLOOM_RECORD_ADD]);
-        json_count(&json, "removed", piece->keys[BLOOM_RECORD_REMOVE]);
-        json_count(&json, "restorations", piece->restorations);
-        json_bool(&json, "cleared", piece->cleared);
+        bloom_json_put_count(&json, "base", piece->segment.base);
+        bloom_json_put_count(&json, "version", piece->segment.version);
+        bloom_json_put_count(&json, "size", piece->segment.size);
+        bloom_json_put_time(&json, "created", piece->segment.created);
+        bloom_json_put_count(&json, "used", piece->used);
+        bloom_json_put_count(&json, "torn", piece->torn);
+        bloom_json_put_count(&json, "broken", piece->broken);
+        bloom_json_put_count(&json, "missing", piece->missing);
+        bloom_json_put_count(&json, "records", piece->records);
+        bloom_json_put_count(&json, "keys", count_keys(piece));
+        bloom_json_put_count(&json, "added", piece->keys[BLOOM_RECORD_ADD]);
+        bloom_json_put_count(&json, "removed",
+                             piece->keys[BLOOM_RECORD_REMOVE]);
+        bloom_json_put_count(&json, "restorations", piece->restorations);
+        bloom_json_put_bool(&json, "cleared", piece->cleared);
 
         if (piece->changes != 0) {
             (void) bloom_position_write(piece->reached, position);
-            json_text(&json, "source_position", position);
+            bloom_json_put_text(&json, "source_position", position);
         }
 
         if (piece->records != 0) {
-            json_count(&json, "first_sequence", piece->first_sequence);
-            json_count(&json, "last_sequence", piece->last_sequence);
-            json_text(&json, "first_time", format_time(time,
-                                                       piece->first_time));
-            json_text(&json, "last_time", format_time(time,
-                                                      piece->last_time));
+            bloom_json_put_count(&json, "first_sequence",
+                                 piece->first_sequence);
+            bloom_json_put_count(&json, "last_sequence", piece->last_sequence);
+            bloom_json_put_time(&json, "first_time", piece->first_time);
+            bloom_json_put_time(&json, "last_time", piece->last_time);
         }
     }
 

@@ -415,7 +415,7 @@ report(const merge_t *merge)
 {
     char                  bytes[UNITS_LEN], rate[IMAGE_WRITE_RATE_LEN];
     double                error;
-    json_t                json;
+    bloom_json_writer_t   json;
     exception_kinds_t     kinds;
     const bloom_image_t  *image;
 
@@ -426,8 +426,8 @@ report(const merge_t *merge)
     if (merge->json) {
         json_begin(&json, 0);
         image_json(&json, merge->output, image, &kinds, error, merge->fpr);
-        json_count(&json, "images", (uint64_t) merge->n);
-        json_count(&json, "lifted", merge->lifted);
+        bloom_json_put_count(&json, "images", (uint64_t) merge->n);
+        bloom_json_put_count(&json, "lifted", merge->lifted);
         json_end(&json);
         return;
     }

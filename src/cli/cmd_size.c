@@ -126,21 +126,21 @@ solve(const plan_t *plan, uint32_t layout, answer_t *answer)
 static void
 print_json(const answer_t *answer, int compact)
 {
-    json_t                   json;
+    bloom_json_writer_t      json;
     const bloom_geometry_t  *g;
 
     g = &answer->geometry;
 
     json_begin(&json, compact);
-    json_text(&json, "layout", bloom_geometry_layout_name(g->layout));
-    json_count(&json, "items", answer->items);
-    json_number(&json, "fpr", answer->fpr);
-    json_count(&json, "filter_bytes", bloom_geometry_bytes(g));
-    json_number(&json, "bits_per_item",
-                (double) g->bits / (double) answer->items);
-    json_count(&json, "bits", g->bits);
-    json_count(&json, "k", g->k);
-    json_count(&json, "lines", g->lines);
+    bloom_json_put_text(&json, "layout", bloom_geometry_layout_name(g->layout));
+    bloom_json_put_count(&json, "items", answer->items);
+    bloom_json_put_number(&json, "fpr", answer->fpr);
+    bloom_json_put_count(&json, "filter_bytes", bloom_geometry_bytes(g));
+    bloom_json_put_number(&json, "bits_per_item",
+                          (double) g->bits / (double) answer->items);
+    bloom_json_put_count(&json, "bits", g->bits);
+    bloom_json_put_count(&json, "k", g->k);
+    bloom_json_put_count(&json, "lines", g->lines);
     json_end(&json);
 }
 
@@ -202,7 +202,7 @@ grow(const plan_t *plan, double fpr, bloom_image_t *image)
 static void
 print_grown_json(const bloom_image_t *image, int behind)
 {
-    json_t                   json, object;
+    bloom_json_writer_t      json;
     uint32_t                 i;
     uint64_t                 max_items, room;
     bloom_geometry_t         part;
@@ -212,32 +212,35 @@ print_grown_json(const bloom_image_t *image, int behind)
     max_items = bloom_image_capacity(image);
 
     json_begin(&json, 1);
-    json_text(&json, "zone", behind ? "image" : "empty");
-    json_text(&json, "layout", bloom_geometry_layout_name(g->layout));
-    json_count(&json, "items", bloom_growth_room(g, image->capacity, 0));
-    json_count(&json, "max_items", max_items);
-    json_number(&json, "fpr", bloom_image_fpr(image, max_items));
-    json_count(&json, "filter_bytes", bloom_geometry_bytes(g));
-    json_number(&json, "bits_per_item",
-                8 * (double) bloom_geometry_bytes(g) / (double) max_items);
-    json_count(&json, "layers", g->layers);
-    json_array(&json, "parts");
+    bloom_json_put_text(&json, "zone", behind ? "image" : "empty");
+    bloom_json_put_text(&json, "layout", bloom_geometry_layout_name(g->layout));
+    bloom_json_put_count(&json, "items",
+                         bloom_growth_room(g, image->capacity, 0));
+    bloom_json_put_count(&json, "max_items", max_items);
+    bloom_json_put_number(&json, "fpr", bloom_image_fpr(image, max_items));
+    bloom_json_put_count(&json, "filter_bytes", bloom_geometry_bytes(g));
+    bloom_json_put_number(&json, "bits_per_item",
+                          8 * (double) bloom_geometry_bytes(g)
+                          / (double) max_items);
+    bloom_json_put_count(&json, "layers", g->layers);
+    bloom_json_put_array(&json, "parts");
 
     for (i = 0; i <= g->layers; i++) {
         part = bloom_geometry_part(g, i);
         room = bloom_growth_room(g, image->capacity, i);
 
-        json_object(&object, i == 0);
-        json_count(&object, "capacity", room);
-        json_count(&object, "bits", part.bits);
-        json_count(&object, "k", part.k);
-        json_count(&object, "lines", part.lines);
-        json_count(&object, "filter_bytes", bloom_geometry_bytes(&part));
-        json_number(&object, "fpr", bloom_geometry_fpr(&part, room));
-        json_object_end();
+        bloom_json_put_object(&json, NULL);
+        bloom_json_put_count(&json, "capacity", room);
+        bloom_json_put_count(&json, "bits", part.bits);
+        bloom_json_put_count(&json, "k", part.k);
+        bloom_json_put_count(&json, "lines", part.lines);
+        bloom_json_put_count(&json, "filter_bytes",
+                             bloom_geometry_bytes(&part));
+        bloom_json_put_number(&json, "fpr", bloom_geometry_fpr(&part, room));
+        bloom_json_put_end(&json);
     }
 
-    json_array_end();
+    bloom_json_put_end(&json);
     json_end(&json);
 }
 
@@ -351,26 +354,26 @@ static void
 print_ring_json(const plan_t *plan, const bloom_geometry_t *g, uint64_t room,
     double fpr, uint64_t even)
 {
-    json_t  json;
+    bloom_json_writer_t  json;
 
     json_begin(&json, 0);
-    json_text(&json, "layout", bloom_geometry_layout_name(g->layout));
-    json_count(&json, "items", plan->items);
-    json_count(&json, "max_items", plan->max_keys);
-    json_number(&json, "fpr", fpr);
-    json_count(&json, "filter_bytes", bloom_geometry_bytes(g));
-    json_number(&json, "bits_per_item",
-                8 * (double) even / (double) plan->items);
-    json_count(&json, "even_bytes", even);
-    json_count(&json, "slices", g->slices);
-    json_count(&json, "slices_per_life", plan->slices);
-    json_count(&json, "slice_items", room);
-    json_count(&json, "slice_bytes", g->bits / 8);
-    json_count(&json, "bits", g->bits);
-    json_count(&json, "k", g->k);
-    json_count(&json, "lines", g->lines);
-    json_count(&json, "least_life_ms", plan->expire);
-    json_count(&json, "longest_life_ms", longest_life(plan));
+    bloom_json_put_text(&json, "layout", bloom_geometry_layout_name(g->layout));
+    bloom_json_put_count(&json, "items", plan->items);
+    bloom_json_put_count(&json, "max_items", plan->max_keys);
+    bloom_json_put_number(&json, "fpr", fpr);
+    bloom_json_put_count(&json, "filter_bytes", bloom_geometry_bytes(g));
+    bloom_json_put_number(&json, "bits_per_item",
+                          8 * (double) even / (double) plan->items);
+    bloom_json_put_count(&json, "even_bytes", even);
+    bloom_json_put_count(&json, "slices", g->slices);
+    bloom_json_put_count(&json, "slices_per_life", plan->slices);
+    bloom_json_put_count(&json, "slice_items", room);
+    bloom_json_put_count(&json, "slice_bytes", g->bits / 8);
+    bloom_json_put_count(&json, "bits", g->bits);
+    bloom_json_put_count(&json, "k", g->k);
+    bloom_json_put_count(&json, "lines", g->lines);
+    bloom_json_put_count(&json, "least_life_ms", plan->expire);
+    bloom_json_put_count(&json, "longest_life_ms", longest_life(plan));
     json_end(&json);
 }
 

@@ -49,7 +49,7 @@ static void
 print_key(const test_t *test, const bloom_key_t *key, const char *answer,
     const bloom_key_t *expression, const char *why)
 {
-    json_t  json;
+    bloom_json_writer_t  json;
 
     if (!test->json) {
         printf("%s ", answer);
@@ -60,14 +60,15 @@ print_key(const test_t *test, const bloom_key_t *key, const char *answer,
 
     json_begin(&json, 1);
     json_key(&json, key);
-    json_text(&json, "answer", answer);
+    bloom_json_put_text(&json, "answer", answer);
 
     if (expression != NULL) {
-        json_bytes(&json, "expression", expression->data, expression->len);
+        bloom_json_put_bytes(&json, "expression", expression->data,
+                             expression->len);
     }
 
     if (why != NULL) {
-        json_text(&json, "reason", why);
+        bloom_json_put_text(&json, "reason", why);
     }
 
     json_end(&json);
@@ -116,14 +117,14 @@ test_key(const bloom_key_t *key, void *data)
 static void
 print_count(const test_t *test)
 {
-    json_t  json;
+    bloom_json_writer_t  json;
 
     if (test->json) {
         json_begin(&json, 0);
-        json_count(&json, "present", test->present);
-        json_count(&json, "absent", test->absent);
-        json_count(&json, "invalid", test->invalid);
-        json_count(&json, "empty", test->empty);
+        bloom_json_put_count(&json, "present", test->present);
+        bloom_json_put_count(&json, "absent", test->absent);
+        bloom_json_put_count(&json, "invalid", test->invalid);
+        bloom_json_put_count(&json, "empty", test->empty);
         json_end(&json);
         return;
     }

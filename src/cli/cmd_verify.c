@@ -128,34 +128,35 @@ static void
 print_json(const verify_t *verify, const image_read_t *read, int rc,
     const findings_t *findings)
 {
-    json_t  json;
+    bloom_json_writer_t  json;
 
     static const char  *const results[] = { "ok", "damaged", "unreadable" };
 
     json_begin(&json, verify->several);
 
-    json_text(&json, "file", read->path);
+    bloom_json_put_text(&json, "file", read->path);
 
     if (verify->guards.error[0] != '\0') {
-        json_text(&json, "result", "refused");
-        json_text(&json, "error", verify->guards.error);
+        bloom_json_put_text(&json, "result", "refused");
+        bloom_json_put_text(&json, "error", verify->guards.error);
 
     } else if (rc != CLI_OK) {
-        json_text(&json, "result", results[rc]);
-        json_text(&json, "error", read->error);
+        bloom_json_put_text(&json, "result", results[rc]);
+        bloom_json_put_text(&json, "error", read->error);
 
     } else {
-        json_text(&json, "result", results[rc]);
-        json_count(&json, "items", read->image.items);
-        json_count(&json, "estimated_items",
-                   bloom_census_items(&findings->census));
-        json_number(&json, "estimated_items_error",
-                    bloom_census_items_error(&findings->census));
+        bloom_json_put_text(&json, "result", results[rc]);
+        bloom_json_put_count(&json, "items", read->image.items);
+        bloom_json_put_count(&json, "estimated_items",
+                             bloom_census_items(&findings->census));
+        bloom_json_put_number(&json, "estimated_items_error",
+                              bloom_census_items_error(&findings->census));
         image_json_fill(&json, read->image.geometry.layout,
                         bloom_census_fill(&findings->census));
-        json_number(&json, "estimated_fpr",
-                    bloom_census_fpr(&findings->census));
-        json_number(&json, "promised_fpr", bloom_image_promised(&read->image));
+        bloom_json_put_number(&json, "estimated_fpr",
+                              bloom_census_fpr(&findings->census));
+        bloom_json_put_number(&json, "promised_fpr",
+                              bloom_image_promised(&read->image));
         image_json_parts(&json, &read->image, &findings->census);
         image_json_kinds(&json, &findings->kinds);
     }

@@ -17,6 +17,7 @@
 #include "bloom_crc.h"
 #include "cli.h"
 #include "follow_log.h"
+#include "json.h"
 #include "units.h"
 #include "visible.h"
 
@@ -39,33 +40,24 @@ follow_log_begin(int quiet)
 }
 
 
-/* Prints a text in quotes, as JSON.  The text comes from servers: what a
- * terminal obeys is escaped in the text itself, so that it stays escaped in
- * whatever a reader of the log decodes. */
+/* Writes a text that may come from a server: what a terminal obeys is escaped in
+ * the text itself, so that it stays escaped in whatever a reader of the log
+ * decodes. */
 static void
-print_text(const char *text)
+put_visible(bloom_json_writer_t *json, const char *name, const char *text)
 {
-    char            shown[VISIBLE_MAX];
-    size_t          i, n, used, rest;
+    char            shown[VISIBLE_MAX * MESSAGE_MAX];
+    size_t          n, used, rest;
     const uint8_t  *p;
 
-    putc('"', stderr);
+    p = (const uint8_t *) text;
+    rest = strnlen(text, MESSAGE_MAX);
 
-    for (p = (const uint8_t *) text, rest = strlen(text); rest != 0;
-         p += used, rest -= used)
-    {
-        n = visible_next(shown, p, rest, &used);
-
-        for (i = 0; i < n; i++) {
-            if (shown[i] == '"' || shown[i] == '\\') {
-                putc('\\', stderr);
-            }
-
-            putc(shown[i], stderr);
-        }
+    for (n = 0; rest != 0; p += used, rest -= used) {
+        n += visible_next(shown + n, p, rest, &used);
     }
 
-    putc('"', stderr);
+    bloom_json_put_bytes(json, name, shown, n);
 }
 
 
@@ -73,31 +65,33 @@ static void
 print_json(const char *zone, follow_level_t level, const char *event,
     const char *message, uint64_t left_out)
 {
-    char             text[UNITS_LEN];
-    struct timespec  now;
+    struct timespec      now;
+    bloom_json_writer_t  json;
 
     static const char  *levels[] = { "info", "warning", "error" };
 
     clock_gettime(CLOCK_REALTIME, &now);
-    format_time(text, (uint64_t) now.tv_sec * 1000
-                      + (uint64_t) now.tv_nsec / 1000000);
 
-    fprintf(stderr, "{\"time\":\"%s\",\"level\":\"%s\",\"event\":\"%s\"", text,
-            levels[level], event);
+    bloom_json_writer_init(&json, json_sink, stderr);
+
+    bloom_json_put_object(&json, NULL);
+    bloom_json_put_time(&json, "time", (uint64_t) now.tv_sec * 1000
+                                       + (uint64_t) now.tv_nsec / 1000000);
+    bloom_json_put_text(&json, "level", levels[level]);
+    bloom_json_put_text(&json, "event", event);
 
     if (zone != NULL) {
-        fputs(",\"zone\":", stderr);
-        print_text(zone);
+        put_visible(&json, "zone", zone);
     }
 
-    fputs(",\"message\":", stderr);
-    print_text(message);
+    put_visible(&json, "message", message);
 
     if (left_out != 0) {
-        fprintf(stderr, ",\"repeated\":%llu", (unsigned long long) left_out);
+        bloom_json_put_count(&json, "repeated", left_out);
     }
 
-    fputs("}\n", stderr);
+    bloom_json_put_end(&json);
+    putc('\n', stderr);
 }
 
 

@@ -451,41 +451,39 @@ good_keys_free(good_keys_t *good)
 
 
 void
-good_keys_json(json_t *json, const good_keys_t *good,
+good_keys_json(bloom_json_writer_t *json, const good_keys_t *good,
     const bloom_image_t *image)
 {
     size_t                       i;
-    json_t                       object;
     const good_keys_conflict_t  *example;
 
-    json_count(json, "good_keys", good->received);
-    json_count(json, "good_keys_matched", good->matched);
-    json_count(json, "exceptions_bytes", image->exceptions_size);
-    json_count(json, "conflicts", good->conflicts);
-    json_array(json, "conflict_examples");
+    bloom_json_put_count(json, "good_keys", good->received);
+    bloom_json_put_count(json, "good_keys_matched", good->matched);
+    bloom_json_put_count(json, "exceptions_bytes", image->exceptions_size);
+    bloom_json_put_count(json, "conflicts", good->conflicts);
+    bloom_json_put_array(json, "conflict_examples");
 
     for (i = 0; i < good->examples; i++) {
         example = &good->example[i];
 
-        json_object(&object, i == 0);
-        json_text(&object, "file", example->file);
-        json_count(&object, "line", example->line);
-        json_text(&object, "key", example->key);
-        json_text(&object, "expression", example->expression);
+        bloom_json_put_object(json, NULL);
+        bloom_json_put_text(json, "file", example->file);
+        bloom_json_put_count(json, "line", example->line);
+        bloom_json_put_text(json, "key", example->key);
+        bloom_json_put_text(json, "expression", example->expression);
+        bloom_json_put_text(json, "list", example->list);
 
         if (example->list != NULL) {
-            json_text(&object, "list", example->list);
-            json_count(&object, "list_line", example->list_line);
+            bloom_json_put_count(json, "list_line", example->list_line);
 
         } else {
-            json_null(&object, "list");
-            json_null(&object, "list_line");
+            bloom_json_put_null(json, "list_line");
         }
 
-        json_object_end();
+        bloom_json_put_end(json);
     }
 
-    json_array_end();
+    bloom_json_put_end(json);
 }
 
 

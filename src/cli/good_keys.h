@@ -77,7 +77,7 @@ void good_keys_free(good_keys_t *good);
 /* Prints how many good keys there were, how many of them matched, the
  * exceptions, and the conflicts.  good_keys_report() prints nothing without
  * --except. */
-void good_keys_json(json_t *json, const good_keys_t *good,
+void good_keys_json(bloom_json_writer_t *json, const good_keys_t *good,
     const bloom_image_t *image);
 void good_keys_report(const good_keys_t *good, const collect_options_t *from,
     const bloom_image_t *image, const char *file);

@@ -138,7 +138,7 @@ void
 import_findings_json(const import_findings_t *findings,
     const import_check_t *check, const bloom_foreign_t *f, const char *output)
 {
-    json_t  json;
+    bloom_json_writer_t  json;
 
     json_begin(&json, 0);
     image_json(&json, output, &f->image, NULL,
@@ -146,21 +146,21 @@ import_findings_json(const import_findings_t *findings,
                bloom_image_fpr(&f->image, f->image.items));
 
     if (f->claimed != BLOOM_FOREIGN_UNKNOWN) {
-        json_count(&json, "items_claimed", f->claimed);
+        bloom_json_put_count(&json, "items_claimed", f->claimed);
 
     } else {
-        json_null(&json, "items_claimed");
+        bloom_json_put_null(&json, "items_claimed");
     }
 
-    json_bool(&json, "promised", f->promised);
-    json_number(&json, "fill_ratio", findings->fill_ratio);
-    json_number(&json, "measured_fpr", findings->measured_fpr);
+    bloom_json_put_bool(&json, "promised", f->promised);
+    bloom_json_put_number(&json, "fill_ratio", findings->fill_ratio);
+    bloom_json_put_number(&json, "measured_fpr", findings->measured_fpr);
 
     if (check->keys != 0) {
-        json_count(&json, "checked", check->keys);
+        bloom_json_put_count(&json, "checked", check->keys);
 
     } else {
-        json_null(&json, "checked");
+        bloom_json_put_null(&json, "checked");
     }
 
     json_end(&json);

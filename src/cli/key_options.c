@@ -272,82 +272,80 @@ key_options_spare(const output_t *out, char **names, int n, const char *what)
 
 /* Prints the reasons for which lines were left out. */
 static void
-json_reasons(json_t *json, const char *name, const collect_counts_t *counts,
-    int bad)
+json_reasons(bloom_json_writer_t *json, const char *name,
+    const collect_counts_t *counts, int bad)
 {
-    int              first;
     size_t           i;
-    json_t           object, example;
     unsigned         k;
     const reason_t  *reason;
 
-    json_array(json, name);
+    bloom_json_put_array(json, name);
 
-    for (i = 0, first = 1; i < counts->reasons.n; i++) {
+    for (i = 0; i < counts->reasons.n; i++) {
         reason = &counts->reasons.reason[i];
 
         if (reason->bad != bad) {
             continue;
         }
 
-        json_object(&object, first);
-        json_text(&object, "reason", reason->why);
-        json_count(&object, "count", reason->count);
-        json_array(&object, "examples");
+        bloom_json_put_object(json, NULL);
+        bloom_json_put_text(json, "reason", reason->why);
+        bloom_json_put_count(json, "count", reason->count);
+        bloom_json_put_array(json, "examples");
 
         for (k = 0; k < reason->n; k++) {
-            json_object(&example, k == 0);
-            json_text(&example, "file",
-                      counts->file[reason->example[k].file].name);
-            json_count(&example, "line", reason->example[k].line);
-            json_text(&example, "text", reason->example[k].text);
-            json_object_end();
+            bloom_json_put_object(json, NULL);
+            bloom_json_put_text(json, "file",
+                                counts->file[reason->example[k].file].name);
+            bloom_json_put_count(json, "line", reason->example[k].line);
+            bloom_json_put_text(json, "text", reason->example[k].text);
+            bloom_json_put_end(json);
         }
 
-        json_array_end();
-        json_object_end();
-        first = 0;
+        bloom_json_put_end(json);
+        bloom_json_put_end(json);
     }
 
-    json_array_end();
+    bloom_json_put_end(json);
 }
 
 
 void
-key_options_json(json_t *json, const collect_options_t *options,
+key_options_json(bloom_json_writer_t *json, const collect_options_t *options,
     const collect_counts_t *counts, double seconds)
 {
-    json_t       object;
     unsigned     i;
     const char  *name;
 
-    json_count(json, "received", counts->received);
-    json_count(json, "lines_read", counts->lines);
-    json_count(json, "empty", counts->empty);
-    json_count(json, "comments", counts->comments);
-    json_count(json, "skipped", counts->skipped);
+    bloom_json_put_count(json, "received", counts->received);
+    bloom_json_put_count(json, "lines_read", counts->lines);
+    bloom_json_put_count(json, "empty", counts->empty);
+    bloom_json_put_count(json, "comments", counts->comments);
+    bloom_json_put_count(json, "skipped", counts->skipped);
     json_reasons(json, "skipped_by_reason", counts, 0);
-    json_count(json, "errors", counts->errors);
+    bloom_json_put_count(json, "errors", counts->errors);
     json_reasons(json, "errors_by_reason", counts, 1);
-    json_count(json, "exceptions", counts->exceptions.n);
-    json_count(json, "left_out", counts->left_out);
-    json_count(json, "without_unmatched",
-               options->left_out != NULL ? left_out_unmatched(options->left_out)
-                                         : 0);
-    json_array(json, "files");
+    bloom_json_put_count(json, "exceptions", counts->exceptions.n);
+    bloom_json_put_count(json, "left_out", counts->left_out);
+    bloom_json_put_count(json, "without_unmatched",
+                         options->left_out != NULL
+                         ? left_out_unmatched(options->left_out) : 0);
+    bloom_json_put_array(json, "files");
 
     for (i = 0; i < counts->files; i++) {
         name = counts->file[i].list.name;
 
-        json_object(&object, i == 0);
-        json_text(&object, "file", counts->file[i].name);
-        json_text(&object, "from", name != NULL ? name : "keys");
-        json_object_end();
+        bloom_json_put_object(json, NULL);
+        bloom_json_put_text(json, "file", counts->file[i].name);
+        bloom_json_put_text(json, "from", name != NULL ? name : "keys");
+        bloom_json_put_end(json);
     }
 
-    json_array_end();
-    json_count(json, "temporary_bytes", keystore_spilled(options->store));
-    json_count(json, "duration_ms", (uint64_t) (seconds * 1000 + 0.5));
+    bloom_json_put_end(json);
+    bloom_json_put_count(json, "temporary_bytes",
+                         keystore_spilled(options->store));
+    bloom_json_put_count(json, "duration_ms",
+                         (uint64_t) (seconds * 1000 + 0.5));
 }
 
 

@@ -82,8 +82,9 @@ int key_options_spare(const output_t *out, char **names, int n,
     { "duration_ms", "the time that the command took, in milliseconds" }
 
 /* Prints how many keys and other lines were read, and how long that took. */
-void key_options_json(json_t *json, const collect_options_t *options,
-    const collect_counts_t *counts, double seconds);
+void key_options_json(bloom_json_writer_t *json,
+    const collect_options_t *options, const collect_counts_t *counts,
+    double seconds);
 
 /* Prints "FILE: 2 comments were skipped", if any lines were, and the reasons.
  * `duplicates` is 0 if it is unknown. */

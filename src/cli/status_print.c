@@ -395,56 +395,44 @@ status_print(const node_findings_t *found, const node_t *nodes, size_t n)
 
 
 static void
-json_known(json_t *json, const char *name, const char *text)
-{
-    if (text != NULL) {
-        json_text(json, name, text);
-
-    } else {
-        json_null(json, name);
-    }
-}
-
-
-static void
-json_known_count(json_t *json, const char *name, uint64_t count)
+json_known_count(bloom_json_writer_t *json, const char *name, uint64_t count)
 {
     if (count != NODE_UNKNOWN) {
-        json_count(json, name, count);
+        bloom_json_put_count(json, name, count);
 
     } else {
-        json_null(json, name);
+        bloom_json_put_null(json, name);
     }
 }
 
 
 static void
-json_row(json_t *json, const node_row_t *row)
+json_row(bloom_json_writer_t *json, const node_row_t *row)
 {
     const node_zone_t  *zone;
 
     zone = row->zone;
 
-    json_text(json, "node", row->node->shown);
-    json_text(json, "name", zone->name);
-    json_text(json, "state", zone->state);
+    bloom_json_put_text(json, "node", row->node->shown);
+    bloom_json_put_text(json, "name", zone->name);
+    bloom_json_put_text(json, "state", zone->state);
     json_known_count(json, "generation", zone->generation);
-    json_known(json, "build_id", zone->build_id);
-    json_known(json, "form", zone->key_form);
+    bloom_json_put_text(json, "build_id", zone->build_id);
+    bloom_json_put_text(json, "form", zone->key_form);
     json_known_count(json, "items", zone->items);
     json_known_count(json, "estimated_items", zone->estimated_items);
     json_known_count(json, "max_items", zone->max_items);
-    json_number(json, "fill_ratio", zone->fill_ratio);
+    bloom_json_put_number(json, "fill_ratio", zone->fill_ratio);
     json_known_count(json, "bits_set", zone->bits_set);
     json_known_count(json, "removed", zone->removed);
     json_known_count(json, "excepted", zone->excepted);
-    json_known(json, "source", zone->source);
-    json_known(json, "source_state", zone->source_state);
-    json_known(json, "position", zone->position);
-    json_known(json, "digest", zone->digest);
-    json_known(json, "digest_since", zone->digest_since);
+    bloom_json_put_text(json, "source", zone->source);
+    bloom_json_put_text(json, "source_state", zone->source_state);
+    bloom_json_put_text(json, "position", zone->position);
+    bloom_json_put_text(json, "digest", zone->digest);
+    bloom_json_put_text(json, "digest_since", zone->digest_since);
     json_known_count(json, "lag_ms", zone->lag);
-    json_known(json, "journal_error", zone->journal_error);
+    bloom_json_put_text(json, "journal_error", zone->journal_error);
     json_known_count(json, "lost_keys", zone->lost_keys);
     json_known_count(json, "helper_silence_ms",
                      node_state_silence(row->node, zone));
@@ -454,41 +442,41 @@ json_row(json_t *json, const node_row_t *row)
 void
 status_print_json(const node_findings_t *found, const node_t *nodes, size_t n)
 {
-    size_t  i;
-    json_t  json, object;
+    size_t               i;
+    bloom_json_writer_t  json;
 
     json_begin(&json, 1);
-    json_bool(&json, "ok", found->n == 0);
-    json_array(&json, "nodes");
+    bloom_json_put_bool(&json, "ok", found->n == 0);
+    bloom_json_put_array(&json, "nodes");
 
     for (i = 0; i < n; i++) {
-        json_object(&object, i == 0);
-        json_text(&object, "url", nodes[i].shown);
-        json_known(&object, "version", nodes[i].version);
-        json_known(&object, "error", nodes[i].error);
-        json_object_end();
+        bloom_json_put_object(&json, NULL);
+        bloom_json_put_text(&json, "url", nodes[i].shown);
+        bloom_json_put_text(&json, "version", nodes[i].version);
+        bloom_json_put_text(&json, "error", nodes[i].error);
+        bloom_json_put_end(&json);
     }
 
-    json_array_end();
-    json_array(&json, "zones");
+    bloom_json_put_end(&json);
+    bloom_json_put_array(&json, "zones");
 
     for (i = 0; i < found->rows_n; i++) {
-        json_object(&object, i == 0);
-        json_row(&object, &found->rows[i]);
-        json_object_end();
+        bloom_json_put_object(&json, NULL);
+        json_row(&json, &found->rows[i]);
+        bloom_json_put_end(&json);
     }
 
-    json_array_end();
-    json_array(&json, "problems");
+    bloom_json_put_end(&json);
+    bloom_json_put_array(&json, "problems");
 
     for (i = 0; i < found->n; i++) {
-        json_object(&object, i == 0);
-        json_text(&object, "what", found->findings[i].what);
-        json_known(&object, "zone", found->findings[i].zone);
-        json_text(&object, "message", found->findings[i].message);
-        json_object_end();
+        bloom_json_put_object(&json, NULL);
+        bloom_json_put_text(&json, "what", found->findings[i].what);
+        bloom_json_put_text(&json, "zone", found->findings[i].zone);
+        bloom_json_put_text(&json, "message", found->findings[i].message);
+        bloom_json_put_end(&json);
     }
 
-    json_array_end();
+    bloom_json_put_end(&json);
     json_end(&json);
 }

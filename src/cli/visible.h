@@ -15,7 +15,7 @@
  *     U+202A to U+202E, U+2066 to U+2069
  *
  * All other characters stay, also a backslash, so that text may be escaped
- * twice.  The result is for people; JSON (json.h) is for programs.
+ * twice.  The result is for people; JSON (bloom_json_writer.h) is for programs.
  */
 
 #ifndef VISIBLE_H

@@ -119,6 +119,11 @@ void
 bloom_json_put_text(bloom_json_writer_t *json, const char *name,
     const char *text)
 {
+    if (text == NULL) {
+        bloom_json_put_null(json, name);
+        return;
+    }
+
     bloom_json_put_bytes(json, name, text, strlen(text));
 }
 
@@ -234,7 +239,9 @@ bloom_json_put_time(bloom_json_writer_t *json, const char *name, uint64_t ms)
 
     seconds = (time_t) (ms / 1000);
 
-    if (ms == 0 || gmtime_r(&seconds, &tm) == NULL) {
+    if (ms == 0 || gmtime_r(&seconds, &tm) == NULL
+        || tm.tm_year > 9999 - 1900)
+    {
         bloom_json_put_null(json, name);
         return;
     }

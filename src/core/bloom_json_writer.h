@@ -51,6 +51,7 @@ void bloom_json_put_object(bloom_json_writer_t *json, const char *name);
 void bloom_json_put_array(bloom_json_writer_t *json, const char *name);
 void bloom_json_put_end(bloom_json_writer_t *json);
 
+/* Write a text and bytes as a string; a text that is NULL as null. */
 void bloom_json_put_text(bloom_json_writer_t *json, const char *name,
     const char *text);
 void bloom_json_put_bytes(bloom_json_writer_t *json, const char *name,
@@ -79,7 +80,7 @@ void bloom_json_put_seconds(bloom_json_writer_t *json, const char *name,
     uint64_t ms);
 
 /* Writes a time, in ms since 1970, as a string in the format of RFC 3339, in
- * UTC and with three decimals; null if it is 0. */
+ * UTC and with three decimals; null if it is 0 or after the year 9999. */
 void bloom_json_put_time(bloom_json_writer_t *json, const char *name,
     uint64_t ms);
 

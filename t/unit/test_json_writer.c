@@ -62,6 +62,8 @@ test_values(void **state)
     bloom_json_put_seconds(&json, "ms", 12034);
     bloom_json_put_time(&json, "time", 1700000000089);
     bloom_json_put_time(&json, "no_time", 0);
+    bloom_json_put_time(&json, "too_late", 253402300800000);
+    bloom_json_put_text(&json, "no_text", NULL);
     bloom_json_put_bool(&json, "yes", 2);
     bloom_json_put_bool(&json, "no", 0);
     bloom_json_put_null(&json, "null");
@@ -72,6 +74,7 @@ test_values(void **state)
         "\"c\":18446744073709551615,\"n\":0.1234567890123,\"r\":0.123457,"
         "\"tiny\":1e-09,\"nan\":null,\"inf\":null,\"s\":12,\"ms\":12.034,"
         "\"time\":\"2023-11-14T22:13:20.089Z\",\"no_time\":null,"
+        "\"too_late\":null,\"no_text\":null,"
         "\"yes\":true,\"no\":false,\"null\":null}");
 }
 

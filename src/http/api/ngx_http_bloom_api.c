@@ -510,9 +510,11 @@ ngx_http_bloom_api_is_cross_site(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_bloom_api_index(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 {
+    u_char                       *p, request[64];
     ngx_str_t                     vary;
     ngx_uint_t                    i;
     ngx_bloom_zone_t            **zones;
+    bloom_json_writer_t          *json;
     ngx_http_bloom_text_t         text;
     ngx_http_bloom_endpoint_t    *endpoint;
     ngx_http_bloom_api_route_t   *route;
@@ -528,39 +530,42 @@ ngx_http_bloom_api_index(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     }
 
     ngx_http_bloom_text_init(&text, r->pool);
+    json = &text.json;
 
-    ngx_http_bloom_text_printf(&text, "{\"version\":\"" BLOOM_VERSION "\","
-                               "\"zones\":[");
+    bloom_json_put_object(json, NULL);
+    bloom_json_put_text(json, "version", BLOOM_VERSION);
+    bloom_json_put_array(json, "zones");
 
     endpoint = ngx_http_bloom_endpoint_get(r);
 
     zones = endpoint->zones->elts;
 
     for (i = 0; i < endpoint->zones->nelts; i++) {
-        ngx_http_bloom_text_printf(&text, i == 0 ? "" : ",");
-        ngx_http_bloom_text_quote(&text, zones[i]->name.data,
-                                  zones[i]->name.len);
+        bloom_json_put_bytes(json, NULL, zones[i]->name.data,
+                             zones[i]->name.len);
     }
 
-    ngx_http_bloom_text_printf(&text, "],\"write\":%s,\"image\":%s,"
-                               "\"requests\":[",
-                               endpoint->write ? "true" : "false",
-                               endpoint->image ? "true" : "false");
+    bloom_json_put_end(json);
+    bloom_json_put_bool(json, "write", endpoint->write);
+    bloom_json_put_bool(json, "image", endpoint->image);
+    bloom_json_put_array(json, "requests");
 
     for (i = 0; i < NGX_HTTP_BLOOM_API_ROUTES; i++) {
         route = &ngx_http_bloom_api_routes[i];
 
-        ngx_http_bloom_text_printf(&text, "%s{\"request\":\"%V %s%V\","
-                                   "\"write\":%s,\"does\":\"%s\"}",
-                                   i == 0 ? "" : ",", &route->name,
-                                   route->zone ? "/zones/NAME" : "/",
-                                   &route->path,
-                                   route->needs == NGX_HTTP_BLOOM_WRITE
-                                   ? "true" : "false",
-                                   route->does);
+        p = ngx_snprintf(request, sizeof(request), "%V %s%V", &route->name,
+                         route->zone ? "/zones/NAME" : "/", &route->path);
+
+        bloom_json_put_object(json, NULL);
+        bloom_json_put_bytes(json, "request", request, p - request);
+        bloom_json_put_bool(json, "write",
+                            route->needs == NGX_HTTP_BLOOM_WRITE);
+        bloom_json_put_text(json, "does", route->does);
+        bloom_json_put_end(json);
     }
 
-    ngx_http_bloom_text_printf(&text, "]}");
+    bloom_json_put_end(json);
+    bloom_json_put_end(json);
 
     return ngx_http_bloom_response_json(r, NGX_HTTP_OK, &text);
 }
@@ -577,7 +582,8 @@ ngx_http_bloom_api_zones(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ngx_http_bloom_text_printf(&turns->text, "{\"zones\":[");
+    bloom_json_put_object(&turns->text.json, NULL);
+    bloom_json_put_array(&turns->text.json, "zones");
 
     return ngx_http_bloom_turns_run(r, turns);
 }
@@ -601,8 +607,7 @@ ngx_http_bloom_api_zones_step(ngx_http_request_t *r,
 
     ngx_http_bloom_endpoint_info(endpoint, zones[turns->next], &info);
 
-    ngx_http_bloom_text_printf(&turns->text, turns->next == 0 ? "" : ",");
-    ngx_http_bloom_json_zone(&turns->text, zones[turns->next], &info);
+    ngx_http_bloom_json_put_zone(&turns->text, NULL, zones[turns->next], &info);
 
     turns->next++;
 
@@ -614,7 +619,8 @@ static ngx_int_t
 ngx_http_bloom_api_zones_done(ngx_http_request_t *r,
     ngx_http_bloom_turns_t *turns)
 {
-    ngx_http_bloom_text_printf(&turns->text, "]}");
+    bloom_json_put_end(&turns->text.json);
+    bloom_json_put_end(&turns->text.json);
 
     return ngx_http_bloom_response_json(r, NGX_HTTP_OK, &turns->text);
 }
@@ -629,7 +635,7 @@ ngx_http_bloom_api_zone(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     ngx_http_bloom_endpoint_info(ngx_http_bloom_endpoint_get(r), zone, &info);
 
     ngx_http_bloom_text_init(&text, r->pool);
-    ngx_http_bloom_json_zone(&text, zone, &info);
+    ngx_http_bloom_json_put_zone(&text, NULL, zone, &info);
 
     return ngx_http_bloom_response_json(r, NGX_HTTP_OK, &text);
 }

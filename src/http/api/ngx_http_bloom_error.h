@@ -62,7 +62,7 @@ void ngx_http_bloom_error_v(ngx_http_bloom_error_t *error,
  * that responses may use. */
 void ngx_http_bloom_error_busy(ngx_http_bloom_error_t *error);
 
-/* Appends the member "error" to a response's object. */
+/* Writes the member "error" of a response's object. */
 void ngx_http_bloom_error_put(ngx_http_bloom_text_t *text,
     ngx_http_bloom_error_t *error);
 

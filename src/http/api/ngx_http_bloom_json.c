@@ -5,7 +5,7 @@
  */
 
 #include "ngx_http_bloom_json.h"
-#include "ngx_http_bloom_stats.h"
+#include "ngx_http_bloom_stats_table.h"
 
 #include "bloom_growth.h"
 #include "ngx_bloom_ring.h"
@@ -13,79 +13,76 @@
 #include <math.h>
 
 
-static void ngx_http_bloom_json_object(ngx_http_bloom_text_t *text,
-    ngx_http_bloom_stats_t *stats, const char *object);
-static void ngx_http_bloom_json_parts(ngx_http_bloom_text_t *text,
+static void ngx_http_bloom_json_object(bloom_json_writer_t *json,
+    const char *name, ngx_http_bloom_stats_t *stats, const char *object);
+static void ngx_http_bloom_json_value(bloom_json_writer_t *json,
+    const char *name, ngx_http_bloom_stats_t *stats,
+    const ngx_http_bloom_stats_field_t *field);
+static void ngx_http_bloom_json_parts(bloom_json_writer_t *json,
     ngx_bloom_info_t *info);
-static void ngx_http_bloom_json_slices(ngx_http_bloom_text_t *text,
+static void ngx_http_bloom_json_slices(bloom_json_writer_t *json,
     ngx_bloom_info_t *info);
-static void ngx_http_bloom_json_part(ngx_http_bloom_text_t *text,
+static void ngx_http_bloom_json_part(bloom_json_writer_t *json,
     const bloom_geometry_t *part, uint64_t capacity, uint64_t bits_set);
-static void ngx_http_bloom_json_value(ngx_http_bloom_text_t *text,
-    ngx_http_bloom_stats_t *stats, const ngx_http_bloom_stats_field_t *field);
 
 
 void
-ngx_http_bloom_json_zone(ngx_http_bloom_text_t *text, ngx_bloom_zone_t *zone,
-    ngx_bloom_info_t *info)
+ngx_http_bloom_json_put_zone(ngx_http_bloom_text_t *text, const char *name,
+    ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
 {
     ngx_http_bloom_stats_t  stats;
 
     ngx_http_bloom_stats_get(&stats, zone, info);
 
-    ngx_http_bloom_json_object(text, &stats, "");
+    ngx_http_bloom_json_object(&text->json, name, &stats, "");
 }
 
 
 /* Writes an object with all fields whose place is directly in it; "" is the
  * outermost object. */
 static void
-ngx_http_bloom_json_object(ngx_http_bloom_text_t *text,
+ngx_http_bloom_json_object(bloom_json_writer_t *json, const char *name,
     ngx_http_bloom_stats_t *stats, const char *object)
 {
     size_t                               len;
-    const char                          *name, *before;
+    const char                          *member;
     const ngx_http_bloom_stats_field_t  *field;
 
     len = ngx_strlen(object);
-    before = "{";
+
+    bloom_json_put_object(json, name);
 
     for (field = ngx_http_bloom_stats_fields;
          field->type != NGX_HTTP_BLOOM_STATS_END;
          field++)
     {
-        name = field->place;
+        member = field->place;
 
-        if (name == NULL) {
+        if (member == NULL) {
             continue;
         }
 
         if (len != 0) {
-            if (ngx_strncmp(name, object, len) != 0 || name[len] != '.') {
+            if (ngx_strncmp(member, object, len) != 0 || member[len] != '.') {
                 continue;
             }
 
-            name += len + 1;
+            member += len + 1;
         }
 
-        if (ngx_strchr(name, '.') != NULL) {
-            continue;
+        if (ngx_strchr(member, '.') == NULL) {
+            ngx_http_bloom_json_value(json, member, stats, field);
         }
-
-        ngx_http_bloom_text_printf(text, "%s\"%s\":", before, name);
-        ngx_http_bloom_json_value(text, stats, field);
-        before = ",";
     }
 
-    ngx_http_bloom_text_printf(text, "}");
+    bloom_json_put_end(json);
 }
 
 
 static void
-ngx_http_bloom_json_value(ngx_http_bloom_text_t *text,
+ngx_http_bloom_json_value(bloom_json_writer_t *json, const char *name,
     ngx_http_bloom_stats_t *stats, const ngx_http_bloom_stats_field_t *field)
 {
-    double      rate;
     uint64_t    n;
     ngx_str_t  *string;
 
@@ -94,7 +91,7 @@ ngx_http_bloom_json_value(ngx_http_bloom_text_t *text,
     case NGX_HTTP_BLOOM_STATS_OBJECT:
 
         if (stats->has[field->needs]) {
-            ngx_http_bloom_json_object(text, stats, field->place);
+            ngx_http_bloom_json_object(json, name, stats, field->place);
             return;
         }
 
@@ -102,19 +99,8 @@ ngx_http_bloom_json_value(ngx_http_bloom_text_t *text,
 
     case NGX_HTTP_BLOOM_STATS_RATE:
 
-        rate = ngx_http_bloom_stats_rate(stats, field);
-
-        if (!isnan(rate)) {
-            ngx_http_bloom_text_rate(text, rate);
-            return;
-        }
-
-        break;
-
-    case NGX_HTTP_BLOOM_STATS_TIME:
-
-        ngx_http_bloom_json_time(text,
-                                 ngx_http_bloom_stats_number(stats, field));
+        bloom_json_put_rate(json, name,
+                            ngx_http_bloom_stats_rate(stats, field));
         return;
 
     case NGX_HTTP_BLOOM_STATS_STRING:
@@ -122,95 +108,84 @@ ngx_http_bloom_json_value(ngx_http_bloom_text_t *text,
         string = ngx_http_bloom_stats_string(stats, field);
 
         if (string->data != NULL) {
-            ngx_http_bloom_text_quote(text, string->data, string->len);
+            bloom_json_put_bytes(json, name, string->data, string->len);
             return;
         }
 
         break;
 
-    case NGX_HTTP_BLOOM_STATS_BOOL:
-
-        n = ngx_http_bloom_stats_number(stats, field);
-
-        ngx_http_bloom_text_printf(text, n ? "true" : "false");
-        return;
-
-    case NGX_HTTP_BLOOM_STATS_SECONDS:
-
-        n = ngx_http_bloom_stats_number(stats, field);
-
-        ngx_http_bloom_text_printf(text, n % 1000 == 0 ? "%uL" : "%uL.%03uL",
-                                   n / 1000, n % 1000);
-        return;
-
     case NGX_HTTP_BLOOM_STATS_PARTS:
 
-        ngx_http_bloom_text_printf(text, "[");
+        bloom_json_put_array(json, name);
 
         if (stats->info.expire != 0) {
-            ngx_http_bloom_json_slices(text, &stats->info);
+            ngx_http_bloom_json_slices(json, &stats->info);
 
         } else {
-            ngx_http_bloom_json_parts(text, &stats->info);
+            ngx_http_bloom_json_parts(json, &stats->info);
         }
 
-        ngx_http_bloom_text_printf(text, "]");
+        bloom_json_put_end(json);
         return;
 
-    case NGX_HTTP_BLOOM_STATS_MS:
-
-        if (ngx_http_bloom_stats_number(stats, field) == UINT64_MAX) {
-            break;
-        }
-
-        /* fall through */
-
-    default: /* NGX_HTTP_BLOOM_STATS_NUMBER */
+    default:
 
         n = ngx_http_bloom_stats_number(stats, field);
 
-        ngx_http_bloom_text_printf(text, "%uL", n);
+        if (field->type == NGX_HTTP_BLOOM_STATS_TIME) {
+            bloom_json_put_time(json, name, n);
+
+        } else if (field->type == NGX_HTTP_BLOOM_STATS_BOOL) {
+            bloom_json_put_bool(json, name, n != 0);
+
+        } else if (field->type == NGX_HTTP_BLOOM_STATS_SECONDS) {
+            bloom_json_put_seconds(json, name, n);
+
+        } else if (field->type == NGX_HTTP_BLOOM_STATS_MS && n == UINT64_MAX) {
+            break;
+
+        } else {
+            bloom_json_put_count(json, name, n);
+        }
+
         return;
     }
 
-    ngx_http_bloom_text_printf(text, "null");
+    bloom_json_put_null(json, name);
 }
 
 
 /* Writes the parts of the filter that serves. */
 static void
-ngx_http_bloom_json_parts(ngx_http_bloom_text_t *text, ngx_bloom_info_t *info)
+ngx_http_bloom_json_parts(bloom_json_writer_t *json, ngx_bloom_info_t *info)
 {
     uint32_t          i;
-    bloom_geometry_t  part;
+    bloom_geometry_t  part, *g;
 
-    for (i = 0; i <= info->image.geometry.layers; i++) {
-        part = bloom_geometry_part(&info->image.geometry, i);
+    g = &info->image.geometry;
+
+    for (i = 0; i <= g->layers; i++) {
 
         /* the links of an imported filter are one part here */
 
-        if (info->image.geometry.layers == 0) {
-            part = info->image.geometry;
-        }
+        part = (g->layers == 0) ? *g : bloom_geometry_part(g, i);
 
-        ngx_http_bloom_text_printf(text, i == 0 ? "" : ",");
-        ngx_http_bloom_json_part(text, &part,
-                                 bloom_growth_room(&info->image.geometry,
-                                                   info->image.capacity, i),
+        ngx_http_bloom_json_part(json, &part,
+                                 bloom_growth_room(g, info->image.capacity, i),
                                  info->part_bits_set[i]);
-        ngx_http_bloom_text_printf(text, "}");
+        bloom_json_put_end(json);
     }
 }
 
 
 /* Writes the live slices, the oldest first. */
 static void
-ngx_http_bloom_json_slices(ngx_http_bloom_text_t *text, ngx_bloom_info_t *info)
+ngx_http_bloom_json_slices(bloom_json_writer_t *json, ngx_bloom_info_t *info)
 {
-    uint32_t           slice[BLOOM_PARTS_MAX];
-    uint64_t           closed;
-    ngx_uint_t         i, n, open;
-    bloom_geometry_t   part;
+    uint32_t          slice[BLOOM_PARTS_MAX];
+    uint64_t          closed;
+    ngx_uint_t        i, n, open;
+    bloom_geometry_t  part;
 
     part = bloom_geometry_part(&info->image.geometry, 0);
     n = ngx_bloom_info_slices(info, slice);
@@ -219,58 +194,49 @@ ngx_http_bloom_json_slices(ngx_http_bloom_text_t *text, ngx_bloom_info_t *info)
         open = (ngx_bloom_ring_open(info->ring.turn) == slice[i]);
         closed = open ? 0 : info->ring.closed[slice[i]];
 
-        ngx_http_bloom_text_printf(text, i == 0 ? "" : ",");
-        ngx_http_bloom_json_part(text, &part, info->slice_capacity,
+        ngx_http_bloom_json_part(json, &part, info->slice_capacity,
                                  info->part_bits_set[slice[i]]);
-        ngx_http_bloom_text_printf(text, ",\"open\":%s,\"opened_at\":",
-                                   open ? "true" : "false");
-        ngx_http_bloom_json_time(text, info->ring.opened[slice[i]]);
-        ngx_http_bloom_text_printf(text, ",\"closed_at\":");
-        ngx_http_bloom_json_time(text, closed);
-        ngx_http_bloom_text_printf(text, ",\"expires_at\":");
-        ngx_http_bloom_json_time(text,
-                                 closed != 0 ? closed + info->expire : 0);
-        ngx_http_bloom_text_printf(text, "}");
+        bloom_json_put_bool(json, "open", open);
+        bloom_json_put_time(json, "opened_at", info->ring.opened[slice[i]]);
+        bloom_json_put_time(json, "closed_at", closed);
+        bloom_json_put_time(json, "expires_at",
+                            closed != 0 ? closed + info->expire : 0);
+        bloom_json_put_end(json);
     }
 }
 
 
-/* Writes a part without the brace at its end. */
+/* Writes a part, and leaves its object open. */
 static void
-ngx_http_bloom_json_part(ngx_http_bloom_text_t *text,
+ngx_http_bloom_json_part(bloom_json_writer_t *json,
     const bloom_geometry_t *part, uint64_t capacity, uint64_t bits_set)
 {
-    ngx_http_bloom_text_printf(text, "{\"capacity\":%uL,"
-                               "\"estimated_items\":%uL,\"bits\":%uL,"
-                               "\"k\":%uD,\"lines\":%uD,"
-                               "\"fill_ratio\":",
-                               capacity, bloom_geometry_items(part, bits_set),
-                               part->bits, part->k, part->lines);
+    bloom_json_put_object(json, NULL);
+    bloom_json_put_count(json, "capacity", capacity);
+    bloom_json_put_count(json, "estimated_items",
+                         bloom_geometry_items(part, bits_set));
+    bloom_json_put_count(json, "bits", part->bits);
+    bloom_json_put_count(json, "k", part->k);
+    bloom_json_put_count(json, "lines", part->lines);
+    bloom_json_put_rate(json, "fill_ratio",
+                        part->layout == BLOOM_LAYOUT_FUSE
+                        ? NAN : (double) bits_set / (double) part->bits);
+}
 
-    if (part->layout == BLOOM_LAYOUT_FUSE) {
-        ngx_http_bloom_text_printf(text, "null");
-        return;
-    }
 
-    ngx_http_bloom_text_rate(text, (double) bits_set / (double) part->bits);
+/* Writes a zone where the JSON around it is written by hand. */
+void
+ngx_http_bloom_json_zone(ngx_http_bloom_text_t *text, ngx_bloom_zone_t *zone,
+    ngx_bloom_info_t *info)
+{
+    text->json.comma = 0;
+    ngx_http_bloom_json_put_zone(text, NULL, zone, info);
 }
 
 
 void
 ngx_http_bloom_json_time(ngx_http_bloom_text_t *text, uint64_t ms)
 {
-    ngx_tm_t  tm;
-
-    if (ms == 0) {
-        ngx_http_bloom_text_printf(text, "null");
-        return;
-    }
-
-    ngx_gmtime((time_t) (ms / 1000), &tm);
-
-    ngx_http_bloom_text_printf(text,
-                               "\"%4d-%02d-%02dT%02d:%02d:%02d.%03uLZ\"",
-                               tm.ngx_tm_year, tm.ngx_tm_mon, tm.ngx_tm_mday,
-                               tm.ngx_tm_hour, tm.ngx_tm_min, tm.ngx_tm_sec,
-                               ms % 1000);
+    text->json.comma = 0;
+    bloom_json_put_time(&text->json, NULL, ms);
 }

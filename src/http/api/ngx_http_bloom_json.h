@@ -13,7 +13,11 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Appends the state of a zone as an object. */
+/* Writes the state of a zone as an object. */
+void ngx_http_bloom_json_put_zone(ngx_http_bloom_text_t *text,
+    const char *name, ngx_bloom_zone_t *zone, ngx_bloom_info_t *info);
+
+/* Appends the state of a zone where the JSON around it is written by hand. */
 void ngx_http_bloom_json_zone(ngx_http_bloom_text_t *text,
     ngx_bloom_zone_t *zone, ngx_bloom_info_t *info);
 

@@ -16,42 +16,35 @@
 #include "ngx_http_bloom_endpoint.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_rules.h"
-#include "ngx_http_bloom_stats.h"
+#include "ngx_http_bloom_stats_table.h"
 #include "ngx_http_bloom_turns.h"
 #include "bloom_version.h"
 
-
-#define NGX_HTTP_BLOOM_METRICS_LABEL(value)  (2 * (value)->len)
 
 /* The number of samples that are written in one step. */
 #define NGX_HTTP_BLOOM_METRICS_STEP          64
 
 
 typedef struct {
-    char                       *name;
-    char                       *labels;
+    const char                 *name;
+    const char                 *labels;
     ngx_uint_t                  counter; /* of the rule */
-    char                       *help;    /* of the metric's first sample */
+    const char                 *help;    /* of the metric's first sample */
 } ngx_http_bloom_metrics_counter_t;
 
 
-typedef struct {
-    ngx_http_bloom_stats_t      stats;
-    ngx_str_t                   label;   /* the zone's name */
-} ngx_http_bloom_metrics_zone_t;
-
 /* A response that is being written. */
 typedef struct {
-    ngx_http_bloom_metrics_zone_t  *shown;
-    ngx_uint_t                      looked;  /* number of zones that are
-                                                looked at */
-    ngx_uint_t                      written; /* number of zones whose sample
-                                                of `field` is written */
+    ngx_http_bloom_stats_t     *stats;   /* of each zone */
+    ngx_uint_t                  looked;  /* number of zones that are looked
+                                            at */
+    ngx_uint_t                  written; /* number of zones whose sample of
+                                            `field` is written */
     const ngx_http_bloom_stats_field_t  *field;
 } ngx_http_bloom_metrics_t;
 
 typedef struct {
-    ngx_str_t                   labels;
+    ngx_http_bloom_rule_t      *rule;    /* NULL: the module itself */
     uint64_t                    counter[NGX_BLOOM_COUNTERS];
 } ngx_http_bloom_metrics_rule_t;
 
@@ -60,34 +53,30 @@ static ngx_int_t ngx_http_bloom_metrics_step(ngx_http_request_t *r,
     ngx_http_bloom_turns_t *turns);
 static ngx_int_t ngx_http_bloom_metrics_done(ngx_http_request_t *r,
     ngx_http_bloom_turns_t *turns);
-static void ngx_http_bloom_metrics_look(ngx_http_bloom_text_t *text,
-    ngx_http_bloom_endpoint_t *endpoint, ngx_http_bloom_metrics_zone_t *shown,
-    ngx_bloom_zone_t *zone);
-static void ngx_http_bloom_metrics_begin(ngx_http_bloom_text_t *text,
-    const ngx_http_bloom_stats_field_t *field);
 static void ngx_http_bloom_metrics_sample(ngx_http_bloom_text_t *text,
-    ngx_http_bloom_metrics_zone_t *shown,
-    const ngx_http_bloom_stats_field_t *field);
+    ngx_http_bloom_stats_t *stats, const ngx_http_bloom_stats_field_t *field);
 static void ngx_http_bloom_metrics_of_rules(ngx_http_bloom_text_t *text,
     ngx_http_bloom_endpoint_t *endpoint, ngx_array_t *rules);
-static ngx_int_t ngx_http_bloom_metrics_show_rule(ngx_array_t *shown,
-    ngx_http_bloom_rule_t *rule, uint64_t *seen);
+static void ngx_http_bloom_metrics_samples(ngx_http_bloom_text_t *text,
+    const ngx_http_bloom_metrics_counter_t *metric,
+    ngx_http_bloom_metrics_rule_t *show, ngx_uint_t n);
 static void ngx_http_bloom_metrics_head(ngx_http_bloom_text_t *text,
-    const char *name, const char *type, const char *help);
-static u_char *ngx_http_bloom_metrics_label(u_char *p, ngx_str_t *value);
-static void ngx_http_bloom_metrics_value(ngx_http_bloom_text_t *text,
-    ngx_http_bloom_stats_t *stats, const ngx_http_bloom_stats_field_t *field);
+    const char *name, const char *help);
+static void ngx_http_bloom_metrics_rule_labels(ngx_http_bloom_text_t *text,
+    ngx_http_bloom_rule_t *rule);
+static void ngx_http_bloom_metrics_label(ngx_http_bloom_text_t *text,
+    const char *name, ngx_str_t *value);
 
 
-static ngx_http_bloom_metrics_counter_t  ngx_http_bloom_metrics_counters[] = {
+static const ngx_http_bloom_metrics_counter_t
+    ngx_http_bloom_metrics_counters[] = {
 
     { "rule_checks_total", "answer=\"absent\"", NGX_BLOOM_ABSENT,
       "Number of requests that a rule checked, by its zone's answer; empty: "
       "the request had no key." },
     { "rule_checks_total", "answer=\"present\"", NGX_BLOOM_PRESENT, NULL },
     { "rule_checks_total", "answer=\"unknown\"", NGX_BLOOM_UNKNOWN, NULL },
-    { "rule_checks_total", "answer=\"invalid\"", NGX_BLOOM_INVALID,
-      NULL },
+    { "rule_checks_total", "answer=\"invalid\"", NGX_BLOOM_INVALID, NULL },
     { "rule_checks_total", "answer=\"empty\"", NGX_HTTP_BLOOM_EMPTY, NULL },
 
     { "rule_requests_total", "decision=\"fired\"",
@@ -102,6 +91,17 @@ static ngx_http_bloom_metrics_counter_t  ngx_http_bloom_metrics_counters[] = {
       NGX_HTTP_BLOOM_COUNT_AUDITED, NULL },
     { "rule_requests_total", "decision=\"unknown\"",
       NGX_HTTP_BLOOM_COUNT_UNKNOWN, NULL },
+
+    { NULL, NULL, 0, NULL }
+};
+
+
+/* The metric of the module: its counter 0 is 1. */
+static const ngx_http_bloom_metrics_counter_t
+    ngx_http_bloom_metrics_build[] = {
+
+    { "build_info", "version=\"" BLOOM_VERSION "\"", 0,
+      "The version of the module, as a label; the value is always 1." },
 
     { NULL, NULL, 0, NULL }
 };
@@ -127,13 +127,13 @@ ngx_http_bloom_metrics_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     metrics->field = ngx_http_bloom_stats_fields;
 
     size = ngx_http_bloom_endpoint_get(r)->zones->nelts
-           * sizeof(ngx_http_bloom_metrics_zone_t);
+           * sizeof(ngx_http_bloom_stats_t);
 
     if (ngx_http_bloom_text_take(&turns->text, size) == NGX_OK) {
 
-        metrics->shown = ngx_palloc(r->pool, size);
+        metrics->stats = ngx_palloc(r->pool, size);
 
-        if (metrics->shown == NULL) {
+        if (metrics->stats == NULL) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
     }
@@ -152,6 +152,7 @@ ngx_http_bloom_metrics_step(ngx_http_request_t *r,
 {
     ngx_uint_t                  last;
     ngx_array_t                *zones;
+    ngx_bloom_info_t            info;
     ngx_bloom_zone_t          **zone;
     ngx_http_bloom_metrics_t   *metrics;
     ngx_http_bloom_endpoint_t  *endpoint;
@@ -164,9 +165,9 @@ ngx_http_bloom_metrics_step(ngx_http_request_t *r,
     if (metrics->looked < zones->nelts) {
         zone = zones->elts;
 
-        ngx_http_bloom_metrics_look(&turns->text, endpoint,
-                                    &metrics->shown[metrics->looked],
-                                    zone[metrics->looked]);
+        ngx_http_bloom_endpoint_info(endpoint, zone[metrics->looked], &info);
+        ngx_http_bloom_stats_get(&metrics->stats[metrics->looked],
+                                 zone[metrics->looked], &info);
         metrics->looked++;
 
         return NGX_AGAIN;
@@ -179,7 +180,8 @@ ngx_http_bloom_metrics_step(ngx_http_request_t *r,
     if (metrics->field->metric != NULL) {
 
         if (metrics->written == 0 && metrics->field->help != NULL) {
-            ngx_http_bloom_metrics_begin(&turns->text, metrics->field);
+            ngx_http_bloom_metrics_head(&turns->text, metrics->field->metric,
+                                        metrics->field->help);
         }
 
         last = ngx_min(metrics->written + NGX_HTTP_BLOOM_METRICS_STEP,
@@ -187,7 +189,7 @@ ngx_http_bloom_metrics_step(ngx_http_request_t *r,
 
         while (metrics->written < last) {
             ngx_http_bloom_metrics_sample(&turns->text,
-                                          &metrics->shown[metrics->written++],
+                                          &metrics->stats[metrics->written++],
                                           metrics->field);
         }
 
@@ -207,8 +209,9 @@ static ngx_int_t
 ngx_http_bloom_metrics_done(ngx_http_request_t *r,
     ngx_http_bloom_turns_t *turns)
 {
-    ngx_str_t                    type;
-    ngx_http_bloom_main_conf_t  *bmcf;
+    ngx_str_t                       type;
+    ngx_http_bloom_main_conf_t     *bmcf;
+    ngx_http_bloom_metrics_rule_t   build;
 
     bmcf = ngx_http_get_module_main_conf(r, ngx_http_bloom_module);
 
@@ -216,11 +219,11 @@ ngx_http_bloom_metrics_done(ngx_http_request_t *r,
                                     ngx_http_bloom_endpoint_get(r),
                                     &bmcf->rules);
 
-    ngx_http_bloom_metrics_head(&turns->text, "build_info", "gauge",
-                                "The version of the module, as a label; the "
-                                "value is always 1.");
-    ngx_http_bloom_text_printf(&turns->text, "nginx_bloom_build_info{version="
-                               "\"" BLOOM_VERSION "\"} 1\n");
+    build.rule = NULL;
+    build.counter[0] = 1;
+
+    ngx_http_bloom_metrics_samples(&turns->text, ngx_http_bloom_metrics_build,
+                                   &build, 1);
 
     ngx_str_set(&type, "text/plain; version=0.0.4; charset=utf-8");
 
@@ -229,240 +232,22 @@ ngx_http_bloom_metrics_done(ngx_http_request_t *r,
 
 
 static void
-ngx_http_bloom_metrics_look(ngx_http_bloom_text_t *text,
-    ngx_http_bloom_endpoint_t *endpoint, ngx_http_bloom_metrics_zone_t *shown,
-    ngx_bloom_zone_t *zone)
-{
-    u_char            *p;
-    ngx_bloom_info_t   info;
-
-    ngx_http_bloom_endpoint_info(endpoint, zone, &info);
-    ngx_http_bloom_stats_get(&shown->stats, zone, &info);
-
-    p = ngx_pnalloc(text->pool, NGX_HTTP_BLOOM_METRICS_LABEL(&zone->name));
-    if (p == NULL) {
-        text->failed = 1;
-        return;
-    }
-
-    shown->label.data = p;
-    shown->label.len = ngx_http_bloom_metrics_label(p, &zone->name) - p;
-}
-
-
-static void
-ngx_http_bloom_metrics_begin(ngx_http_bloom_text_t *text,
-    const ngx_http_bloom_stats_field_t *field)
-{
-    size_t      len;
-    ngx_uint_t  counter;
-
-    len = ngx_strlen(field->metric);
-    counter = len > 6 && ngx_strcmp(field->metric + len - 6, "_total") == 0;
-
-    ngx_http_bloom_metrics_head(text, field->metric,
-                                counter ? "counter" : "gauge", field->help);
-}
-
-
-static void
 ngx_http_bloom_metrics_sample(ngx_http_bloom_text_t *text,
-    ngx_http_bloom_metrics_zone_t *shown,
-    const ngx_http_bloom_stats_field_t *field)
-{
-    if (!shown->stats.has[field->needs]) {
-        return;
-    }
-
-    ngx_http_bloom_text_printf(text, "nginx_bloom_%s{zone=\"", field->metric);
-    ngx_http_bloom_text_append(text, &shown->label);
-    ngx_http_bloom_text_printf(text, "\"%s%s", field->labels ? "," : "",
-                               field->labels ? field->labels : "");
-    ngx_http_bloom_metrics_value(text, &shown->stats, field);
-}
-
-
-static void
-ngx_http_bloom_metrics_of_rules(ngx_http_bloom_text_t *text,
-    ngx_http_bloom_endpoint_t *endpoint, ngx_array_t *rules)
-{
-    ngx_int_t                           rc;
-    uint64_t                            seen[NGX_BLOOM_SERIES / 64];
-    ngx_uint_t                          i, j;
-    ngx_array_t                       **list, shown;
-    ngx_http_bloom_rule_t              *rule;
-    ngx_http_bloom_metrics_rule_t      *show;
-    ngx_http_bloom_metrics_counter_t   *metric;
-
-    if (ngx_array_init(&shown, text->pool, 8,
-                       sizeof(ngx_http_bloom_metrics_rule_t))
-        != NGX_OK)
-    {
-        text->failed = 1;
-        return;
-    }
-
-    ngx_memzero(seen, sizeof(seen));
-
-    list = rules->elts;
-
-    for (i = 0; i < rules->nelts; i++) {
-        rule = list[i]->elts;
-
-        for (j = 0; j < list[i]->nelts; j++) {
-
-            if (!ngx_http_bloom_endpoint_has(endpoint, rule[j].key.zone)
-                || (rule[j].series == NGX_BLOOM_SERIES_OTHER && !endpoint->all))
-            {
-                continue;
-            }
-
-            rc = ngx_http_bloom_metrics_show_rule(&shown, &rule[j], seen);
-
-            if (rc != NGX_OK) {
-                text->failed = 1;
-                return;
-            }
-        }
-    }
-
-    show = shown.elts;
-
-    for (metric = ngx_http_bloom_metrics_counters; metric->name; metric++) {
-
-        if (metric->help != NULL && shown.nelts != 0) {
-            ngx_http_bloom_metrics_head(text, metric->name, "counter",
-                                        metric->help);
-        }
-
-        for (i = 0; i < shown.nelts; i++) {
-            ngx_http_bloom_text_printf(text, "nginx_bloom_%s{", metric->name);
-            ngx_http_bloom_text_append(text, &show[i].labels);
-            ngx_http_bloom_text_printf(text, "%s} %uL\n", metric->labels,
-                                       show[i].counter[metric->counter]);
-        }
-    }
-}
-
-
-/* Adds a rule to those shown, unless one that shares its counters is there. */
-static ngx_int_t
-ngx_http_bloom_metrics_show_rule(ngx_array_t *shown,
-    ngx_http_bloom_rule_t *rule, uint64_t *seen)
-{
-    u_char                         *p;
-    uint64_t                        bit;
-    ngx_str_t                       other, *label, *zone;
-    ngx_uint_t                      is_other;
-    ngx_http_bloom_metrics_rule_t  *show;
-
-    bit = (uint64_t) 1 << rule->series % 64;
-
-    if (seen[rule->series / 64] & bit) {
-        return NGX_OK;
-    }
-
-    seen[rule->series / 64] |= bit;
-
-    is_other = (rule->series == NGX_BLOOM_SERIES_OTHER);
-
-    ngx_str_set(&other, "other");
-
-    label = is_other ? &other : &rule->label;
-    zone = is_other ? &other : &rule->key.zone->name;
-
-    show = ngx_array_push(shown);
-    p = ngx_pnalloc(shown->pool,
-                    sizeof("rule=\"\",zone=\"\",action=\"reject\","
-                           "condition=\"present\",")
-                    + NGX_HTTP_BLOOM_METRICS_LABEL(label)
-                    + NGX_HTTP_BLOOM_METRICS_LABEL(zone));
-
-    if (show == NULL || p == NULL) {
-        return NGX_ERROR;
-    }
-
-    show->labels.data = p;
-
-    p = ngx_sprintf(p, "rule=\"");
-    p = ngx_http_bloom_metrics_label(p, label);
-    p = ngx_sprintf(p, "\",zone=\"");
-    p = ngx_http_bloom_metrics_label(p, zone);
-    p = ngx_sprintf(p, "\",action=\"%s\",condition=\"%s\",",
-                    is_other ? "other"
-                    : ngx_http_bloom_rules_actions[rule->action],
-                    is_other ? "other"
-                    : rule->fires == NGX_BLOOM_ABSENT ? "absent" : "present");
-
-    show->labels.len = p - show->labels.data;
-
-    ngx_bloom_counters_sums(rule->series, show->counter);
-
-    return NGX_OK;
-}
-
-
-static void
-ngx_http_bloom_metrics_head(ngx_http_bloom_text_t *text, const char *name,
-    const char *type, const char *help)
-{
-    ngx_http_bloom_text_printf(text, "# HELP nginx_bloom_%s %s\n"
-                               "# TYPE nginx_bloom_%s %s\n",
-                               name, help, name, type);
-}
-
-
-/* Writes a label's value in UTF-8, with "?" for each byte that is not UTF-8. */
-static u_char *
-ngx_http_bloom_metrics_label(u_char *p, ngx_str_t *value)
-{
-    u_char    *c, *next, *end;
-    uint32_t   code;
-
-    c = value->data;
-    end = value->data + value->len;
-
-    while (c < end) {
-
-        if (*c == '"' || *c == '\\') {
-            *p++ = '\\';
-            *p++ = *c++;
-
-        } else if (*c == '\n') {
-            *p++ = '\\';
-            *p++ = 'n';
-            c++;
-
-        } else if (*c < 0x80) {
-            *p++ = *c++;
-
-        } else {
-            next = c;
-
-            code = ngx_utf8_decode(&next, end - c);
-
-            if (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) {
-                *p++ = '?';
-                c++;
-
-            } else {
-                p = ngx_cpymem(p, c, next - c);
-                c = next;
-            }
-        }
-    }
-
-    return p;
-}
-
-
-/* Ends the labels of a sample and writes its value. */
-static void
-ngx_http_bloom_metrics_value(ngx_http_bloom_text_t *text,
     ngx_http_bloom_stats_t *stats, const ngx_http_bloom_stats_field_t *field)
 {
     uint64_t    n;
     ngx_str_t  *string;
+
+    if (!stats->has[field->needs]) {
+        return;
+    }
+
+    ngx_http_bloom_text_printf(text, "nginx_bloom_%s{", field->metric);
+    ngx_http_bloom_metrics_label(text, "zone", &stats->name);
+
+    if (field->labels != NULL) {
+        ngx_http_bloom_text_printf(text, ",%s", field->labels);
+    }
 
     switch (field->type) {
 
@@ -504,4 +289,175 @@ ngx_http_bloom_metrics_value(ngx_http_bloom_text_t *text,
     }
 
     ngx_http_bloom_text_printf(text, "\n");
+}
+
+
+/* Writes the samples of each rule, and once those of rules that share their
+ * counters. */
+static void
+ngx_http_bloom_metrics_of_rules(ngx_http_bloom_text_t *text,
+    ngx_http_bloom_endpoint_t *endpoint, ngx_array_t *rules)
+{
+    u_char                           seen[NGX_BLOOM_SERIES];
+    ngx_uint_t                       i, j;
+    ngx_array_t                    **list, shown;
+    ngx_http_bloom_rule_t           *rule;
+    ngx_http_bloom_metrics_rule_t   *show;
+
+    if (ngx_array_init(&shown, text->pool, 8,
+                       sizeof(ngx_http_bloom_metrics_rule_t))
+        != NGX_OK)
+    {
+        text->failed = 1;
+        return;
+    }
+
+    ngx_memzero(seen, sizeof(seen));
+
+    list = rules->elts;
+
+    for (i = 0; i < rules->nelts; i++) {
+        rule = list[i]->elts;
+
+        for (j = 0; j < list[i]->nelts; j++) {
+
+            if (seen[rule[j].series]
+                || !ngx_http_bloom_endpoint_has(endpoint, rule[j].key.zone)
+                || (rule[j].series == NGX_BLOOM_SERIES_OTHER && !endpoint->all))
+            {
+                continue;
+            }
+
+            seen[rule[j].series] = 1;
+
+            show = ngx_array_push(&shown);
+            if (show == NULL) {
+                text->failed = 1;
+                return;
+            }
+
+            show->rule = &rule[j];
+            ngx_bloom_counters_sums(rule[j].series, show->counter);
+        }
+    }
+
+    ngx_http_bloom_metrics_samples(text, ngx_http_bloom_metrics_counters,
+                                   shown.elts, shown.nelts);
+}
+
+
+/* Writes the samples of metrics that each of the `n` rules has. */
+static void
+ngx_http_bloom_metrics_samples(ngx_http_bloom_text_t *text,
+    const ngx_http_bloom_metrics_counter_t *metric,
+    ngx_http_bloom_metrics_rule_t *show, ngx_uint_t n)
+{
+    ngx_uint_t  i;
+
+    for ( /* void */ ; metric->name != NULL; metric++) {
+
+        if (metric->help != NULL && n != 0) {
+            ngx_http_bloom_metrics_head(text, metric->name, metric->help);
+        }
+
+        for (i = 0; i < n; i++) {
+            ngx_http_bloom_text_printf(text, "nginx_bloom_%s{", metric->name);
+
+            if (show[i].rule != NULL) {
+                ngx_http_bloom_metrics_rule_labels(text, show[i].rule);
+            }
+
+            ngx_http_bloom_text_printf(text, "%s} %uL\n", metric->labels,
+                                       show[i].counter[metric->counter]);
+        }
+    }
+}
+
+
+static void
+ngx_http_bloom_metrics_head(ngx_http_bloom_text_t *text, const char *name,
+    const char *help)
+{
+    size_t       len;
+    const char  *type;
+
+    len = ngx_strlen(name);
+    type = len > 6 && ngx_strcmp(name + len - 6, "_total") == 0
+           ? "counter" : "gauge";
+
+    ngx_http_bloom_text_printf(text, "# HELP nginx_bloom_%s %s\n"
+                               "# TYPE nginx_bloom_%s %s\n",
+                               name, help, name, type);
+}
+
+
+static void
+ngx_http_bloom_metrics_rule_labels(ngx_http_bloom_text_t *text,
+    ngx_http_bloom_rule_t *rule)
+{
+    ngx_str_t   other;
+    ngx_uint_t  is_other;
+
+    ngx_str_set(&other, "other");
+
+    is_other = (rule->series == NGX_BLOOM_SERIES_OTHER);
+
+    ngx_http_bloom_metrics_label(text, "rule",
+                                 is_other ? &other : &rule->label);
+    ngx_http_bloom_text_printf(text, ",");
+    ngx_http_bloom_metrics_label(text, "zone",
+                                 is_other ? &other : &rule->key.zone->name);
+    ngx_http_bloom_text_printf(text, ",action=\"%s\",condition=\"%s\",",
+                               is_other ? "other"
+                               : ngx_http_bloom_rules_actions[rule->action],
+                               is_other ? "other"
+                               : rule->fires == NGX_BLOOM_ABSENT
+                                 ? "absent" : "present");
+}
+
+
+/* Writes a label, in UTF-8, with "?" for each byte that is not UTF-8. */
+static void
+ngx_http_bloom_metrics_label(ngx_http_bloom_text_t *text, const char *name,
+    ngx_str_t *value)
+{
+    u_char    *p, *c, *next, *end;
+    uint32_t   code;
+
+    ngx_http_bloom_text_printf(text, "%s=\"", name);
+
+    p = ngx_http_bloom_text_room(text, 2 * value->len + 1);
+    if (p == NULL) {
+        return;
+    }
+
+    c = value->data;
+    end = value->data + value->len;
+
+    while (c < end) {
+
+        if (*c == '"' || *c == '\\' || *c == '\n') {
+            *p++ = '\\';
+            *p++ = (*c == '\n') ? 'n' : *c;
+            c++;
+            continue;
+        }
+
+        next = c;
+
+        code = (*c < 0x80) ? *next++ : ngx_utf8_decode(&next, end - c);
+
+        if (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) {
+            *p++ = '?';
+            c++;
+
+        } else {
+            p = ngx_cpymem(p, c, next - c);
+            c = next;
+        }
+    }
+
+    *p++ = '"';
+
+    text->pos = p;
 }

@@ -32,7 +32,9 @@ ngx_http_bloom_rates_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     ngx_bloom_info_get(zone, &info);
 
     ngx_http_bloom_text_init(&text, r->pool);
-    ngx_http_bloom_text_printf(&text, "{\"rates\":[");
+
+    bloom_json_put_object(&text.json, NULL);
+    bloom_json_put_array(&text.json, "rates");
 
     if (info.generation != 0) {
         most = ngx_bloom_layers_items(&info.image, info.part_bits_set);
@@ -43,15 +45,16 @@ ngx_http_bloom_rates_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
             items = (uint64_t) ((double) most * i
                                 / NGX_HTTP_BLOOM_RATES_POINTS);
 
-            ngx_http_bloom_text_printf(&text, "%s[%uL,", i == 0 ? "" : ",",
-                                       items);
-            ngx_http_bloom_text_rate(&text,
-                                     ngx_http_bloom_rates_at(&info, items));
-            ngx_http_bloom_text_printf(&text, "]");
+            bloom_json_put_array(&text.json, NULL);
+            bloom_json_put_count(&text.json, NULL, items);
+            bloom_json_put_rate(&text.json, NULL,
+                                ngx_http_bloom_rates_at(&info, items));
+            bloom_json_put_end(&text.json);
         }
     }
 
-    ngx_http_bloom_text_printf(&text, "]}");
+    bloom_json_put_end(&text.json);
+    bloom_json_put_end(&text.json);
 
     return ngx_http_bloom_response_json(r, NGX_HTTP_OK, &text);
 }
