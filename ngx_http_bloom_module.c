@@ -21,7 +21,7 @@
 #include "ngx_http_bloom_endpoint.h"
 #include "ngx_http_bloom_feedback.h"
 #include "ngx_http_bloom_ffi_zone.h"
-#include "ngx_http_bloom_prefetch.h"
+#include "ngx_http_bloom_key.h"
 #include "ngx_http_bloom_route.h"
 #include "ngx_http_bloom_rules.h"
 #include "ngx_http_bloom_value.h"
@@ -36,7 +36,8 @@ static ngx_int_t ngx_http_bloom_add_handlers(ngx_conf_t *cf);
 static ngx_int_t ngx_http_bloom_init_module(ngx_cycle_t *cycle);
 static void ngx_http_bloom_attach(ngx_cycle_t *cycle,
     ngx_http_bloom_main_conf_t *bmcf);
-static void ngx_http_bloom_claim(ngx_http_bloom_main_conf_t *bmcf);
+static void ngx_http_bloom_claim(ngx_cycle_t *cycle,
+    ngx_http_bloom_main_conf_t *bmcf);
 static ngx_int_t ngx_http_bloom_init_process(ngx_cycle_t *cycle);
 static void ngx_http_bloom_exit_process(ngx_cycle_t *cycle);
 static void ngx_http_bloom_exit_master(ngx_cycle_t *cycle);
@@ -284,10 +285,7 @@ ngx_http_bloom_init_module(ngx_cycle_t *cycle)
     bmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_bloom_module);
 
     if (bmcf != NULL) {
-        ngx_http_bloom_claim(bmcf);
-        ngx_http_bloom_prefetch_plan(
-            ngx_http_cycle_get_module_main_conf(cycle, ngx_http_core_module),
-            bmcf);
+        ngx_http_bloom_claim(cycle, bmcf);
         ngx_bloom_reload_accepted(cycle, &bmcf->zones);
         ngx_http_bloom_attach(cycle, bmcf);
         (void) ngx_bloom_helper_init(cycle, &bmcf->zones);
@@ -325,14 +323,16 @@ ngx_http_bloom_attach(ngx_cycle_t *cycle, ngx_http_bloom_main_conf_t *bmcf)
 /*
  * Claims the counters of this configuration's zones and rules.  A zone or rule
  * that the previous configuration also had keeps the values of its counters.
+ * Finds which rules have a plain key.
  */
 static void
-ngx_http_bloom_claim(ngx_http_bloom_main_conf_t *bmcf)
+ngx_http_bloom_claim(ngx_cycle_t *cycle, ngx_http_bloom_main_conf_t *bmcf)
 {
-    ngx_uint_t               i, j;
-    ngx_array_t            **list;
-    ngx_bloom_zone_t       **zone;
-    ngx_http_bloom_rule_t   *rule;
+    ngx_uint_t                   i, j;
+    ngx_array_t                **list;
+    ngx_bloom_zone_t           **zone;
+    ngx_http_bloom_rule_t       *rule;
+    ngx_http_core_main_conf_t   *cmcf;
 
     if (bmcf->zones.nelts == 0 || ngx_test_config) {
         return;
@@ -347,11 +347,13 @@ ngx_http_bloom_claim(ngx_http_bloom_main_conf_t *bmcf)
     }
 
     list = bmcf->rules.elts;
+    cmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_core_module);
 
     for (i = 0; i < bmcf->rules.nelts; i++) {
         rule = list[i]->elts;
 
         for (j = 0; j < list[i]->nelts; j++) {
+            rule[j].plain = ngx_http_bloom_key_is_plain(cmcf, &rule[j].key);
             rule[j].series = ngx_bloom_counters_claim(&rule[j].identity);
         }
     }

@@ -80,22 +80,11 @@ typedef struct {
 } ngx_http_bloom_target_t;
 
 
-/* How a rule's key is checked. */
-typedef enum {
-    NGX_HTTP_BLOOM_ALONE = 0,
-    NGX_HTTP_BLOOM_AS,                   /* alone, in the way of rule->lookup */
-    NGX_HTTP_BLOOM_LIST,                 /* each part of it, see "split=" */
-    NGX_HTTP_BLOOM_PREFETCH              /* together with other rules' keys, see
-                                            ngx_http_bloom_prefetch.h */
-} ngx_http_bloom_how_e;
-
-
 /* A rule: one bloom_pass, bloom_reject or bloom_route directive. */
 typedef struct {
     ngx_http_bloom_action_e    action;
     ngx_uint_t                 fires;    /* on NGX_BLOOM_ABSENT or _PRESENT */
     ngx_http_bloom_key_t       key;
-    ngx_http_bloom_how_e       how;
     ngx_uint_t                 lookup;   /* NGX_BLOOM_LOOKUP_... */
     u_char                     split;    /* the byte that separates the parts
                                             of the key; 0: it has no parts */
@@ -114,12 +103,9 @@ typedef struct {
                                             side effect, and they have nothing
                                             from "set" or "map" */
 
-    /* in the first rule of a list: */
-
-    ngx_uint_t                 nprefetch;  /* how many rules, itself included,
-                                            are NGX_HTTP_BLOOM_PREFETCH */
     ngx_array_t               *places;   /* of ngx_http_bloom_place_t: where
-                                            the list applies */
+                                            the list applies; in its first rule
+                                            alone */
 
     ngx_str_t                  label;    /* "name=", or FILE:LINE */
     ngx_str_t                  identity; /* finds its counters after a reload */

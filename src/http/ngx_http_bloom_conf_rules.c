@@ -213,10 +213,6 @@ ngx_http_bloom_conf_rules_how(ngx_conf_t *cf,
         rule->lookup |= NGX_BLOOM_LOOKUP_SOLE;
     }
 
-    if (rule->lookup != 0) {
-        rule->how = NGX_HTTP_BLOOM_AS;
-    }
-
     if (ngx_http_bloom_conf_split(cf, params, &rule->split) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
     }
@@ -225,8 +221,6 @@ ngx_http_bloom_conf_rules_how(ngx_conf_t *cf,
         return params->match.data ? "has \"match=\" without \"split=\""
                                   : NGX_CONF_OK;
     }
-
-    rule->how = NGX_HTTP_BLOOM_LIST;
 
     if (params->match.data == NULL) {
         return NGX_CONF_OK;

@@ -252,7 +252,7 @@ ngx_http_bloom_feedback_note(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
      * one with several keys does not tell which of them does not exist */
 
     if (feedback->except && ctx->suspects == 1
-        && rule->how != NGX_HTTP_BLOOM_LIST
+        && rule->split == 0
         && (r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD)))
     {
         ctx->suspect_key.len = key->len;

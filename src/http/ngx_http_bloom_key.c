@@ -9,6 +9,106 @@
 #include "ngx_http_bloom_ctx.h"
 
 
+static ngx_uint_t ngx_http_bloom_key_is_read(ngx_http_core_main_conf_t *cmcf,
+    ngx_http_variable_t *v);
+
+
+/*
+ * Variables whose evaluation only reads the request; a name that ends in "_" is
+ * the beginning of such names.  Variables that a configuration can redefine,
+ * such as $args, are not among them.
+ */
+static ngx_str_t  ngx_http_bloom_key_read[] = {
+    ngx_string("arg_"),
+    ngx_string("binary_remote_addr"),
+    ngx_string("cookie_"),
+    ngx_string("document_uri"),
+    ngx_string("host"),
+    ngx_string("http_"),
+    ngx_string("http_host"),
+    ngx_string("http_referer"),
+    ngx_string("http_user_agent"),
+    ngx_string("http_x_forwarded_for"),
+    ngx_string("query_string"),
+    ngx_string("remote_addr"),
+    ngx_string("request_uri"),
+    ngx_string("uri"),
+    ngx_null_string
+};
+
+
+ngx_uint_t
+ngx_http_bloom_key_is_plain(ngx_http_core_main_conf_t *cmcf,
+    ngx_http_bloom_key_t *key)
+{
+    ngx_uint_t           *index;
+    ngx_http_variable_t  *v;
+
+    v = cmcf->variables.elts;
+
+    if (key->index != NGX_ERROR) {
+        return ngx_http_bloom_key_is_read(cmcf, &v[key->index]);
+    }
+
+    index = key->value.flushes;
+
+    for ( /* void */ ; index && *index != (ngx_uint_t) -1; index++) {
+        if (!ngx_http_bloom_key_is_read(cmcf, &v[*index])) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+static ngx_uint_t
+ngx_http_bloom_key_is_read(ngx_http_core_main_conf_t *cmcf,
+    ngx_http_variable_t *v)
+{
+    ngx_str_t            *name;
+    ngx_uint_t            i;
+    ngx_http_variable_t  *family;
+
+    if (v->get_handler == ngx_http_bloom_value_variable) {
+        return 1;
+    }
+
+    family = cmcf->prefix_variables.elts;
+
+    for (name = ngx_http_bloom_key_read; name->len; name++) {
+
+        if (v->name.len < name->len
+            || ngx_strncmp(v->name.data, name->data, name->len) != 0)
+        {
+            continue;
+        }
+
+        if (name->data[name->len - 1] != '_') {
+
+            if (v->name.len == name->len) {
+                return 1;
+            }
+
+            continue;
+        }
+
+        /* a "map" may define a name of a family, too, with its own handler */
+
+        for (i = 0; i < cmcf->prefix_variables.nelts; i++) {
+            if (family[i].name.len == name->len
+                && ngx_strncmp(family[i].name.data, name->data, name->len) == 0
+                && family[i].get_handler == v->get_handler)
+            {
+                return 1;
+            }
+        }
+    }
+
+    return 0;
+}
+
+
 ngx_int_t
 ngx_http_bloom_key_compose(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
     ngx_str_t *text)

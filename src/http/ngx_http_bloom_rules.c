@@ -11,15 +11,14 @@
 #include "ngx_http_bloom_debug.h"
 #include "ngx_http_bloom_feedback.h"
 #include "ngx_http_bloom_key.h"
-#include "ngx_http_bloom_prefetch.h"
 #include "ngx_http_bloom_route.h"
 
 
 static ngx_inline ngx_int_t ngx_http_bloom_rules_check(ngx_http_request_t *r,
-    ngx_http_bloom_ctx_t *ctx, ngx_http_bloom_rule_t *rule, ngx_uint_t i,
-    ngx_str_t *text, ngx_uint_t *answer);
+    ngx_http_bloom_ctx_t *ctx, ngx_http_bloom_rule_t *rule, ngx_str_t *text,
+    ngx_uint_t *answer);
 static ngx_int_t ngx_http_bloom_rules_check_more(ngx_http_request_t *r,
-    ngx_http_bloom_rule_t *rule, ngx_uint_t i, ngx_str_t *text);
+    ngx_http_bloom_rule_t *rule, ngx_str_t *text);
 static ngx_int_t ngx_http_bloom_rules_check_list(ngx_http_request_t *r,
     ngx_http_bloom_rule_t *rule, ngx_str_t *text);
 static ngx_int_t ngx_http_bloom_rules_fire(ngx_http_request_t *r,
@@ -103,7 +102,7 @@ ngx_http_bloom_rules_handler(ngx_http_request_t *r)
             ngx_http_bloom_feedback_begin(blcf->feedback, &rule[i], &mark);
         }
 
-        rc = ngx_http_bloom_rules_check(r, ctx, &rule[i], i, &key, &answer);
+        rc = ngx_http_bloom_rules_check(r, ctx, &rule[i], &key, &answer);
 
         if (rc != NGX_OK) {
 
@@ -260,13 +259,13 @@ ngx_http_bloom_rules_set_fired(ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_rules_set(ctx, status, rule,
                              answer == rule->fires ? key : &none);
 
-    if (answer == rule->fires && rule->how != NGX_HTTP_BLOOM_LIST) {
+    if (answer == rule->fires && rule->split == 0) {
         ngx_bloom_lookup_second(key, &ctx->second, pool);
     }
 
     if (answer == NGX_BLOOM_PRESENT) {
         ngx_bloom_lookup_match(rule->key.zone,
-                               rule->how == NGX_HTTP_BLOOM_LIST ? NULL : key,
+                               rule->split != 0 ? NULL : key,
                                &ctx->match, pool);
     }
 }
@@ -395,8 +394,7 @@ ngx_http_bloom_rules_dry_run(ngx_http_request_t *r,
  */
 static ngx_inline ngx_int_t
 ngx_http_bloom_rules_check(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
-    ngx_http_bloom_rule_t *rule, ngx_uint_t i, ngx_str_t *text,
-    ngx_uint_t *answer)
+    ngx_http_bloom_rule_t *rule, ngx_str_t *text, ngx_uint_t *answer)
 {
     ngx_int_t  rc;
 
@@ -412,11 +410,11 @@ ngx_http_bloom_rules_check(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
         }
     }
 
-    if (rule->how == NGX_HTTP_BLOOM_ALONE) {
+    if ((rule->lookup | rule->split) == 0) {
         rc = ngx_http_bloom_key_check(r, &rule->key, text, answer);
 
     } else {
-        rc = ngx_http_bloom_rules_check_more(r, rule, i, text);
+        rc = ngx_http_bloom_rules_check_more(r, rule, text);
 
         if (rc >= 0) {
             *answer = (ngx_uint_t) rc;
@@ -437,22 +435,18 @@ ngx_http_bloom_rules_check(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
 
 
 /*
- * Checks the key of a rule that is not NGX_HTTP_BLOOM_ALONE, as
+ * Checks the key of a rule with "exact" and the like or "split=", as
  * ngx_http_bloom_key_check() does, but returns the answer instead of NGX_OK.
  * Inline, it would slow down the rules that are.
  */
 static ngx_int_t __attribute__((noinline))
 ngx_http_bloom_rules_check_more(ngx_http_request_t *r,
-    ngx_http_bloom_rule_t *rule, ngx_uint_t i, ngx_str_t *text)
+    ngx_http_bloom_rule_t *rule, ngx_str_t *text)
 {
     ngx_int_t   rc;
     ngx_uint_t  answer;
 
-    if (rule->how == NGX_HTTP_BLOOM_PREFETCH) {
-        return ngx_http_bloom_prefetch_check(r, rule, i, text);
-    }
-
-    if (rule->how == NGX_HTTP_BLOOM_LIST) {
+    if (rule->split != 0) {
         return ngx_http_bloom_rules_check_list(r, rule, text);
     }
 
