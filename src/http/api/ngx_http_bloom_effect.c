@@ -66,11 +66,11 @@ ngx_http_bloom_effect_asked(ngx_bloom_explain_t *lookup,
 
     keys = &lookup->keys;
 
-    if (keys->second != 0 && (rule->lookup & NGX_BLOOM_LOOKUP_SOLE)) {
+    if (keys->second != 0 && (rule->common.lookup & NGX_BLOOM_LOOKUP_SOLE)) {
         return 0;
     }
 
-    return rule->lookup & NGX_BLOOM_LOOKUP_EXACT
+    return rule->common.lookup & NGX_BLOOM_LOOKUP_EXACT
            ? 1 | (uint64_t) 1 << keys->second
            : ((uint64_t) 1 << keys->n) - 1;
 }
@@ -104,8 +104,8 @@ ngx_http_bloom_effect_fires(ngx_http_bloom_effect_zone_t *zones,
 
     answer = ngx_http_bloom_effect_answer(zones, rule);
 
-    return answer == rule->fires
-           || (answer == NGX_BLOOM_INVALID && rule->invalid);
+    return answer == rule->common.fires
+           || (answer == NGX_BLOOM_INVALID && rule->common.invalid);
 }
 
 
@@ -122,10 +122,10 @@ ngx_http_bloom_effect_enforcing(ngx_http_bloom_rule_t *first,
     place = first->places->elts;
 
     for (i = 0; i < first->places->nelts; i++) {
-        if (!place[i].conf->dry_run
+        if (!place[i].conf->policy.dry_run
             && (effect == NGX_HTTP_BLOOM_EFFECT_FIRES
-                || place[i].conf->unknown
-                   != NGX_HTTP_BLOOM_UNKNOWN_PASS))
+                || place[i].conf->policy.unknown
+                   != NGX_BLOOM_RULE_UNKNOWN_PASS))
         {
             return &place[i];
         }
@@ -143,7 +143,7 @@ ngx_http_bloom_effect_is_decided(ngx_http_bloom_effect_zone_t *zones,
 
     for (before = first; before < rule; before++) {
 
-        if (!before->dry_run
+        if (!before->common.dry_run
             && ngx_http_bloom_effect_is_same(&before->key.value,
                                              &rule->key.value)
             && (before->filter == NULL
@@ -212,11 +212,11 @@ ngx_http_bloom_effect_doing(ngx_http_bloom_text_t *text,
     ngx_http_bloom_rule_t *rule, ngx_http_bloom_effect_e effect,
     ngx_http_bloom_place_t *place)
 {
-    ngx_http_bloom_text_printf(text, place == NULL || rule->dry_run
+    ngx_http_bloom_text_printf(text, place == NULL || rule->common.dry_run
                                      ? "in dry run, " : "");
 
     if (effect == NGX_HTTP_BLOOM_EFFECT_UNKNOWN
-        && place->conf->unknown == NGX_HTTP_BLOOM_UNKNOWN_ROUTE)
+        && place->conf->policy.unknown == NGX_BLOOM_RULE_UNKNOWN_ROUTE)
     {
         ngx_http_bloom_text_printf(text, "routed to ");
         ngx_http_bloom_text_append(text,
@@ -226,10 +226,10 @@ ngx_http_bloom_effect_doing(ngx_http_bloom_text_t *text,
         ngx_http_bloom_text_printf(text, "rejected with %d",
                                    NGX_HTTP_SERVICE_UNAVAILABLE);
 
-    } else if (rule->action == NGX_HTTP_BLOOM_REJECT) {
+    } else if (rule->common.action == NGX_BLOOM_RULE_REJECT) {
         ngx_http_bloom_text_printf(text, "rejected with %ui", rule->status);
 
-    } else if (rule->action == NGX_HTTP_BLOOM_ROUTE) {
+    } else if (rule->common.action == NGX_BLOOM_RULE_ROUTE) {
         ngx_http_bloom_text_printf(text, "routed to ");
         ngx_http_bloom_text_append(text, &rule->target.to.value);
 
@@ -245,14 +245,14 @@ ngx_http_bloom_effect_by(ngx_http_bloom_text_t *text,
 {
     if (ngx_http_bloom_effect_is_named(rule)) {
         ngx_http_bloom_text_printf(text, " by rule ");
-        ngx_http_bloom_text_append(text, &rule->label);
+        ngx_http_bloom_text_append(text, &rule->common.label);
 
     } else {
         ngx_http_bloom_text_printf(text, " by the rule");
     }
 
-    ngx_http_bloom_text_printf(text, " at %s:%ui", rule->conf_file,
-                               rule->conf_line);
+    ngx_http_bloom_text_printf(text, " at %s:%ui", rule->common.conf_file,
+                               rule->common.conf_line);
 }
 
 
@@ -387,10 +387,11 @@ ngx_http_bloom_effect_is_named(ngx_http_bloom_rule_t *rule)
 {
     size_t  len;
 
-    len = ngx_strlen(rule->conf_file);
+    len = ngx_strlen(rule->common.conf_file);
 
-    return rule->label.len <= len || rule->label.data[len] != ':'
-           || ngx_strncmp(rule->label.data, rule->conf_file, len) != 0;
+    return rule->common.label.len <= len || rule->common.label.data[len] != ':'
+           || ngx_strncmp(rule->common.label.data, rule->common.conf_file, len)
+              != 0;
 }
 
 

@@ -216,7 +216,7 @@ ngx_http_bloom_explain_look_up(ngx_http_bloom_turns_t *turns,
 
         /* no rule fires on this */
 
-        looked->answer = NGX_HTTP_BLOOM_EMPTY;
+        looked->answer = NGX_BLOOM_RULE_EMPTY;
 
         return NGX_AGAIN;
     }
@@ -442,10 +442,10 @@ ngx_http_bloom_explain_put_place(ngx_http_bloom_turns_t *turns,
     ngx_http_bloom_explain_string(text, ",\"location\":", &location);
 
     ngx_http_bloom_text_printf(text, ",\"dry_run\":%s,\"unknown\":\"%s\"",
-                               place->conf->dry_run ? "true" : "false",
-                               unknown[place->conf->unknown]);
+                               place->conf->policy.dry_run ? "true" : "false",
+                               unknown[place->conf->policy.unknown]);
 
-    if (place->conf->unknown == NGX_HTTP_BLOOM_UNKNOWN_ROUTE) {
+    if (place->conf->policy.unknown == NGX_BLOOM_RULE_UNKNOWN_ROUTE) {
         ngx_http_bloom_explain_string(text, ",\"to\":",
                                       &place->conf->unknown_to->to.value);
     }
@@ -470,33 +470,33 @@ ngx_http_bloom_explain_put_rule(ngx_http_bloom_turns_t *turns,
     fires = (ngx_http_bloom_effect_of(explain->zone, first, rule)
              == NGX_HTTP_BLOOM_EFFECT_FIRES);
 
-    decides = fires && !rule->dry_run
+    decides = fires && !rule->common.dry_run
               && !ngx_http_bloom_effect_is_decided(explain->zone, first, rule);
 
-    ngx_http_bloom_explain_string(text, "{\"rule\":", &rule->label);
-    ngx_http_bloom_explain_at(turns, explain, ",\"at\":", rule->conf_file,
-                              rule->conf_line);
+    ngx_http_bloom_explain_string(text, "{\"rule\":", &rule->common.label);
+    ngx_http_bloom_explain_at(turns, explain, ",\"at\":",
+                              rule->common.conf_file, rule->common.conf_line);
     ngx_http_bloom_text_printf(text, ",\"action\":\"%s\",\"condition\":\"%s\"",
-                               ngx_http_bloom_rules_actions[rule->action],
-                               rule->fires == NGX_BLOOM_ABSENT ? "absent"
+                               ngx_bloom_rule_actions[rule->common.action],
+                               rule->common.fires == NGX_BLOOM_ABSENT ? "absent"
                                                                : "present");
     ngx_http_bloom_explain_put_key(text, &rule->key);
 
-    if (rule->action == NGX_HTTP_BLOOM_REJECT) {
+    if (rule->common.action == NGX_BLOOM_RULE_REJECT) {
         ngx_http_bloom_text_printf(text, ",\"status\":%ui", rule->status);
 
-    } else if (rule->action == NGX_HTTP_BLOOM_ROUTE) {
+    } else if (rule->common.action == NGX_BLOOM_RULE_ROUTE) {
         ngx_http_bloom_explain_string(text, ",\"to\":",
                                       &rule->target.to.value);
     }
 
-    if (rule->split != 0) {
-        split.data = &rule->split;
+    if (rule->common.split != 0) {
+        split.data = &rule->common.split;
         split.len = 1;
 
         ngx_http_bloom_explain_string(text, ",\"split\":", &split);
         ngx_http_bloom_text_printf(text, ",\"match\":\"%s\"",
-                                   rule->all ? "all" : "any");
+                                   rule->common.all ? "all" : "any");
     }
 
     if (rule->filter != NULL) {
@@ -506,11 +506,11 @@ ngx_http_bloom_explain_put_rule(ngx_http_bloom_turns_t *turns,
     ngx_http_bloom_text_printf(text, ",\"invalid\":\"%s\",\"empty\":\"%s\","
                                "\"exact\":%s,\"dry_run\":%s,"
                                "\"fires\":%s,\"decides\":%s}",
-                               rule->invalid ? "fire" : "pass",
-                               rule->empty ? "fire" : "pass",
-                               rule->lookup & NGX_BLOOM_LOOKUP_EXACT
+                               rule->common.invalid ? "fire" : "pass",
+                               rule->common.empty ? "fire" : "pass",
+                               rule->common.lookup & NGX_BLOOM_LOOKUP_EXACT
                                ? "true" : "false",
-                               rule->dry_run ? "true" : "false",
+                               rule->common.dry_run ? "true" : "false",
                                fires ? "true" : "false",
                                decides ? "true" : "false");
 }

@@ -88,20 +88,20 @@ static ngx_http_bloom_metrics_counter_t  ngx_http_bloom_metrics_counters[] = {
     { "rule_checks_total", "answer=\"unknown\"", NGX_BLOOM_UNKNOWN, NULL },
     { "rule_checks_total", "answer=\"invalid\"", NGX_BLOOM_INVALID,
       NULL },
-    { "rule_checks_total", "answer=\"empty\"", NGX_HTTP_BLOOM_EMPTY, NULL },
+    { "rule_checks_total", "answer=\"empty\"", NGX_BLOOM_RULE_EMPTY, NULL },
 
     { "rule_requests_total", "decision=\"fired\"",
-      NGX_HTTP_BLOOM_COUNT_FIRED,
+      NGX_BLOOM_RULE_COUNT_FIRED,
       "Number of requests that a rule decided; fired: the rule decided to "
       "pass, reject or route the request; dry_run and audited: the rule "
       "would have done so; unknown: the rule decided to reject or route the "
       "request because the answer was unknown." },
     { "rule_requests_total", "decision=\"dry_run\"",
-      NGX_HTTP_BLOOM_COUNT_DRY_RUN, NULL },
+      NGX_BLOOM_RULE_COUNT_DRY_RUN, NULL },
     { "rule_requests_total", "decision=\"audited\"",
-      NGX_HTTP_BLOOM_COUNT_AUDITED, NULL },
+      NGX_BLOOM_RULE_COUNT_AUDITED, NULL },
     { "rule_requests_total", "decision=\"unknown\"",
-      NGX_HTTP_BLOOM_COUNT_UNKNOWN, NULL },
+      NGX_BLOOM_RULE_COUNT_UNKNOWN, NULL },
 
     { NULL, NULL, 0, NULL }
 };
@@ -312,7 +312,8 @@ ngx_http_bloom_metrics_of_rules(ngx_http_bloom_text_t *text,
         for (j = 0; j < list[i]->nelts; j++) {
 
             if (!ngx_http_bloom_endpoint_has(endpoint, rule[j].key.zone)
-                || (rule[j].series == NGX_BLOOM_SERIES_OTHER && !endpoint->all))
+                || (rule[j].common.series == NGX_BLOOM_SERIES_OTHER
+                    && !endpoint->all))
             {
                 continue;
             }
@@ -356,19 +357,19 @@ ngx_http_bloom_metrics_show_rule(ngx_array_t *shown,
     ngx_uint_t                      is_other;
     ngx_http_bloom_metrics_rule_t  *show;
 
-    bit = (uint64_t) 1 << rule->series % 64;
+    bit = (uint64_t) 1 << rule->common.series % 64;
 
-    if (seen[rule->series / 64] & bit) {
+    if (seen[rule->common.series / 64] & bit) {
         return NGX_OK;
     }
 
-    seen[rule->series / 64] |= bit;
+    seen[rule->common.series / 64] |= bit;
 
-    is_other = (rule->series == NGX_BLOOM_SERIES_OTHER);
+    is_other = (rule->common.series == NGX_BLOOM_SERIES_OTHER);
 
     ngx_str_set(&other, "other");
 
-    label = is_other ? &other : &rule->label;
+    label = is_other ? &other : &rule->common.label;
     zone = is_other ? &other : &rule->key.zone->name;
 
     show = ngx_array_push(shown);
@@ -390,13 +391,14 @@ ngx_http_bloom_metrics_show_rule(ngx_array_t *shown,
     p = ngx_http_bloom_metrics_label(p, zone);
     p = ngx_sprintf(p, "\",action=\"%s\",condition=\"%s\",",
                     is_other ? "other"
-                    : ngx_http_bloom_rules_actions[rule->action],
+                    : ngx_bloom_rule_actions[rule->common.action],
                     is_other ? "other"
-                    : rule->fires == NGX_BLOOM_ABSENT ? "absent" : "present");
+                    : rule->common.fires == NGX_BLOOM_ABSENT
+                    ? "absent" : "present");
 
     show->labels.len = p - show->labels.data;
 
-    ngx_bloom_counters_sums(rule->series, show->counter);
+    ngx_bloom_counters_sums(rule->common.series, show->counter);
 
     return NGX_OK;
 }
