@@ -21,7 +21,7 @@
 #include "ngx_http_bloom_endpoint.h"
 #include "ngx_http_bloom_feedback.h"
 #include "ngx_http_bloom_ffi_zone.h"
-#include "ngx_http_bloom_prefetch.h"
+#include "ngx_http_bloom_key.h"
 #include "ngx_http_bloom_route.h"
 #include "ngx_http_bloom_rules.h"
 #include "ngx_http_bloom_value.h"
@@ -36,7 +36,8 @@ static ngx_int_t ngx_http_bloom_add_handlers(ngx_conf_t *cf);
 static ngx_int_t ngx_http_bloom_init_module(ngx_cycle_t *cycle);
 static void ngx_http_bloom_attach(ngx_cycle_t *cycle,
     ngx_http_bloom_main_conf_t *bmcf);
-static void ngx_http_bloom_claim(ngx_http_bloom_main_conf_t *bmcf);
+static void ngx_http_bloom_claim(ngx_cycle_t *cycle,
+    ngx_http_bloom_main_conf_t *bmcf);
 static ngx_int_t ngx_http_bloom_init_process(ngx_cycle_t *cycle);
 static void ngx_http_bloom_exit_process(ngx_cycle_t *cycle);
 static void ngx_http_bloom_exit_master(ngx_cycle_t *cycle);
@@ -105,21 +106,21 @@ static ngx_command_t  ngx_http_bloom_commands[] = {
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_2MORE,
       ngx_http_bloom_conf_rules_rule,
       NGX_HTTP_LOC_CONF_OFFSET,
-      NGX_HTTP_BLOOM_PASS,
+      NGX_BLOOM_RULE_PASS,
       NULL },
 
     { ngx_string("bloom_reject"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_2MORE,
       ngx_http_bloom_conf_rules_rule,
       NGX_HTTP_LOC_CONF_OFFSET,
-      NGX_HTTP_BLOOM_REJECT,
+      NGX_BLOOM_RULE_REJECT,
       NULL },
 
     { ngx_string("bloom_route"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_2MORE,
       ngx_http_bloom_conf_rules_rule,
       NGX_HTTP_LOC_CONF_OFFSET,
-      NGX_HTTP_BLOOM_ROUTE,
+      NGX_BLOOM_RULE_ROUTE,
       NULL },
 
     { ngx_string("bloom_rules"),
@@ -168,7 +169,7 @@ static ngx_command_t  ngx_http_bloom_commands[] = {
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_FLAG,
       ngx_conf_set_flag_slot,
       NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_bloom_loc_conf_t, dry_run),
+      offsetof(ngx_http_bloom_loc_conf_t, policy.dry_run),
       NULL },
 
     { ngx_string("bloom_unknown"),
@@ -189,7 +190,7 @@ static ngx_command_t  ngx_http_bloom_commands[] = {
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
       ngx_http_bloom_conf_enum,
       NGX_HTTP_LOC_CONF_OFFSET,
-      offsetof(ngx_http_bloom_loc_conf_t, log_level),
+      offsetof(ngx_http_bloom_loc_conf_t, policy.log_level),
       &ngx_http_bloom_log_levels },
 
       ngx_null_command
@@ -284,10 +285,7 @@ ngx_http_bloom_init_module(ngx_cycle_t *cycle)
     bmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_bloom_module);
 
     if (bmcf != NULL) {
-        ngx_http_bloom_claim(bmcf);
-        ngx_http_bloom_prefetch_plan(
-            ngx_http_cycle_get_module_main_conf(cycle, ngx_http_core_module),
-            bmcf);
+        ngx_http_bloom_claim(cycle, bmcf);
         ngx_bloom_reload_accepted(cycle, &bmcf->zones);
         ngx_http_bloom_attach(cycle, bmcf);
         (void) ngx_bloom_helper_init(cycle, &bmcf->zones);
@@ -325,14 +323,16 @@ ngx_http_bloom_attach(ngx_cycle_t *cycle, ngx_http_bloom_main_conf_t *bmcf)
 /*
  * Claims the counters of this configuration's zones and rules.  A zone or rule
  * that the previous configuration also had keeps the values of its counters.
+ * Finds which rules have a plain key.
  */
 static void
-ngx_http_bloom_claim(ngx_http_bloom_main_conf_t *bmcf)
+ngx_http_bloom_claim(ngx_cycle_t *cycle, ngx_http_bloom_main_conf_t *bmcf)
 {
-    ngx_uint_t               i, j;
-    ngx_array_t            **list;
-    ngx_bloom_zone_t       **zone;
-    ngx_http_bloom_rule_t   *rule;
+    ngx_uint_t                   i, j;
+    ngx_array_t                **list;
+    ngx_bloom_zone_t           **zone;
+    ngx_http_bloom_rule_t       *rule;
+    ngx_http_core_main_conf_t   *cmcf;
 
     if (bmcf->zones.nelts == 0 || ngx_test_config) {
         return;
@@ -347,12 +347,15 @@ ngx_http_bloom_claim(ngx_http_bloom_main_conf_t *bmcf)
     }
 
     list = bmcf->rules.elts;
+    cmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_core_module);
 
     for (i = 0; i < bmcf->rules.nelts; i++) {
         rule = list[i]->elts;
 
         for (j = 0; j < list[i]->nelts; j++) {
-            rule[j].series = ngx_bloom_counters_claim(&rule[j].identity);
+            rule[j].plain = ngx_http_bloom_key_is_plain(cmcf, &rule[j].key);
+            rule[j].common.series =
+                          ngx_bloom_counters_claim(&rule[j].common.identity);
         }
     }
 }
@@ -448,9 +451,10 @@ ngx_http_bloom_create_loc_conf(ngx_conf_t *cf)
     blcf->removes = NGX_CONF_UNSET_PTR;
     blcf->feedback = NGX_CONF_UNSET_PTR;
     blcf->audit = NGX_CONF_UNSET_PTR;
-    blcf->dry_run = NGX_CONF_UNSET;
-    blcf->unknown = NGX_CONF_UNSET_UINT;
-    blcf->log_level = NGX_CONF_UNSET_UINT;
+    blcf->policy.dry_run = NGX_CONF_UNSET;
+    blcf->policy.unknown = NGX_CONF_UNSET_UINT;
+    blcf->policy.log_level = NGX_CONF_UNSET_UINT;
+    blcf->policy.subject = "request";
 
     return blcf;
 }
@@ -481,15 +485,16 @@ ngx_http_bloom_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_ptr_value(conf->removes, prev->removes, NULL);
     ngx_conf_merge_ptr_value(conf->feedback, prev->feedback, NULL);
     ngx_conf_merge_ptr_value(conf->audit, prev->audit, NULL);
-    ngx_conf_merge_value(conf->dry_run, prev->dry_run, 0);
+    ngx_conf_merge_value(conf->policy.dry_run, prev->policy.dry_run, 0);
 
-    if (conf->unknown == NGX_CONF_UNSET_UINT) {
+    if (conf->policy.unknown == NGX_CONF_UNSET_UINT) {
         conf->unknown_to = prev->unknown_to;
     }
 
-    ngx_conf_merge_uint_value(conf->unknown, prev->unknown,
-                              NGX_HTTP_BLOOM_UNKNOWN_PASS);
-    ngx_conf_merge_uint_value(conf->log_level, prev->log_level, NGX_LOG_INFO);
+    ngx_conf_merge_uint_value(conf->policy.unknown, prev->policy.unknown,
+                              NGX_BLOOM_RULE_UNKNOWN_PASS);
+    ngx_conf_merge_uint_value(conf->policy.log_level, prev->policy.log_level,
+                              NGX_LOG_INFO);
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 

@@ -25,9 +25,9 @@ cd "$(dirname "$0")/.."
 
 sections=("$@")
 [ $# -gt 0 ] || sections=(instructions costs lookups lookups-zone requests
-                           rules build cluster except pages additions removals
-                           latency reload replay incident adaptive import growth
-                           expiry ring lua fleet)
+                           build cluster except pages additions removals latency
+                           reload replay incident adaptive import growth expiry
+                           ring lua fleet)
 
 for section in "${sections[@]}"; do
     if [ ! -e "bench/$section.pl" ]; then

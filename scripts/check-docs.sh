@@ -425,8 +425,8 @@ check_names() {
          "$(commands)" "$(described)"
 
     same "docs/directives.md has the variables" \
-         "$(grep -oE 'ngx_string\("bloom_[a-z_]+"\), NULL' \
-                 src/http/ngx_http_bloom_variables.c | cut -d '"' -f 2 | sort)" \
+         "$(grep -oE 'ngx_string\("bloom_[a-z_]+"\), NGX_BLOOM_RULE_' \
+                 src/rules/ngx_bloom_rule_decide.c | cut -d '"' -f 2 | sort)" \
          "$(grep -oE '^### \$bloom_[a-z_]+' docs/directives.md | cut -d '$' -f 2 \
             | sort)"
 }

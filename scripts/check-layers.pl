@@ -38,11 +38,13 @@ my %below = (
     'src/interop'  => ['src/core'],
     'src/store'    => ['src/core'],
     'src/zone'     => ['src/store', 'src/core'],
-    'src/http'     => ['src/zone', 'src/store', 'src/core'],
-    'src/http/api' => ['src/http', 'src/zone', 'src/store', 'src/core'],
-    'src/cli'      => ['src/interop', 'src/core'],
-    '.'            => ['src/http/api', 'src/http', 'src/zone', 'src/store',
+    'src/rules'    => ['src/zone', 'src/store', 'src/core'],
+    'src/http'     => ['src/rules', 'src/zone', 'src/store', 'src/core'],
+    'src/http/api' => ['src/http', 'src/rules', 'src/zone', 'src/store',
                        'src/core'],
+    'src/cli'      => ['src/interop', 'src/core'],
+    '.'            => ['src/http/api', 'src/http', 'src/rules', 'src/zone',
+                       'src/store', 'src/core'],
 );
 
 my $longest = 900;
@@ -274,7 +276,7 @@ sub print_order {
     };
 
     for my $layer ('src/core', 'src/interop', 'src/store', 'src/zone',
-                   'src/http', 'src/http/api', 'src/cli')
+                   'src/rules', 'src/http', 'src/http/api', 'src/cli')
     {
         my @rows;
         push @{ $rows[ $height->($_) ] }, s/^(?:ngx_http|ngx)?_?bloom_//r
@@ -304,7 +306,7 @@ sub listed {
 
     my %listed = map { $_ => 1 } @files;
     push @wrong, "config does not list $_"
-        for grep { m,^src/(?:store|zone|http)/, && !$listed{$_} }
+        for grep { m,^src/(?:store|zone|rules|http)/, && !$listed{$_} }
             files_of('.');
 
     return @wrong;

@@ -13,9 +13,11 @@
 #include <ngx_http.h>
 
 #include "ngx_bloom_adapt.h"
-#include "ngx_bloom_lookup.h"
+#include "ngx_bloom_rule.h"
+#include "ngx_bloom_rule_decide.h"
+#include "ngx_bloom_rule_key.h"
+#include "ngx_bloom_rule_pin.h"
 #include "ngx_bloom_zone.h"
-#include "bloom_key.h"
 
 
 /* The state directory of a configuration without bloom_state_path. */
@@ -27,37 +29,6 @@
 extern ngx_module_t  ngx_http_bloom_module;
 
 #pragma GCC visibility push(hidden)
-
-
-/* What a rule does when it fires. */
-typedef enum {
-    NGX_HTTP_BLOOM_PASS = 0,
-    NGX_HTTP_BLOOM_REJECT,
-    NGX_HTTP_BLOOM_ROUTE
-} ngx_http_bloom_action_e;
-
-/*
- * Values of $bloom_status; ngx_http_bloom_variables.c has their names.  A rule
- * that does not fire may replace a value only by one that stands later here.
- * What a rule on trial would have done replaces neither ROUTED nor what stands
- * later.
- */
-typedef enum {
-    NGX_HTTP_BLOOM_UNCHECKED = 0,
-    NGX_HTTP_BLOOM_PASSED,
-    NGX_HTTP_BLOOM_UNKNOWN,
-    NGX_HTTP_BLOOM_ROUTED,
-    NGX_HTTP_BLOOM_REJECTED_DRY_RUN,
-    NGX_HTTP_BLOOM_ROUTED_DRY_RUN,
-    NGX_HTTP_BLOOM_INVALID,
-    NGX_HTTP_BLOOM_AUDITED,
-    NGX_HTTP_BLOOM_REJECTED
-} ngx_http_bloom_status_e;
-
-/* What happens to a request if an answer is unknown. */
-#define NGX_HTTP_BLOOM_UNKNOWN_PASS    0
-#define NGX_HTTP_BLOOM_UNKNOWN_REJECT  1
-#define NGX_HTTP_BLOOM_UNKNOWN_ROUTE   2
 
 
 /* The key of a directive: its text, its decoding and the zone it is for. */
@@ -80,72 +51,21 @@ typedef struct {
 } ngx_http_bloom_target_t;
 
 
-/* How a rule's key is checked. */
-typedef enum {
-    NGX_HTTP_BLOOM_ALONE = 0,
-    NGX_HTTP_BLOOM_AS,                   /* alone, in the way of rule->lookup */
-    NGX_HTTP_BLOOM_LIST,                 /* each part of it, see "split=" */
-    NGX_HTTP_BLOOM_PREFETCH              /* together with other rules' keys, see
-                                            ngx_http_bloom_prefetch.h */
-} ngx_http_bloom_how_e;
-
-
-/* A rule: one bloom_pass, bloom_reject or bloom_route directive. */
+/* A rule of an http location. */
 typedef struct {
-    ngx_http_bloom_action_e    action;
-    ngx_uint_t                 fires;    /* on NGX_BLOOM_ABSENT or _PRESENT */
+    ngx_bloom_rule_t           common;   /* its zone is that of `key` */
     ngx_http_bloom_key_t       key;
-    ngx_http_bloom_how_e       how;
-    ngx_uint_t                 lookup;   /* NGX_BLOOM_LOOKUP_... */
-    u_char                     split;    /* the byte that separates the parts
-                                            of the key; 0: it has no parts */
     ngx_uint_t                 status;   /* of a rejection */
     ngx_http_bloom_target_t    target;   /* of a route */
     ngx_http_complex_value_t  *filter;   /* the rule is skipped if this is
                                             empty or "0"; NULL: it never is */
-    unsigned                   all:1;    /* the condition must hold for all
-                                            parts; 0: for one of them */
-    unsigned                   invalid:1;  /* fires on an invalid key */
-    unsigned                   empty:1;  /* fires on an empty key */
-    unsigned                   dry_run:1;  /* on trial: decides and counts, and
-                                            the request goes on */
-    unsigned                   plain:1;  /* the key's variables only read the
-                                            request: evaluating them has no
-                                            side effect, and they have nothing
-                                            from "set" or "map" */
-
-    /* in the first rule of a list: */
-
-    ngx_uint_t                 nprefetch;  /* how many rules, itself included,
-                                            are NGX_HTTP_BLOOM_PREFETCH */
+    ngx_uint_t                 plain;    /* the key's variables only read the
+                                            request: they have nothing from
+                                            "set", "map" and the like */
     ngx_array_t               *places;   /* of ngx_http_bloom_place_t: where
-                                            the list applies */
-
-    ngx_str_t                  label;    /* "name=", or FILE:LINE */
-    ngx_str_t                  identity; /* finds its counters after a reload */
-    ngx_uint_t                 series;   /* of its counters */
-
-    u_char                    *conf_file;
-    ngx_uint_t                 conf_line;
+                                            the list applies; in its first rule
+                                            alone */
 } ngx_http_bloom_rule_t;
-
-
-/* Stands for the answer (NGX_BLOOM_ABSENT ...) of a rule whose key is empty:
- * its zone is not asked. */
-#define NGX_HTTP_BLOOM_EMPTY  NGX_BLOOM_ANSWERS
-
-/*
- * Counters of a rule.  The counters with lower numbers count the rule's
- * requests by answer: NGX_BLOOM_ABSENT ... and NGX_HTTP_BLOOM_EMPTY.
- */
-typedef enum {
-    NGX_HTTP_BLOOM_COUNT_FIRED = NGX_HTTP_BLOOM_EMPTY + 1,
-    NGX_HTTP_BLOOM_COUNT_DRY_RUN,        /* the rule would have fired */
-    NGX_HTTP_BLOOM_COUNT_AUDITED,        /* it let the request through, see
-                                            bloom_audit */
-    NGX_HTTP_BLOOM_COUNT_UNKNOWN     /* it rejected or routed a request
-                                            with an unknown key */
-} ngx_http_bloom_count_e;
 
 
 /* A bloom_add or bloom_remove directive: keys to add or to remove when a
@@ -256,10 +176,8 @@ typedef struct {
     ngx_http_bloom_endpoint_t *endpoint; /* NULL: none */
     ngx_http_bloom_feedback_t *feedback; /* NULL: none */
     ngx_http_bloom_audit_t    *audit;    /* NULL: none */
-    ngx_flag_t                 dry_run;
-    ngx_uint_t                 unknown;
+    ngx_bloom_policy_t         policy;
     ngx_http_bloom_target_t   *unknown_to;  /* of a route */
-    ngx_uint_t                 log_level;
 } ngx_http_bloom_loc_conf_t;
 
 
@@ -272,25 +190,6 @@ typedef struct {
 } ngx_http_bloom_place_t;
 
 
-/* The answer that the variable of a bloom_lookup has given in a request. */
-typedef struct ngx_http_bloom_pin_s  ngx_http_bloom_pin_t;
-
-struct ngx_http_bloom_pin_s {
-    ngx_http_bloom_key_t      *key;      /* of the directive */
-    ngx_str_t                  text;     /* of the key, decoded */
-    size_t                     room;     /* for text, in bytes */
-    ngx_uint_t                 answer;
-    ngx_http_bloom_pin_t      *next;     /* belongs to another directive */
-};
-
-
-/* What was made of a text of the request: several rules often ask about it. */
-typedef struct {
-    ngx_str_t                  from;
-    ngx_str_t                  text;
-} ngx_http_bloom_made_t;
-
-
 /*
  * The context of a request: what was decided about it.  An internal redirect
  * clears the list of a request's contexts.  This one is also a cleanup of the
@@ -301,7 +200,6 @@ typedef struct {
 
     /* initially 0 or NULL: */
 
-    ngx_http_bloom_status_e    status;
     unsigned                   decided:1;  /* no more rules are checked */
     unsigned                   changed:1;  /* the keys of bloom_add and
                                             bloom_remove are done */
@@ -318,27 +216,19 @@ typedef struct {
                                             that outlasts its handler */
     void                      *audited;  /* see ngx_http_bloom_audit.c; NULL:
                                             the request is not audited */
-    ngx_http_bloom_pin_t      *pins;     /* one for each bloom_lookup */
+    ngx_bloom_rule_pin_t      *pins;     /* one for each bloom_lookup */
     ngx_http_bloom_target_t   *route;    /* see ngx_http_bloom_route.h; NULL:
                                             none is planned */
     void                      *read_by;  /* the directive that has read the last
                                             argument */
-    bloom_decode_e             decoded_as;  /* how the last key was decoded */
+    ngx_bloom_decision_t       decision;
+    ngx_bloom_rule_decoded_t   decoded;  /* the last key that was decoded */
 
-    /* valid if `route`, `read_by` or `decoded_as` is set: */
+    /* valid if `route` or `read_by` is set: */
 
     ngx_uint_t                 route_changes;
-    ngx_http_bloom_made_t      read;     /* of the request's arguments */
-    ngx_http_bloom_made_t      decoded;
-
-    /* valid if `status` is set: */
-
-    ngx_bloom_zone_t          *zone;
-    ngx_str_t                  key;      /* decoded, canonical */
-    ngx_str_t                  second;   /* the key of a URL's second reading, if
-                                            it has one and a rule has fired */
-    ngx_str_t                  match;    /* of a rule that fired on "present";
-                                            empty: of no such rule */
+    ngx_str_t                  read_from;  /* the request's arguments */
+    ngx_str_t                  read;     /* the last argument */
 
     /* valid if `suspects` is 1: */
 

@@ -166,9 +166,9 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 static ngx_inline ngx_uint_t
 ngx_http_bloom_audit_is_for(ngx_http_bloom_rule_t *rule)
 {
-    return rule->action == NGX_HTTP_BLOOM_REJECT
-           && rule->fires == NGX_BLOOM_ABSENT
-           && rule->split == 0;
+    return rule->common.action == NGX_BLOOM_RULE_REJECT
+           && rule->common.fires == NGX_BLOOM_ABSENT
+           && rule->common.split == 0;
 }
 
 
@@ -208,7 +208,7 @@ ngx_http_bloom_audit_merge(ngx_conf_t *cf, ngx_http_bloom_loc_conf_t *prev,
             rule[i].key.zone->changed_by = "\"add=on\" of bloom_audit";
         }
 
-        if (!conf->dry_run && !rule[i].dry_run) {
+        if (!conf->policy.dry_run && !rule[i].common.dry_run) {
             ngx_http_bloom_audit_warn(cf, audit, &rule[i]);
         }
     }
@@ -238,7 +238,7 @@ ngx_http_bloom_audit_warn(ngx_conf_t *cf, ngx_http_bloom_audit_t *audit,
                   "to 10%% or less, such as \"bloom_audit 0.1%%\", or set "
                   "\"bloom_dry_run on\" there to try the rule",
                   &audit->share, &audit->file, audit->line,
-                  rule->conf_file, rule->conf_line);
+                  rule->common.conf_file, rule->common.conf_line);
 
     audit->warned = 1;
 }
@@ -261,7 +261,7 @@ ngx_http_bloom_audit_takes(ngx_http_request_t *r,
 
     audited = ctx->audited;
 
-    if ((audited != NULL && (rule->dry_run || !audited->trial))
+    if ((audited != NULL && (rule->common.dry_run || !audited->trial))
         || !ngx_http_bloom_audit_is_for(rule)
         || (r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD)) == 0
         || ngx_random() % NGX_HTTP_BLOOM_AUDIT_ALL
@@ -283,15 +283,16 @@ ngx_http_bloom_audit_takes(ngx_http_request_t *r,
     audited->key = *key;
     audited->feedback = blcf->feedback;
     audited->conf = blcf->audit;
-    audited->trial = rule->dry_run;
+    audited->trial = rule->common.dry_run;
     audited->settled = 0;
 
     ctx->audited = audited;
 
     ngx_bloom_count(audited->zone, NGX_BLOOM_COUNTER_AUDITED, 1);
-    ngx_bloom_counters_count(rule->series, NGX_HTTP_BLOOM_COUNT_AUDITED, 1);
+    ngx_bloom_counters_count(rule->common.series, NGX_BLOOM_RULE_COUNT_AUDITED,
+                             1);
 
-    return 1;
+    return !blcf->policy.dry_run && !rule->common.dry_run;
 }
 
 
@@ -329,7 +330,7 @@ static void
 ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
     ngx_http_bloom_audited_t *audited, ngx_uint_t status)
 {
-    u_char             buf[NGX_HTTP_BLOOM_KEY_LOG_LEN], *last;
+    u_char             buf[NGX_BLOOM_RULE_KEY_LOG_LEN], *last;
     ngx_uint_t         outcome;
     ngx_bloom_zone_t  *zone;
 
@@ -364,7 +365,7 @@ ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
                                   audited->conf->interval);
     }
 
-    last = ngx_http_bloom_key_log(buf, &audited->key);
+    last = ngx_bloom_rule_key_log(buf, &audited->key);
 
     ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                   "wrong absent: bloom zone \"%V\" lacks key \"%*s\": %s; "

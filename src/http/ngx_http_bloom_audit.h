@@ -28,7 +28,8 @@ char *ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd,
 void ngx_http_bloom_audit_merge(ngx_conf_t *cf,
     ngx_http_bloom_loc_conf_t *prev, ngx_http_bloom_loc_conf_t *conf);
 
-/* Returns 1 if a request that is about to be rejected is audited. */
+/* Audits some of the requests that a rule is about to reject, in dry run, too.
+ * Returns 1 if this one passes the rule for that reason. */
 ngx_uint_t ngx_http_bloom_audit_takes(ngx_http_request_t *r,
     ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_rule_t *rule, ngx_str_t *key);

@@ -7,7 +7,6 @@
 
 #include "ngx_http_bloom_change.h"
 #include "ngx_http_bloom_ctx.h"
-#include "ngx_http_bloom_debug.h"
 #include "ngx_http_bloom_key.h"
 #include "ngx_bloom_add.h"
 #include "ngx_bloom_parts.h"
@@ -133,7 +132,7 @@ ngx_http_bloom_change_one(ngx_http_request_t *r,
     rc = ngx_http_bloom_key_text(r, &change->key, &text);
 
     if (rc == NGX_HTTP_BLOOM_KEY_AMBIGUOUS) {
-        (void) ngx_http_bloom_key_count_ambiguous(&change->key);
+        (void) ngx_bloom_rule_invalid(change->key.zone);
 
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                       "a key was not %s bloom zone \"%V\": the argument, "
@@ -244,7 +243,8 @@ ngx_http_bloom_change_value(ngx_http_request_t *r,
     because = NULL;
 
     do {
-        ngx_http_bloom_debug_change(r, kind->does, zone, &key);
+        ngx_bloom_rule_debug_key(r->connection->log, kind->does, zone, &key,
+                                 NGX_BLOOM_ANSWERS);
 
         why = kind->change(zone, &key);
 
@@ -276,7 +276,7 @@ ngx_http_bloom_change_warn(ngx_http_request_t *r,
     ngx_http_bloom_change_t *change, const ngx_http_bloom_change_kind_t *kind,
     ngx_str_t *value)
 {
-    u_char  *p, buf[NGX_HTTP_BLOOM_KEY_LOG_LEN];
+    u_char  *p, buf[NGX_BLOOM_RULE_KEY_LOG_LEN];
 
     if (!change->lists
         || change->warned
@@ -287,7 +287,7 @@ ngx_http_bloom_change_warn(ngx_http_request_t *r,
 
     change->warned = 1;
 
-    p = ngx_http_bloom_key_log(buf, value);
+    p = ngx_bloom_rule_key_log(buf, value);
 
     ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
                   "\"%*s\" is one key for \"%s\" in %s:%ui, of bloom zone "

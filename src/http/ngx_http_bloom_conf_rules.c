@@ -12,13 +12,13 @@
 
 
 static char *ngx_http_bloom_conf_rules_how(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule);
+    ngx_http_bloom_conf_params_t *params, ngx_bloom_rule_t *rule);
 static char *ngx_http_bloom_conf_rules_fires(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule);
+    ngx_http_bloom_conf_params_t *params, ngx_bloom_rule_t *rule);
 static char *ngx_http_bloom_conf_rules_fire(ngx_conf_t *cf, char *name,
     ngx_str_t *value, ngx_uint_t *fire);
 static char *ngx_http_bloom_conf_rules_name(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule);
+    ngx_http_bloom_conf_params_t *params, ngx_bloom_rule_t *rule);
 
 
 char *
@@ -111,18 +111,18 @@ ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
     }
 
-    rule->action = cmd->offset;
-    rule->conf_file = cf->conf_file->file.name.data;
-    rule->conf_line = cf->conf_file->line;
+    rule->common.action = cmd->offset;
+    rule->common.conf_file = cf->conf_file->file.name.data;
+    rule->common.conf_line = cf->conf_file->line;
 
     value = cf->args->elts;
 
     if (ngx_strcmp(value[1].data, "absent") == 0) {
-        rule->fires = NGX_BLOOM_ABSENT;
+        rule->common.fires = NGX_BLOOM_ABSENT;
         rule->status = NGX_HTTP_NOT_FOUND;
 
     } else if (ngx_strcmp(value[1].data, "present") == 0) {
-        rule->fires = NGX_BLOOM_PRESENT;
+        rule->common.fires = NGX_BLOOM_PRESENT;
         rule->status = NGX_HTTP_FORBIDDEN;
 
     } else {
@@ -132,10 +132,10 @@ ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     where = NGX_HTTP_BLOOM_CONF_KEY|NGX_HTTP_BLOOM_CONF_RULE;
 
-    if (rule->action == NGX_HTTP_BLOOM_REJECT) {
+    if (rule->common.action == NGX_BLOOM_RULE_REJECT) {
         where |= NGX_HTTP_BLOOM_CONF_REJECT;
 
-    } else if (rule->action == NGX_HTTP_BLOOM_ROUTE) {
+    } else if (rule->common.action == NGX_BLOOM_RULE_ROUTE) {
         where |= NGX_HTTP_BLOOM_CONF_ROUTE;
     }
 
@@ -149,19 +149,26 @@ ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return rc;
     }
 
-    rc = ngx_http_bloom_conf_rules_how(cf, &params, rule);
+    rule->common.zone = rule->key.zone;
+
+    rc = ngx_http_bloom_conf_rules_how(cf, &params, &rule->common);
     if (rc != NGX_CONF_OK) {
         return rc;
     }
 
-    rc = ngx_http_bloom_conf_rules_fires(cf, &params, rule);
+    rc = ngx_http_bloom_conf_rules_fires(cf, &params, &rule->common);
     if (rc != NGX_CONF_OK) {
         return rc;
     }
 
-    rule->dry_run = (params.dry_run.data != NULL);
+    rc = ngx_http_bloom_conf_condition(cf, &params, &rule->filter);
+    if (rc != NGX_CONF_OK) {
+        return rc;
+    }
 
-    rc = ngx_http_bloom_conf_rules_name(cf, &params, rule);
+    rule->common.dry_run = (params.dry_run.data != NULL);
+
+    rc = ngx_http_bloom_conf_rules_name(cf, &params, &rule->common);
     if (rc != NGX_CONF_OK) {
         return rc;
     }
@@ -177,7 +184,7 @@ ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         rule->status = (ngx_uint_t) status;
     }
 
-    if (rule->action != NGX_HTTP_BLOOM_ROUTE) {
+    if (rule->common.action != NGX_BLOOM_RULE_ROUTE) {
         return NGX_CONF_OK;
     }
 
@@ -199,22 +206,18 @@ ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
  */
 static char *
 ngx_http_bloom_conf_rules_how(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule)
+    ngx_http_bloom_conf_params_t *params, ngx_bloom_rule_t *rule)
 {
-    rule->all = (rule->action == NGX_HTTP_BLOOM_PASS);
+    rule->all = (rule->action == NGX_BLOOM_RULE_PASS);
 
     if (params->exact.data != NULL) {
         rule->lookup |= NGX_BLOOM_LOOKUP_EXACT;
     }
 
-    if (rule->action == NGX_HTTP_BLOOM_PASS
+    if (rule->action == NGX_BLOOM_RULE_PASS
         && rule->fires == NGX_BLOOM_PRESENT)
     {
         rule->lookup |= NGX_BLOOM_LOOKUP_SOLE;
-    }
-
-    if (rule->lookup != 0) {
-        rule->how = NGX_HTTP_BLOOM_AS;
     }
 
     if (ngx_http_bloom_conf_split(cf, params, &rule->split) != NGX_CONF_OK) {
@@ -225,8 +228,6 @@ ngx_http_bloom_conf_rules_how(ngx_conf_t *cf,
         return params->match.data ? "has \"match=\" without \"split=\""
                                   : NGX_CONF_OK;
     }
-
-    rule->how = NGX_HTTP_BLOOM_LIST;
 
     if (params->match.data == NULL) {
         return NGX_CONF_OK;
@@ -244,17 +245,17 @@ ngx_http_bloom_conf_rules_how(ngx_conf_t *cf,
 
 
 /*
- * Reads "if=", "invalid=" and "empty=": when a rule runs, and whether it fires
- * on such a key.  By default, a rule that keeps listed keys out fires on a key
- * that cannot be looked up.  No rule fires on an empty key.
+ * Reads "invalid=" and "empty=": whether a rule fires on such a key.  By
+ * default, a rule that keeps listed keys out fires on a key that cannot be
+ * looked up.  No rule fires on an empty key.
  */
 static char *
 ngx_http_bloom_conf_rules_fires(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule)
+    ngx_http_bloom_conf_params_t *params, ngx_bloom_rule_t *rule)
 {
     ngx_uint_t  invalid, empty;
 
-    invalid = (rule->action != NGX_HTTP_BLOOM_PASS
+    invalid = (rule->action != NGX_BLOOM_RULE_PASS
                && rule->fires == NGX_BLOOM_PRESENT);
     empty = 0;
 
@@ -271,7 +272,7 @@ ngx_http_bloom_conf_rules_fires(ngx_conf_t *cf,
     rule->invalid = invalid;
     rule->empty = empty;
 
-    return ngx_http_bloom_conf_condition(cf, params, &rule->filter);
+    return NGX_CONF_OK;
 }
 
 
@@ -302,7 +303,7 @@ ngx_http_bloom_conf_rules_fire(ngx_conf_t *cf, char *name, ngx_str_t *value,
  */
 static char *
 ngx_http_bloom_conf_rules_name(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, ngx_http_bloom_rule_t *rule)
+    ngx_http_bloom_conf_params_t *params, ngx_bloom_rule_t *rule)
 {
     size_t      len;
     u_char     *p;
@@ -329,7 +330,7 @@ ngx_http_bloom_conf_rules_name(ngx_conf_t *cf,
 
     /* the space in front tells it from a zone's name */
 
-    len = sizeof(" 0 0  ") - 1 + rule->key.zone->name.len + rule->label.len;
+    len = sizeof(" 0 0  ") - 1 + rule->zone->name.len + rule->label.len;
 
     p = ngx_pnalloc(cf->pool, len);
     if (p == NULL) {
@@ -339,7 +340,7 @@ ngx_http_bloom_conf_rules_name(ngx_conf_t *cf,
     rule->identity.data = p;
     rule->identity.len = ngx_snprintf(p, len, " %ui %ui %V %V",
                                       (ngx_uint_t) rule->action, rule->fires,
-                                      &rule->key.zone->name, &rule->label)
+                                      &rule->zone->name, &rule->label)
                          - p;
 
     return NGX_CONF_OK;
@@ -355,19 +356,19 @@ ngx_http_bloom_conf_rules_unknown(ngx_conf_t *cf, ngx_command_t *cmd,
     ngx_str_t                   *value, to;
     ngx_http_bloom_main_conf_t  *bmcf;
 
-    if (blcf->unknown != NGX_CONF_UNSET_UINT) {
+    if (blcf->policy.unknown != NGX_CONF_UNSET_UINT) {
         return "is duplicate";
     }
 
     value = cf->args->elts;
 
     if (ngx_strcmp(value[1].data, "pass") == 0) {
-        blcf->unknown = NGX_HTTP_BLOOM_UNKNOWN_PASS;
+        blcf->policy.unknown = NGX_BLOOM_RULE_UNKNOWN_PASS;
         return NGX_CONF_OK;
     }
 
     if (ngx_strcmp(value[1].data, "reject") == 0) {
-        blcf->unknown = NGX_HTTP_BLOOM_UNKNOWN_REJECT;
+        blcf->policy.unknown = NGX_BLOOM_RULE_UNKNOWN_REJECT;
         return NGX_CONF_OK;
     }
 
@@ -378,7 +379,7 @@ ngx_http_bloom_conf_rules_unknown(ngx_conf_t *cf, ngx_command_t *cmd,
                                            "\"to=@exact\"");
     }
 
-    blcf->unknown = NGX_HTTP_BLOOM_UNKNOWN_ROUTE;
+    blcf->policy.unknown = NGX_BLOOM_RULE_UNKNOWN_ROUTE;
 
     blcf->unknown_to = ngx_pcalloc(cf->pool, sizeof(ngx_http_bloom_target_t));
     if (blcf->unknown_to == NULL) {
@@ -461,7 +462,7 @@ ngx_http_bloom_conf_rules_check_routes(ngx_conf_t *cf,
 
             for (k = 0; k < rule->places->nelts; k++) {
 
-                if (rule[j].action == NGX_HTTP_BLOOM_ROUTE
+                if (rule[j].common.action == NGX_BLOOM_RULE_ROUTE
                     && ngx_http_bloom_route_check(cf, &rule[j].target,
                                                   place[k].server)
                        != NGX_OK)
@@ -473,7 +474,7 @@ ngx_http_bloom_conf_rules_check_routes(ngx_conf_t *cf,
 
         for (k = 0; k < rule->places->nelts; k++) {
 
-            if (place[k].conf->unknown == NGX_HTTP_BLOOM_UNKNOWN_ROUTE
+            if (place[k].conf->policy.unknown == NGX_BLOOM_RULE_UNKNOWN_ROUTE
                 && ngx_http_bloom_route_check(cf,
                                               place[k].conf->unknown_to,
                                               place[k].server)

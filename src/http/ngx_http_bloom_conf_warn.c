@@ -87,8 +87,8 @@ ngx_http_bloom_conf_warn_dropped(ngx_conf_t *cf, ngx_array_t *rules,
                   "the rules from %s:%ui on are not inherited where the rules "
                   "from %s:%ui on apply: repeat them there, or write "
                   "\"bloom_rules off\" beside the latter to confirm that",
-                  lost->conf_file, lost->conf_line,
-                  own->conf_file, own->conf_line);
+                  lost->common.conf_file, lost->common.conf_line,
+                  own->common.conf_file, own->common.conf_line);
 }
 
 
@@ -109,9 +109,9 @@ ngx_http_bloom_conf_warn(ngx_conf_t *cf, ngx_http_bloom_main_conf_t *bmcf)
         rule = list[i]->elts;
 
         for (j = 0; j < list[i]->nelts; j++) {
-            if (rule[j].action == NGX_HTTP_BLOOM_PASS
-                && rule[j].fires == NGX_BLOOM_PRESENT
-                && !rule[j].dry_run)
+            if (rule[j].common.action == NGX_BLOOM_RULE_PASS
+                && rule[j].common.fires == NGX_BLOOM_PRESENT
+                && !rule[j].common.dry_run)
             {
                 ngx_http_bloom_conf_warn_pass(cf, &rule[j],
                                               list[i]->nelts - j);
@@ -180,8 +180,8 @@ ngx_http_bloom_conf_warn_variable(ngx_conf_t *cf, ngx_http_bloom_rule_t *first,
 
         ngx_log_error(NGX_LOG_WARN, cf->log, 0,
                       "\"$%V\" in %s of the rule in %s:%ui has no value "
-                      "when rules run: %s", name, where, rule->conf_file,
-                      rule->conf_line, no->why);
+                      "when rules run: %s", name, where, rule->common.conf_file,
+                      rule->common.conf_line, no->why);
         return;
     }
 }
@@ -232,7 +232,7 @@ ngx_http_bloom_conf_warn_pass(ngx_conf_t *cf, ngx_http_bloom_rule_t *pass,
 
     form = ngx_http_bloom_conf_warn_form(pass->key.zone);
 
-    below = !(pass->lookup & NGX_BLOOM_LOOKUP_EXACT)
+    below = !(pass->common.lookup & NGX_BLOOM_LOOKUP_EXACT)
             && (form == BLOOM_FORM_HOST || form == BLOOM_FORM_URL);
 
     /* not with the lowest rate, unless a key has several chances */
@@ -244,8 +244,8 @@ ngx_http_bloom_conf_warn_pass(ngx_conf_t *cf, ngx_http_bloom_rule_t *pass,
 
         block = &pass[i];
 
-        if (block->fires != NGX_BLOOM_PRESENT
-            || block->action == NGX_HTTP_BLOOM_PASS)
+        if (block->common.fires != NGX_BLOOM_PRESENT
+            || block->common.action == NGX_BLOOM_RULE_PASS)
         {
             continue;
         }
@@ -261,8 +261,8 @@ ngx_http_bloom_conf_warn_pass(ngx_conf_t *cf, ngx_http_bloom_rule_t *pass,
                           "present\" in %s:%ui comes first and passes every "
                           "URL below an allowed host or directory; add "
                           "\"exact\" to it, or move it after that rule",
-                          block->conf_file, block->conf_line,
-                          pass->conf_file, pass->conf_line);
+                          block->common.conf_file, block->common.conf_line,
+                          pass->common.conf_file, pass->common.conf_line);
         }
 
         if (search) {
@@ -275,8 +275,8 @@ ngx_http_bloom_conf_warn_pass(ngx_conf_t *cf, ngx_http_bloom_rule_t *pass,
                           "which clients can search for; use an exact allow "
                           "list instead, such as a \"map\" that empties the "
                           "key, or \"exact\" and a filter with the rate 1e-9",
-                          block->conf_file, block->conf_line,
-                          pass->conf_file, pass->conf_line);
+                          block->common.conf_file, block->common.conf_line,
+                          pass->common.conf_file, pass->common.conf_line);
         }
     }
 }

@@ -79,8 +79,12 @@ ngx_http_bloom_ctx_obtain(ngx_http_request_t *r)
         return NULL;
     }
 
-    ngx_memzero(&ctx->status, offsetof(ngx_http_bloom_ctx_t, route_changes)
-                              - offsetof(ngx_http_bloom_ctx_t, status));
+    ngx_memzero((u_char *) ctx + sizeof(ngx_pool_cleanup_t),
+                offsetof(ngx_http_bloom_ctx_t, decision)
+                - sizeof(ngx_pool_cleanup_t));
+
+    ctx->decision.status = NGX_BLOOM_STATUS_UNCHECKED;
+    ctx->decoded.decode = BLOOM_DECODE_OFF;
 
     /* not ngx_pool_cleanup_add(), which would allocate twice */
 

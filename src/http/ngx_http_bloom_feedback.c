@@ -163,8 +163,8 @@ ngx_http_bloom_feedback_param(ngx_conf_t *cf,
 static ngx_inline ngx_uint_t
 ngx_http_bloom_feedback_is_for(ngx_http_bloom_rule_t *rule)
 {
-    return rule->fires == NGX_BLOOM_ABSENT
-           && rule->action != NGX_HTTP_BLOOM_PASS;
+    return rule->common.fires == NGX_BLOOM_ABSENT
+           && rule->common.action != NGX_BLOOM_RULE_PASS;
 }
 
 
@@ -225,7 +225,9 @@ ngx_http_bloom_feedback_note(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_feedback_t *feedback, ngx_http_bloom_rule_t *rule,
     ngx_uint_t answer, ngx_str_t *key, ngx_bloom_adapt_mark_t *mark)
 {
-    if (!ngx_http_bloom_feedback_is_for(rule)) {
+    if (!ngx_http_bloom_feedback_is_for(rule) || rule->common.dry_run
+        || (answer == NGX_BLOOM_RULE_EMPTY && !rule->common.empty))
+    {
         return;
     }
 
@@ -252,7 +254,7 @@ ngx_http_bloom_feedback_note(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
      * one with several keys does not tell which of them does not exist */
 
     if (feedback->except && ctx->suspects == 1
-        && rule->how != NGX_HTTP_BLOOM_LIST
+        && rule->common.split == 0
         && (r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD)))
     {
         ctx->suspect_key.len = key->len;

@@ -1,12 +1,112 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file evaluates the conditions of directives, evaluates and decodes their
- * keys, and writes keys for the log.
+ * This file evaluates the conditions of directives, and evaluates and decodes
+ * their keys.
  */
 
 #include "ngx_http_bloom_key.h"
 #include "ngx_http_bloom_ctx.h"
+
+
+static ngx_uint_t ngx_http_bloom_key_is_read(ngx_http_core_main_conf_t *cmcf,
+    ngx_http_variable_t *v);
+
+
+/*
+ * Variables whose evaluation only reads the request; a name that ends in "_" is
+ * the beginning of such names.  Variables that a configuration can redefine,
+ * such as $args, are not among them.
+ */
+static ngx_str_t  ngx_http_bloom_key_read[] = {
+    ngx_string("arg_"),
+    ngx_string("binary_remote_addr"),
+    ngx_string("cookie_"),
+    ngx_string("document_uri"),
+    ngx_string("host"),
+    ngx_string("http_"),
+    ngx_string("http_host"),
+    ngx_string("http_referer"),
+    ngx_string("http_user_agent"),
+    ngx_string("http_x_forwarded_for"),
+    ngx_string("query_string"),
+    ngx_string("remote_addr"),
+    ngx_string("request_uri"),
+    ngx_string("uri"),
+    ngx_null_string
+};
+
+
+ngx_uint_t
+ngx_http_bloom_key_is_plain(ngx_http_core_main_conf_t *cmcf,
+    ngx_http_bloom_key_t *key)
+{
+    ngx_uint_t           *index;
+    ngx_http_variable_t  *v;
+
+    v = cmcf->variables.elts;
+
+    if (key->index != NGX_ERROR) {
+        return ngx_http_bloom_key_is_read(cmcf, &v[key->index]);
+    }
+
+    index = key->value.flushes;
+
+    for ( /* void */ ; index && *index != (ngx_uint_t) -1; index++) {
+        if (!ngx_http_bloom_key_is_read(cmcf, &v[*index])) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+static ngx_uint_t
+ngx_http_bloom_key_is_read(ngx_http_core_main_conf_t *cmcf,
+    ngx_http_variable_t *v)
+{
+    ngx_str_t            *name;
+    ngx_uint_t            i;
+    ngx_http_variable_t  *family;
+
+    if (v->get_handler == ngx_http_bloom_value_variable) {
+        return 1;
+    }
+
+    family = cmcf->prefix_variables.elts;
+
+    for (name = ngx_http_bloom_key_read; name->len; name++) {
+
+        if (v->name.len < name->len
+            || ngx_strncmp(v->name.data, name->data, name->len) != 0)
+        {
+            continue;
+        }
+
+        if (name->data[name->len - 1] != '_') {
+
+            if (v->name.len == name->len) {
+                return 1;
+            }
+
+            continue;
+        }
+
+        /* a "map" may define a name of a family, too, with its own handler */
+
+        for (i = 0; i < cmcf->prefix_variables.nelts; i++) {
+            if (family[i].name.len == name->len
+                && ngx_strncmp(family[i].name.data, name->data, name->len) == 0
+                && family[i].get_handler == v->get_handler)
+            {
+                return 1;
+            }
+        }
+    }
+
+    return 0;
+}
 
 
 ngx_int_t
@@ -46,68 +146,18 @@ ngx_http_bloom_key_missing(const ngx_http_variable_value_t *v, ngx_str_t *text)
 }
 
 
-ngx_uint_t
-ngx_http_bloom_key_count_ambiguous(ngx_http_bloom_key_t *key)
-{
-    ngx_bloom_count(key->zone, NGX_BLOOM_COUNTER_INVALID, 1);
-
-    return NGX_BLOOM_INVALID;
-}
-
-
 ngx_int_t
 ngx_http_bloom_key_decode(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
     ngx_str_t *text)
 {
-    u_char                *p;
     ngx_http_bloom_ctx_t  *ctx;
 
     /* memory of a request does not change while it has it */
 
     ctx = ngx_http_bloom_ctx_get(r);
 
-    if (ctx != NULL && ctx->decoded_as == key->decode
-        && ctx->decoded.from.data == text->data
-        && ctx->decoded.from.len == text->len)
-    {
-        *text = ctx->decoded.text;
-        return NGX_OK;
-    }
-
-    p = ngx_pnalloc(r->pool, text->len);
-    if (p == NULL) {
-        return NGX_ERROR;
-    }
-
-    if (ctx != NULL) {
-        ctx->decoded_as = key->decode;
-        ctx->decoded.from = *text;
-    }
-
-    text->len = bloom_key_decode(p, text->data, text->len, key->decode);
-    text->data = p;
-
-    if (ctx != NULL) {
-        ctx->decoded.text = *text;
-    }
-
-    return NGX_OK;
-}
-
-
-ngx_int_t
-ngx_http_bloom_key_check_as(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
-    ngx_uint_t how, ngx_str_t *text, ngx_uint_t *answer)
-{
-    ngx_int_t  rc;
-
-    rc = ngx_http_bloom_key_text(r, key, text);
-
-    if (rc == NGX_OK) {
-        *answer = ngx_bloom_lookup_as(key->zone, text, how, r->pool);
-    }
-
-    return ngx_http_bloom_key_checked(key, rc, answer);
+    return ngx_bloom_rule_key_decode(text, key->decode,
+                                     ctx ? &ctx->decoded : NULL, r->pool);
 }
 
 
@@ -123,27 +173,4 @@ ngx_http_bloom_key_condition(ngx_http_request_t *r,
 
     return text.len == 0 || (text.len == 1 && text.data[0] == '0')
            ? NGX_DECLINED : NGX_OK;
-}
-
-
-u_char *
-ngx_http_bloom_key_log(u_char *p, ngx_str_t *key)
-{
-    u_char  c;
-    size_t  i, len;
-
-    len = ngx_min(key->len, NGX_HTTP_BLOOM_KEY_LOGGED);
-
-    for (i = 0; i < len; i++) {
-        c = key->data[i];
-
-        if (c < 0x20 || c >= 0x7f || c == '"' || c == '\\') {
-            p = ngx_sprintf(p, "\\x%02Xi", (ngx_int_t) c);
-
-        } else {
-            *p++ = c;
-        }
-    }
-
-    return len < key->len ? ngx_cpymem(p, "...", 3) : p;
 }

@@ -138,7 +138,7 @@ ngx_http_bloom_route_handler(ngx_http_request_t *r)
         }
     }
 
-    ngx_bloom_count(ctx->zone, NGX_BLOOM_COUNTER_ROUTED, 1);
+    ngx_bloom_count(ctx->decision.zone, NGX_BLOOM_COUNTER_ROUTED, 1);
 
     if (target->named) {
         (void) ngx_http_named_location(r, &to);
@@ -183,9 +183,9 @@ static ngx_int_t
 ngx_http_bloom_route_refuse(ngx_http_request_t *r,
     ngx_http_bloom_target_t *target, char *part, ngx_str_t *text, char *why)
 {
-    u_char  *p, buf[NGX_HTTP_BLOOM_KEY_LOG_LEN];
+    u_char  *p, buf[NGX_BLOOM_RULE_KEY_LOG_LEN];
 
-    p = ngx_http_bloom_key_log(buf, text);
+    p = ngx_bloom_rule_key_log(buf, text);
 
     ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                   "request not routed: the %s \"%*s\" of the target %s; use an "

@@ -30,9 +30,9 @@ ngx_int_t ngx_http_bloom_route_check(ngx_conf_t *cf,
     ngx_http_bloom_target_t *target, ngx_http_core_srv_conf_t *server);
 
 /*
- * Plans a route, of a request about which ctx->zone has answered.  The route is
- * dropped if an internal redirect comes first, such as that of an "error_page"
- * after the access checks have refused the request.
+ * Plans a route, of a request about which ctx->decision.zone has answered.  The
+ * route is dropped if an internal redirect comes first, such as that of an
+ * "error_page" after the access checks have refused the request.
  */
 void ngx_http_bloom_route_plan(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_target_t *target);

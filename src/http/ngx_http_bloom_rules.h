@@ -12,9 +12,6 @@
 #pragma GCC visibility push(hidden)
 
 
-/* The names of the actions, such as "reject", by ngx_http_bloom_action_e. */
-extern const char  *ngx_http_bloom_rules_actions[];
-
 /* Handles the PREACCESS phase: checks the rules of the request's location. */
 ngx_int_t ngx_http_bloom_rules_handler(ngx_http_request_t *r);
 

@@ -171,10 +171,10 @@ ngx_http_bloom_value_variable(ngx_http_request_t *r,
     ctx = named->source->encoded ? ngx_http_bloom_ctx_get(r) : NULL;
 
     if (ctx != NULL && ctx->read_by == named
-        && ctx->read.from.data == r->args.data
-        && ctx->read.from.len == r->args.len)
+        && ctx->read_from.data == r->args.data
+        && ctx->read_from.len == r->args.len)
     {
-        value = ctx->read.text;
+        value = ctx->read;
 
     } else {
 
@@ -184,8 +184,8 @@ ngx_http_bloom_value_variable(ngx_http_request_t *r,
 
         if (ctx != NULL) {
             ctx->read_by = named;
-            ctx->read.from = r->args;
-            ctx->read.text = value;
+            ctx->read_from = r->args;
+            ctx->read = value;
         }
     }
 

@@ -17,13 +17,8 @@
 /* Adds $bloom_status, $bloom_zone and $bloom_key. */
 ngx_int_t ngx_http_bloom_variables_add(ngx_conf_t *cf);
 
-/*
- * Evaluates the variable of a bloom_lookup; `data` is its ngx_http_bloom_key_t.
- * Looks the key up, unless the variable had the same key before in this
- * request: then the answer stays the same.  nginx may evaluate a variable twice
- * to compose a text, first for its length and then for its bytes, and a load or
- * an addition between the two must not change the answer.
- */
+/* Evaluates the variable of a bloom_lookup, whose answer is pinned: see
+ * ngx_bloom_rule_pin.h.  `data` is its ngx_http_bloom_key_t. */
 ngx_int_t ngx_http_bloom_variables_lookup(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 

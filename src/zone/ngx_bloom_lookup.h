@@ -41,35 +41,6 @@ ngx_uint_t ngx_bloom_lookup(ngx_bloom_zone_t *zone, ngx_str_t *key,
 ngx_uint_t ngx_bloom_lookup_as(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_uint_t how, ngx_pool_t *pool);
 
-/* A key that was hashed early, so that its cache line can be requested while
- * other keys are tested. */
-typedef struct {
-    uint64_t            generation;      /* that it was hashed for; 0: it was
-                                            not hashed */
-    bloom_hash_t        hash;
-    ngx_str_t           key;             /* canonical */
-} ngx_bloom_lookup_prefetch_t;
-
-/* Hashes a key early if the key form is raw or lower.  In other forms only
- * marks it as not hashed. */
-void ngx_bloom_lookup_hash(ngx_bloom_zone_t *zone, const ngx_str_t *key,
-    ngx_bloom_lookup_prefetch_t *prefetch, ngx_pool_t *pool);
-
-/*
- * Requests the key's cache line.  The processor stalls at such a request until
- * it has found the line's page.  So several lines are fetched at the same time
- * only if they are requested right after each other, with nothing in between.
- */
-void ngx_bloom_lookup_prefetch(ngx_bloom_zone_t *zone,
-    const ngx_bloom_lookup_prefetch_t *prefetch);
-
-/* Does what ngx_bloom_lookup_as() does for a key that may have been hashed
- * early. Uses the hash only if the generation that it was made for still
- * serves. */
-ngx_uint_t ngx_bloom_lookup_prefetched(ngx_bloom_zone_t *zone, ngx_str_t *key,
-    const ngx_bloom_lookup_prefetch_t *prefetch, ngx_uint_t how,
-    ngx_pool_t *pool);
-
 /*
  * The zone of the last lookup of one key that was answered NGX_BLOOM_ABSENT
  * only because the key is an excepted key.  Lookups never reset it, so a key

@@ -26,10 +26,8 @@ $t->build_image('cold.bloom', ['good.example/'], '-p', '1e-9', '--seed', 1,
                 '--form', 'url', '--as-of', '2020-01-01T00:00:00Z');
 $t->write_file('html/page', 'a page');
 
-# Ways in which a rule's key is looked up.  The key of a rule alone in its list
-# is not prefetched, nor is one with more than a variable.  The key of "late" is
-# evaluated only when its rule is reached, since a map may depend on the rule
-# before it.
+# Ways in which a rule's key is looked up.  The key of "late" is one of a map,
+# which may depend on the rule before it.
 
 my $other = 'bloom_reject present $arg_other zone=raw status=489';
 

@@ -74,8 +74,7 @@ configure_rules($t, { ids => ['one', 'both'], bad => ['bad', 'both'] },
             proxy_pass http://127.0.0.1:%%PORT_8082%%;
         }
 
-        # rules whose keys are prefetched, before, between and after a rule that
-        # may be skipped
+        # rules before, between and after a rule that may be skipped
 
         location = /first {
             bloom_reject present $id zone=bad status=481 if=$arg_if;

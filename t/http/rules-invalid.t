@@ -51,7 +51,7 @@ my %rules = (
     dry_route      => 'bloom_dry_run on; bloom_route present $arg_k zone=hosts
                        invalid=fire empty=fire to=@routed',
 
-    # lists of several rules, whose keys are prefetched
+    # lists of several rules
 
     second => 'bloom_reject present $arg_j zone=hosts status=481;
                bloom_reject present $arg_k zone=hosts status=482 invalid=fire

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # Tests that every kind of lookup knows removed keys, in every key form: a
-# single rule, a rule whose key is prefetched, a list that is split, a rule with
-# "exact", a variable, POST test and GET keys. Each expression counts by itself.
+# single rule, a second rule, a list that is split, a rule with "exact", a
+# variable, POST test and GET keys. Each expression counts by itself.
 # Keys that are crafted to have the MurmurHash3 of a removed key stay present.
 
 use strict;
@@ -31,7 +31,7 @@ my $locations = join '', map { <<"CONF" } sort keys %forms;
             bloom_reject present \$arg_k zone=$_ decode=uri;
             empty_gif;
         }
-        location = /prefetched/$_ {
+        location = /second/$_ {
             bloom_pass present \$arg_k zone=other decode=uri;
             bloom_reject present \$arg_k zone=$_ decode=uri;
             empty_gif;
@@ -44,7 +44,7 @@ my $locations = join '', map { <<"CONF" } sort keys %forms;
             bloom_reject present \$arg_k zone=$_ decode=uri exact;
             empty_gif;
         }
-        location = /exact-prefetched/$_ {
+        location = /exact-second/$_ {
             bloom_pass present \$arg_k zone=other decode=uri;
             bloom_reject present \$arg_k zone=$_ decode=uri exact;
             empty_gif;
@@ -123,10 +123,10 @@ sub finds {
 
     subtest "$form: $name" => sub {
         is(found("/single/$form", $key), $found, 'a single rule');
-        is(found("/prefetched/$form", $key), $found, 'the second rule');
+        is(found("/second/$form", $key), $found, 'the second rule');
         is(found("/split/$form", "no.example, $key"), $found, 'a list');
         is(found("/exact/$form", $key), $exact, 'a rule with "exact"');
-        is(found("/exact-prefetched/$form", $key), $exact,
+        is(found("/exact-second/$form", $key), $exact,
            'a second rule with "exact"');
         is(found("/exact-split/$form", "$key,no.example"), $exact,
            'a list with "exact"');
@@ -223,7 +223,7 @@ subtest 'crafted keys with the hash of a removed key' => sub {
     is(change(remove => 'raw', $key), 200, 'the key is removed');
     is(found('/single/raw', $key), 'absent', 'it is absent');
 
-    for my $path (qw(single prefetched split exact)) {
+    for my $path (qw(single second split exact)) {
         is(found("/$path/raw", $other), $other,
            "the crafted key is still present: $path");
     }

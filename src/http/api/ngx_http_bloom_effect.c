@@ -69,8 +69,8 @@ ngx_http_bloom_effect_answer(ngx_http_bloom_effect_zone_t *zones,
 static ngx_uint_t
 ngx_http_bloom_effect_fires(ngx_http_bloom_rule_t *rule, ngx_uint_t answer)
 {
-    return answer == rule->fires
-           || (answer == NGX_BLOOM_INVALID && rule->invalid);
+    return answer == rule->common.fires
+           || (answer == NGX_BLOOM_INVALID && rule->common.invalid);
 }
 
 
@@ -83,11 +83,11 @@ ngx_http_bloom_effect_asked(ngx_bloom_explain_t *lookup,
 
     keys = &lookup->keys;
 
-    if (keys->second != 0 && (rule->lookup & NGX_BLOOM_LOOKUP_SOLE)) {
+    if (keys->second != 0 && (rule->common.lookup & NGX_BLOOM_LOOKUP_SOLE)) {
         return 0;
     }
 
-    return rule->lookup & NGX_BLOOM_LOOKUP_EXACT
+    return rule->common.lookup & NGX_BLOOM_LOOKUP_EXACT
            ? 1 | (uint64_t) 1 << keys->second
            : ((uint64_t) 1 << keys->n) - 1;
 }
@@ -130,7 +130,7 @@ ngx_http_bloom_effect_is_decided(ngx_http_bloom_effect_zone_t *zones,
 
     for (before = first; before < rule; before++) {
 
-        if (!before->dry_run
+        if (!before->common.dry_run
             && ngx_http_bloom_effect_is_same(&before->key.value,
                                              &rule->key.value)
             && (before->filter == NULL

@@ -208,7 +208,7 @@ ngx_http_bloom_explain_look_up(ngx_http_bloom_turns_t *turns,
 
         /* no rule fires on this */
 
-        looked->answer = NGX_HTTP_BLOOM_EMPTY;
+        looked->answer = NGX_BLOOM_RULE_EMPTY;
 
         return NGX_AGAIN;
     }
@@ -338,7 +338,7 @@ ngx_http_bloom_explain_put_place(bloom_json_writer_t *json,
 {
     const char  *modifier;
 
-    /* by NGX_HTTP_BLOOM_UNKNOWN_... */
+    /* by NGX_BLOOM_RULE_UNKNOWN_... */
 
     static const char  *unknown[] = { "pass", "reject", "route" };
 
@@ -355,10 +355,10 @@ ngx_http_bloom_explain_put_place(bloom_json_writer_t *json,
         bloom_json_put_text(json, "modifier", modifier);
     }
 
-    bloom_json_put_bool(json, "dry_run", place->conf->dry_run);
-    bloom_json_put_text(json, "unknown", unknown[place->conf->unknown]);
+    bloom_json_put_bool(json, "dry_run", place->conf->policy.dry_run);
+    bloom_json_put_text(json, "unknown", unknown[place->conf->policy.unknown]);
 
-    if (place->conf->unknown == NGX_HTTP_BLOOM_UNKNOWN_ROUTE) {
+    if (place->conf->policy.unknown == NGX_BLOOM_RULE_UNKNOWN_ROUTE) {
         ngx_http_bloom_explain_put_string(json, "to",
                                           &place->conf->unknown_to->to.value);
     }
@@ -397,35 +397,37 @@ static void
 ngx_http_bloom_explain_put_rule(bloom_json_writer_t *json,
     ngx_http_bloom_rule_t *rule)
 {
-    ngx_http_bloom_explain_put_string(json, "rule", &rule->label);
-    ngx_http_bloom_explain_put_at(json, rule->conf_file, rule->conf_line);
+    ngx_http_bloom_explain_put_string(json, "rule", &rule->common.label);
+    ngx_http_bloom_explain_put_at(json, rule->common.conf_file,
+                                  rule->common.conf_line);
     bloom_json_put_text(json, "action",
-                        ngx_http_bloom_rules_actions[rule->action]);
+                        ngx_bloom_rule_actions[rule->common.action]);
     bloom_json_put_text(json, "condition",
-                        ngx_http_bloom_lookup_answers[rule->fires]);
+                        ngx_http_bloom_lookup_answers[rule->common.fires]);
     ngx_http_bloom_explain_put_key(json, &rule->key);
 
-    if (rule->action == NGX_HTTP_BLOOM_REJECT) {
+    if (rule->common.action == NGX_BLOOM_RULE_REJECT) {
         bloom_json_put_count(json, "status", rule->status);
 
-    } else if (rule->action == NGX_HTTP_BLOOM_ROUTE) {
+    } else if (rule->common.action == NGX_BLOOM_RULE_ROUTE) {
         ngx_http_bloom_explain_put_string(json, "to", &rule->target.to.value);
     }
 
-    if (rule->split != 0) {
-        bloom_json_put_bytes(json, "split", &rule->split, 1);
-        bloom_json_put_text(json, "match", rule->all ? "all" : "any");
+    if (rule->common.split != 0) {
+        bloom_json_put_bytes(json, "split", &rule->common.split, 1);
+        bloom_json_put_text(json, "match", rule->common.all ? "all" : "any");
     }
 
     if (rule->filter != NULL) {
         ngx_http_bloom_explain_put_string(json, "if", &rule->filter->value);
     }
 
-    bloom_json_put_text(json, "invalid", rule->invalid ? "fire" : "pass");
-    bloom_json_put_text(json, "empty", rule->empty ? "fire" : "pass");
+    bloom_json_put_text(json, "invalid",
+                        rule->common.invalid ? "fire" : "pass");
+    bloom_json_put_text(json, "empty", rule->common.empty ? "fire" : "pass");
     bloom_json_put_bool(json, "exact",
-                        (rule->lookup & NGX_BLOOM_LOOKUP_EXACT) != 0);
-    bloom_json_put_bool(json, "dry_run", rule->dry_run);
+                        (rule->common.lookup & NGX_BLOOM_LOOKUP_EXACT) != 0);
+    bloom_json_put_bool(json, "dry_run", rule->common.dry_run);
 }
 
 

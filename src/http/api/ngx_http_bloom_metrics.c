@@ -77,20 +77,20 @@ static const ngx_http_bloom_metrics_counter_t
     { "rule_checks_total", "answer=\"present\"", NGX_BLOOM_PRESENT, NULL },
     { "rule_checks_total", "answer=\"unknown\"", NGX_BLOOM_UNKNOWN, NULL },
     { "rule_checks_total", "answer=\"invalid\"", NGX_BLOOM_INVALID, NULL },
-    { "rule_checks_total", "answer=\"empty\"", NGX_HTTP_BLOOM_EMPTY, NULL },
+    { "rule_checks_total", "answer=\"empty\"", NGX_BLOOM_RULE_EMPTY, NULL },
 
     { "rule_requests_total", "decision=\"fired\"",
-      NGX_HTTP_BLOOM_COUNT_FIRED,
+      NGX_BLOOM_RULE_COUNT_FIRED,
       "Number of requests that a rule decided; fired: the rule decided to "
       "pass, reject or route the request; dry_run and audited: the rule "
       "would have done so; unknown: the rule decided to reject or route the "
       "request because the answer was unknown." },
     { "rule_requests_total", "decision=\"dry_run\"",
-      NGX_HTTP_BLOOM_COUNT_DRY_RUN, NULL },
+      NGX_BLOOM_RULE_COUNT_DRY_RUN, NULL },
     { "rule_requests_total", "decision=\"audited\"",
-      NGX_HTTP_BLOOM_COUNT_AUDITED, NULL },
+      NGX_BLOOM_RULE_COUNT_AUDITED, NULL },
     { "rule_requests_total", "decision=\"unknown\"",
-      NGX_HTTP_BLOOM_COUNT_UNKNOWN, NULL },
+      NGX_BLOOM_RULE_COUNT_UNKNOWN, NULL },
 
     { NULL, NULL, 0, NULL }
 };
@@ -321,14 +321,15 @@ ngx_http_bloom_metrics_of_rules(ngx_http_bloom_text_t *text,
 
         for (j = 0; j < list[i]->nelts; j++) {
 
-            if (seen[rule[j].series]
+            if (seen[rule[j].common.series]
                 || !ngx_http_bloom_endpoint_has(endpoint, rule[j].key.zone)
-                || (rule[j].series == NGX_BLOOM_SERIES_OTHER && !endpoint->all))
+                || (rule[j].common.series == NGX_BLOOM_SERIES_OTHER
+                    && !endpoint->all))
             {
                 continue;
             }
 
-            seen[rule[j].series] = 1;
+            seen[rule[j].common.series] = 1;
 
             show = ngx_array_push(&shown);
             if (show == NULL) {
@@ -337,7 +338,7 @@ ngx_http_bloom_metrics_of_rules(ngx_http_bloom_text_t *text,
             }
 
             show->rule = &rule[j];
-            ngx_bloom_counters_sums(rule[j].series, show->counter);
+            ngx_bloom_counters_sums(rule[j].common.series, show->counter);
         }
     }
 
@@ -400,18 +401,18 @@ ngx_http_bloom_metrics_rule_labels(ngx_http_bloom_text_t *text,
 
     ngx_str_set(&other, "other");
 
-    is_other = (rule->series == NGX_BLOOM_SERIES_OTHER);
+    is_other = (rule->common.series == NGX_BLOOM_SERIES_OTHER);
 
     ngx_http_bloom_metrics_label(text, "rule",
-                                 is_other ? &other : &rule->label);
+                                 is_other ? &other : &rule->common.label);
     ngx_http_bloom_text_printf(text, ",");
     ngx_http_bloom_metrics_label(text, "zone",
                                  is_other ? &other : &rule->key.zone->name);
     ngx_http_bloom_text_printf(text, ",action=\"%s\",condition=\"%s\",",
                                is_other ? "other"
-                               : ngx_http_bloom_rules_actions[rule->action],
+                               : ngx_bloom_rule_actions[rule->common.action],
                                is_other ? "other"
-                               : rule->fires == NGX_BLOOM_ABSENT
+                               : rule->common.fires == NGX_BLOOM_ABSENT
                                  ? "absent" : "present");
 }
 

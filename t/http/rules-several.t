@@ -1,9 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Tests rules whose keys are prefetched: nginx reads the keys of several rules
-# before it evaluates the first one, and each rule still gets its own key in its
-# turn.
+# Tests locations with several rules: each rule gets its own key in its turn, and
+# sees what the rules before it have decided.
 
 use strict;
 use warnings;
@@ -26,8 +25,6 @@ $t->build_image("$_.bloom", [$has{$_}], '-p', $_ eq 'lines' ? '1e-9' : '1e-6',
 $t->build_image('old.bloom', ['old'], '-p', '1e-9', '--seed', 1, '--as-of',
                 '2001-01-01T00:00:00Z');
 
-# Keys of at most eight rules are prefetched together.
-
 my $nine = join "\n", map {
     "bloom_reject present \$arg_k$_ zone=raw decode=form status=48$_;"
 } 1 .. 9;
@@ -44,8 +41,7 @@ http {
     bloom_zone zone=lines file=%%TESTDIR%%/lines.bloom;
     bloom_zone zone=old file=%%TESTDIR%%/old.bloom max_age=1d;
 
-    # These values depend on earlier rules, so they must not be evaluated
-    # before those rules.
+    # These values depend on earlier rules.
 
     map \$bloom_status \$after { PASSED "a b"; default ""; }
     map \$bloom_status \$arg_after { PASSED "a b"; default ""; }
@@ -171,7 +167,7 @@ subtest 'the first rule that fires decides' => sub {
 };
 
 
-subtest 'a ninth rule is evaluated after eight prefetched ones' => sub {
+subtest 'nine rules decide in their order' => sub {
     is(status("/nine?k$_=a+b"), "48$_", "rule $_ of nine rejects its own key")
         for 1 .. 9;
     is(status('/nine?k9=a+b&k8=a+b&k1=b'), 488,
@@ -214,7 +210,7 @@ subtest 'a zone that answers unknown decides in its turn' => sub {
 };
 
 
-subtest 'rules that are not prefetched decide in their turn' => sub {
+subtest 'lists, texts and bloom_pass decide in their turn' => sub {
     is(status('/split?one=a+b&two=x,y&three=a+b'), 481,
        'a rule before one with split= decides first');
     is(status('/split?one=x&two=x|x,y&three=a+b'), 482,
@@ -232,9 +228,7 @@ subtest 'rules that are not prefetched decide in their turn' => sub {
 };
 
 
-# A key is counted when its rule is evaluated, not when it is prefetched.
-
-subtest 'a prefetched key is counted when its rule is evaluated' => sub {
+subtest 'a key is counted only if its rule is evaluated' => sub {
     my $counted = sub {
         my $counters = api($t, GET => 'zones/lines')->json->{counters};
         return $counters->{absent} + $counters->{present};
