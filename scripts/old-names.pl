@@ -44,19 +44,15 @@ sub parameter {
               (?<![\w?&])\K(?:$name)=/x;
 }
 
-# an option of the tool's commands, but for the commands in $but
+# the option --key, which is still one of "export", where it names a key in Redis
 
-sub option {
-    my ($name, $but) = @_;
+my $key_option = qr/(?<![\w-])--key(?:=|\s+|',\s*')(?:raw|lower|host|url|FORM)\b
+                    |^(?!.*(?:export|--to\b|bitmap|redisbloom|in\ Redis))
+                     .*?(?<![\w-])\K--key(?![\w-])/mx;
 
-    return qr/\bngx-bloom\s+(?!(?:$but)\b)[a-z]+\b(?:(?<=\\)\n|[^\n;|`])*?
-              (?<![\w-])\K--$name(?![\w-])
-              |(?<![\w-])--$name(?:=|\s+|',\s*')(?:raw|lower|host|url|FORM)\b/x;
-}
+# a value or the name of a member, in quotes
 
-# a value in quotes, or a member of an object
-
-sub value { return qr/(?:["'`{]|(?<=\w)\.|\\")\K(?:$_[0])(?=["'`}]|\\"|\.\w)/ }
+sub value { return qr/(?:["'`{]|\\")\K(?:$_[0])(?=["'`}]|\\")/ }
 
 # a name that C has as an identifier, too: in C only within strings
 
@@ -71,7 +67,9 @@ my @old = (
 
     ['parameter of bloom_zone', 'key=', 'form=',
      qr/${\ parameter('bloom_zone', 'key') }
-        |(?<![\w?&-])key=(?:raw|lower|host|url)\b/x,
+        |(?<![\w?&-])key=(?:raw|lower|host|url)\b
+        |\bzone=\S+[ ][^;"'\n]*\bkey=
+        |(?:zone|form|with|wants|Give|Set|another)\b[^.\n]*[`"]\Kkey=(?:%s)?[`"]/x,
      'docs/x.md', "bloom_zone zone=hosts file=hosts.bloom\n    key=host;"],
     ['parameter of bloom_zone', 'max_change=', 'max_loss= and max_growth=',
      word('max_change'),
@@ -90,7 +88,7 @@ my @old = (
      word('learn_after'),
      'conf-examples/x.conf', 'bloom_feedback 404 except=on learn_after=1m;'],
 
-    ['option', '--key', '--form', option('key', 'export|import'),
+    ['option', '--key', '--form', $key_option,
      'conf-examples/nightly/x.sh', 'ngx-bloom build -o "$IMAGE" \\' . "\n"
                                    . '    --key "$FORM" "$KEYS"'],
     ['option', '--max-change', '--max-loss and --max-growth',
@@ -114,7 +112,8 @@ my @old = (
     ['metric', 'pages_huge_bytes', 'huge_bytes',
      qr/(?<![a-z])pages_huge_bytes\b/,
      'src/http/api/x.c', '"pages_huge_bytes", NULL,'],
-    ['member or value', 'unavailable', 'unknown', value('unavailable'),
+    ['member or value', 'unavailable', 'unknown',
+     qr/${\ value('unavailable') }|(?<=\w)\.\Kunavailable\b/,
      'docs/x.md', '| `unavailable` | what the rule does |'],
     ['value of $bloom_status', 'UNAVAILABLE', 'UNKNOWN', word('UNAVAILABLE'),
      'conf-examples/x.conf', 'map $bloom_status $x { UNAVAILABLE 1; }'],
@@ -163,6 +162,7 @@ my @refusing = (
     ['t/http/conf-errors.t', 'learn=', 'qw(learn=on learn=off)'],
     ['t/http/conf-errors.t', 'learn_rate=', q('learn_rate=1r/s')],
     ['t/http/conf-errors.t', 'learn_after=', q('learn_after=1s')],
+    ['src/cli/options.c', '--key', '{ "--key", "--form" }'],
     ['t/tool/build.t', '--key', 'unknown option "--key=url"; use --form;'],
     ['t/tool/build.t', '--max-change', 'unknown option "--max-change=20%"'],
     ['t/tool/build.t', '--max-change', q('--max-change=20%')],
