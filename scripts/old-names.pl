@@ -44,7 +44,7 @@ sub parameter {
               (?<![\w?&])\K(?:$name)=/x;
 }
 
-# the option --key, which is still one of "export", where it names a key in Redis
+# the option --key, which "export" still has: there it names a key in Redis
 
 my $key_option = qr/(?<![\w-])--key(?:=|\s+|',\s*')(?:raw|lower|host|url|FORM)\b
                     |^(?!.*(?:export|--to\b|bitmap|redisbloom|in\ Redis))
@@ -69,7 +69,8 @@ my @old = (
      qr/${\ parameter('bloom_zone', 'key') }
         |(?<![\w?&-])key=(?:raw|lower|host|url)\b
         |\bzone=\S+[ ][^;"'\n]*\bkey=
-        |(?:zone|form|with|wants|Give|Set|another)\b[^.\n]*[`"]\Kkey=(?:%s)?[`"]/x,
+        |(?:zone|form|with|wants|Give|Set|another)\b[^.\n]*
+         [`"]\Kkey=(?:%s)?[`"]/x,
      'docs/x.md', "bloom_zone zone=hosts file=hosts.bloom\n    key=host;"],
     ['parameter of bloom_zone', 'max_change=', 'max_loss= and max_growth=',
      word('max_change'),

@@ -43,8 +43,9 @@ for my $i (0 .. $#table) {
 
     my $line = 1 + (() = $text =~ /\n/g) + 1;
 
-    push @planted, { file => $file, find => "$file:$line: $context: $old is now "
-                                            . "$new: " };
+    push @planted,
+         { file => $file,
+           find => "$file:$line: $context: $old is now $new: " };
 }
 
 ($exit, @finds) = finds($copy);

@@ -94,8 +94,9 @@ subtest 'the terminal' => sub {
     my $tool = tool_path();
     my $path = $t->testdir . '/terminal';
     my $pid = spawn(['script', '-qefc',
-                     "echo \$\$ > $path.pid; exec '$tool' follow --stream s --source ids --zone '"
-                     . zone('seen') . "' $redis->{url}", $path]);
+                     "echo \$\$ > $path.pid; exec '$tool' follow --stream s"
+                     . " --source ids --zone '" . zone('seen')
+                     . "' $redis->{url}", $path]);
     my $shown = sub { return eval { $t->read_file('terminal') } // '' };
 
     ok(wait_until(sub {
