@@ -14,8 +14,8 @@ my $rounds = rounds(3);
 my $fpr = 0.001;
 my @sizes = quick() ? (100_000) : (100_000, 4_000_000);
 
-my @kinds = (['slices=2', 'slices', 2], ['slices=8', 'slices', 8],
-             ['slices=20', 'slices', 20],
+my @kinds = (['2 slices', 'slices', 2], ['8 slices', 'slices', 8],
+             ['20 slices', 'slices', 20],
              ['rotation, 2 TTLs a life', 'rotation', 2],
              ['rotation, 1 TTL a life', 'rotation', 1]);
 

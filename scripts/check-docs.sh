@@ -19,7 +19,9 @@
 #     files of a state directory and the fields of its control page;
 #   - docs/ngx-bloom.1 and docs/ngx-bloom.bash are what `make man` makes of the
 #     tool's tables;
-#   - CHANGELOG.md, debian/changelog and the source have the same version;
+#   - CHANGELOG.md has a section [Unreleased] of at most 80 lines, and names no
+#     newer release than the version of the source, which debian/changelog has;
+#   - no old name is left: see scripts/old-names.pl;
 #   - the lists of files in debian/ name files that exist;
 #   - `make run` serves what it promises.
 #
@@ -327,17 +329,39 @@ check_man_page() {
 
 # ---- the version ----
 
+# Until the first release, the one section of CHANGELOG.md is [Unreleased].
+
 check_version() {
-    same "the newest release in CHANGELOG.md is the version of the source" \
-         "$(sed -n 's/^#define BLOOM_VERSION  "\(.*\)"$/\1/p' \
-                src/core/bloom_version.h)" \
-         "$(sed -n 's/^## \[\([0-9][^]]*\)\] - [0-9-]*$/\1/p' CHANGELOG.md \
-            | head -n 1)"
+    local version sections released
+
+    version=$(sed -n 's/^#define BLOOM_VERSION  "\(.*\)"$/\1/p' \
+                  src/core/bloom_version.h)
+    sections=$(sed -n 's/^## //p' CHANGELOG.md)
+    released=$(sed -n '2s/^\[\([0-9][^]]*\)\] - [0-9-]*$/\1/p' \
+               <<< "$sections")
+
+    same "CHANGELOG.md begins with the section [Unreleased]" "[Unreleased]" \
+         "$(head -n 1 <<< "$sections")"
+
+    if [ "$(wc -l <<< "$sections")" -gt 1 ]; then
+        same "the newest release in CHANGELOG.md is the version of the source" \
+             "$version" "$released"
+    fi
+
+    same "the section [Unreleased] of CHANGELOG.md has at most 80 lines" "" \
+         "$(sed -n '/^## \[Unreleased\]/,/^## \[[0-9]/p' CHANGELOG.md \
+            | grep -vc '^## \[[0-9]' | awk '$1 > 80 { print $1 " lines" }')"
 
     same "the newest version in debian/changelog is that of the source" \
-         "$(sed -n 's/^#define BLOOM_VERSION  "\(.*\)"$/\1/p' \
-                src/core/bloom_version.h)" \
+         "$version" \
          "$(sed -n '1s/^ngx-bloom (\([^)]*\)) .*/\1/p' debian/changelog)"
+}
+
+
+# ---- old names ----
+
+check_old_names() {
+    same "the names of 1.0 stand everywhere" "" "$(scripts/old-names.pl 2>&1)"
 }
 
 
@@ -563,6 +587,7 @@ check_files
 check_sizes
 check_man_page
 check_version
+check_old_names
 check_debian
 check_blocks README.md
 check_blocks docs/directives.md

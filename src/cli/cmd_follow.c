@@ -211,23 +211,26 @@ static void
 show_progress(follow_zone_t **zones, int n, double begun)
 {
     int            i;
-    char           count[UNITS_LEN], rate[UNITS_LEN];
+    char           count[UNITS_LEN], invalid[UNITS_LEN], rate[UNITS_LEN];
     double         seconds;
-    uint64_t       changes;
+    uint64_t       changes, left_out;
     follow_view_t  view;
 
-    for (changes = 0, i = 0; i < n; i++) {
+    for (changes = 0, left_out = 0, i = 0; i < n; i++) {
         follow_zone_view(zones[i], &view);
         changes += view.changes;
+        left_out += view.invalid;
     }
 
     seconds = cli_now() - begun;
     format_count(count, (double) changes);
+    format_count(invalid, (double) left_out);
     format_count(rate, seconds > 0 ? (double) changes / seconds : 0);
 
     follow_log_progress("%d of %d zone%s up to date, %d failing, %s changes "
-                        "sent, %s/s", in_phase(zones, n, FOLLOW_CURRENT), n,
-                        CLI_S(n), in_phase(zones, n, FOLLOW_FAILING), count,
+                        "sent, %s invalid, %s/s",
+                        in_phase(zones, n, FOLLOW_CURRENT), n, CLI_S(n),
+                        in_phase(zones, n, FOLLOW_FAILING), count, invalid,
                         rate);
 }
 

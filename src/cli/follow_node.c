@@ -295,8 +295,7 @@ read_result(const json_doc_t *doc, bloom_position_t after,
 
     (void) json_read_count(doc, json_read_member(doc, doc->tokens, "offset"),
                            &result->offset);
-    (void) json_read_count(doc, json_read_member(doc, doc->tokens, "invalid"),
-                           &result->invalid);
+    follow_counts_read(&result->counts, doc);
     (void) json_read_count(doc, json_read_member(doc, doc->tokens,
                                                  "first_invalid.number"),
                            &result->number);

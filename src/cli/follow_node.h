@@ -10,6 +10,7 @@
 
 #include "bloom_source.h"
 #include "change_batch.h"
+#include "follow_counts.h"
 #include "http_client.h"
 
 
@@ -35,8 +36,8 @@ typedef struct {
     bloom_position_t  position;
     uint64_t          offset;            /* changes after it that the zone
                                             has */
-    uint64_t          invalid;           /* keys */
-    uint64_t          number;            /* of the first of these changes in the
+    follow_counts_t   counts;
+    uint64_t          number;            /* of the first invalid change in the
                                             batch, from 1 */
     char              reason[128];       /* why its key is invalid */
 } follow_result_t;

@@ -93,7 +93,18 @@ follow_send_taken(follow_send_t *send, const char *zone, size_t max_body,
         send->max_body = max_body;
     }
 
+    follow_counts_add(&send->counts, &result->counts);
     invalid_keys_count(&send->invalid, zone, &send->batch, entries, result);
 
     name_other_field(send, zone);
+}
+
+
+void
+follow_send_end(follow_send_t *send, const char *zone)
+{
+    invalid_keys_say(&send->invalid, zone, 1);
+    follow_counts_say(&send->counts, zone);
+
+    free(send->batch.body);
 }

@@ -9,6 +9,7 @@
 #define FOLLOW_SEND_H
 
 #include "change_batch.h"
+#include "follow_counts.h"
 #include "follow_node.h"
 #include "invalid_keys.h"
 
@@ -19,6 +20,7 @@ typedef struct {
                                             entry, since one was refused */
     change_batch_t    batch;             /* what was sent last */
     invalid_keys_t    invalid;
+    follow_counts_t   counts;            /* of all requests */
     double            warned_at;         /* of other fields; 0: never */
 } follow_send_t;
 
@@ -38,6 +40,9 @@ follow_answer_t follow_send(follow_send_t *send, follow_node_t *node,
  * next requests may be a little larger, up to the zone's `max_body`. */
 void follow_send_taken(follow_send_t *send, const char *zone, size_t max_body,
     redisReply **entries, const follow_result_t *result);
+
+/* Logs what the zone has done with all changes, and frees the batch. */
+void follow_send_end(follow_send_t *send, const char *zone);
 
 
 #endif /* FOLLOW_SEND_H */

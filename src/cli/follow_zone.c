@@ -548,6 +548,7 @@ send_entries(follow_zone_t *zone, redisReply **entries, size_t n)
         pthread_mutex_lock(&zone->lock);
         zone->view.position = zone->state.position;
         zone->view.changes += batch->changes;
+        zone->view.invalid = zone->send.counts.invalid;
         pthread_mutex_unlock(&zone->lock);
 
         if (batch->more) {
@@ -887,12 +888,11 @@ follow_zone_join(follow_zone_t *zone, const struct timespec *until)
         return -1;
     }
 
-    invalid_keys_say(&zone->send.invalid, zone->shown, 1);
+    follow_send_end(&zone->send, zone->shown);
 
     stream_reader_close(&zone->reader);
     follow_node_close(&zone->node);
     pthread_mutex_destroy(&zone->lock);
-    free(zone->send.batch.body);
     free(zone->shown);
     free(zone);
 

@@ -45,6 +45,7 @@ typedef struct {
     follow_phase_t    phase;
     bloom_position_t  position;
     uint64_t          changes;           /* sent */
+    uint64_t          invalid;           /* of these */
     int               gaps;
 } follow_view_t;
 

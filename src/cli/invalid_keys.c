@@ -31,7 +31,7 @@ invalid_keys_count(invalid_keys_t *invalid, const char *zone,
     invalid->position = batch->position;
     invalid->end = end;
 
-    if (result->invalid == 0) {
+    if (result->counts.invalid == 0) {
         return;
     }
 
@@ -41,7 +41,7 @@ invalid_keys_count(invalid_keys_t *invalid, const char *zone,
         memcpy(invalid->reason, result->reason, sizeof(invalid->reason));
     }
 
-    invalid->keys += result->invalid;
+    invalid->keys += result->counts.invalid;
     invalid_keys_say(invalid, zone, 0);
 }
 

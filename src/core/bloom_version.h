@@ -2,7 +2,8 @@
 
 /*
  * This file has the version of the module and of the tool, which are released
- * together.  The newest release in CHANGELOG.md has the same one.
+ * together.  The newest release in CHANGELOG.md, once there is one, has the
+ * same version.
  */
 
 #ifndef BLOOM_VERSION_H

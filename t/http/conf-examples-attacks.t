@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Tests that no file in conf-examples/ leaves a door open.  Each example has a
-# table of requests by which an attacker would get past it, and a backend that
-# records what it gets.
+# Tests that no file in conf-examples/, and neither configuration of README.md,
+# leaves a door open.  Each has a table of requests by which an attacker would
+# get past it, and a backend that records what it gets.
 
 use strict;
 use warnings;
@@ -89,6 +89,9 @@ for my $name (sort keys %example) {
     subtest "$name leaves no door open" => sub { attack($name) };
 }
 
+subtest 'README.md: the shield' => sub { readme_shield() };
+subtest 'README.md: the block list' => sub { readme_block_list() };
+
 subtest 'no configuration leaves a door open that a look at it finds' => sub {
     for my $name (example_names()) {
         look_at($name, content($name));
@@ -110,6 +113,156 @@ subtest 'no configuration leaves a door open that a look at it finds' => sub {
 };
 
 done_testing();
+
+
+# ---- the configurations of README.md ----
+
+# Serves the configuration of README.md that has a zone, as it stands: only the
+# port is set, and the upstream.  The image is built by the command of README.md
+# from keys.  $change changes the text.  Returns nginx and the backend.
+
+sub readme {
+    my ($zone, $keys, $change) = @_;
+
+    my ($text) = grep { /^bloom_zone zone=$zone / } blocks('README.md');
+    my ($command) = content('../README.md')
+                    =~ /^(ngx-bloom build -o \S*\b$zone\.bloom .*)$/m;
+    my $t = BloomTest->new;
+    my $dir = $t->testdir;
+
+    $text =~ s/^server \{$/$&\n    listen 127.0.0.1:%%PORT_8080%%;/m
+        or die 'README.md has no server';
+
+    if ($change) {
+        $change->() for $text;
+    }
+
+    $t->write_file_expand('nginx.conf', <<"CONF");
+%%TEST_GLOBALS%%
+events {}
+http {
+    %%TEST_GLOBALS_HTTP%%
+    upstream backend { server 127.0.0.1:%%PORT_8091%%; }
+$text
+}
+CONF
+
+    if ($keys) {
+        my ($file) = $command =~ /(\S+\.txt)/;
+        my @arguments = split ' ', $command =~ s{/etc/nginx/}{}r =~ s/#.*//r;
+
+        $t->write_file($file, join '', map { "$_\n" } @$keys);
+        s{^(?=\Q$file\E$|\w+\.bloom$)}{$dir/} for @arguments;
+        shift @arguments;
+        is(($t->run_tool(@arguments))[0], 0, "README.md builds: $command");
+    }
+
+    my $backend = $t->backend(8091, sub { { body => "yes\n" } });
+
+    $t->run;
+
+    return ($t, $backend);
+}
+
+
+# A shield: no key that exists is turned away, however a client writes it, and
+# no key that does not exist reaches the backend.
+
+sub readme_shield {
+    my @odd = ('a b', "\xc3\xa9", '%41', 'A1', 'a?b', 'a#b', 'a;b=c', '..a',
+               '~', '"\'\\', "a\tb", '+', 'x' x 1000, '%', '&id=9999');
+    my ($t, $backend) = readme('ids', [1001 .. 1010, @odd]);
+
+    attempt($t, $backend, 0, @$_) for paths(), writes();
+    attempt($t, $backend, 0, @$_)
+        for map({ ["/item/9999$_", ''] } '', '?', '?id=1001',
+                '?id=1001&id=1001', '%00', '.', '%E3%80%82'),
+            map({ [$_, ''] } '/item/', '/item', '/item/1001/9999',
+                '/item/9999/', '/ITEM/9999', '/item/a1', '/item/%2541%2541'),
+            ['/item/9999', '', headers => ['X-HTTP-Method-Override' => 'PUT']],
+            ['/item/1001', '/item/1001', method => 'OPTIONS'];
+
+    for my $id (@odd) {
+        for my $path ($id =~ s/([^\w~])/sprintf '%%%02X', ord $1/ger,
+                      $id =~ s/(.)/sprintf '%%%02x', ord $1/gesr)
+        {
+            is(send_to($t, "/item/$path")->status, 200,
+               'a key that exists passes: ' . substr $path, 0, 40);
+            is(send_to($t, "/item/$path", method => $_)->status, 200,
+               "by $_, too") for qw(HEAD POST OPTIONS);
+        }
+    }
+
+    $t->stop;
+
+    # what cannot be decided passes, and access lists hold
+
+    ($t, $backend) = readme('ids', undef, sub {
+        s/(bloom_zone zone=ids [^;]*)/$1 required=off/
+    });
+    $t->expect_log(qr/ids\.bloom"|zone "ids" is not loaded/);
+    attempt($t, $backend, 0, "/item/$_", "/item/$_") for 1001, 9999;
+    attempt($t, $backend, 0, '/item/9999', '/item/9999', method => 'HEAD');
+    $t->stop;
+
+    ($t, $backend) = readme('ids', [1001 .. 1010], sub {
+        s/^( *)bloom_reject/$1deny all;\n$&/m
+    });
+    attempt($t, $backend, 0, $_->[0], '', @$_[2 .. $#$_]) for paths(), writes();
+    $t->stop;
+}
+
+
+# A block list: no spelling of a listed URL reaches the backend, which gets
+# nothing but the URL that was checked.
+
+sub readme_block_list {
+    my $listed = 'http://pages.example/~mallory/';
+    my @keys = ($listed, 'http://site.example/');
+    my ($t, $backend) = readme('bad', \@keys);
+    my @more = map { ["/go?url=$_", ''] }
+               'http://pages.example/~mallory/deep/page?q=1',
+               'http://PAGES.example/%7emallory/',
+               'https://pages.example/~mallory/',
+               'HTTP://pages.example:80/~mallory/',
+               'http://pages.example/x/../~mallory/',
+               'http://u:p@pages.example/~mallory/',
+               'http://pages.example./~mallory/',
+               'http://pages.example/./~mallory//',
+               'http://pages.example/%257Emallory/',
+               'http://www.site.example/any', 'http://site.example',
+               'http:site.example/', 'http:///site.example/',
+               'ht%09tp://site.example/',
+               'http://', 'http://%5B::1/';
+
+    attempt($t, $backend, 1, @$_) for urls($listed), @more;
+    attempt($t, $backend, 1, "/go?url=$listed", '', method => $_) for methods();
+    $t->stop;
+
+    # until there is an image everything passes, unless "bloom_unknown reject"
+    # says otherwise; and access lists hold
+
+    ($t, $backend) = readme('bad', undef, sub {
+        s/(bloom_zone zone=bad [^;]*)/$1 required=off/
+    });
+    $t->expect_log(qr/bad\.bloom"|zone "bad" is not loaded/);
+    attempt($t, $backend, 1, "/go?url=$listed", '/go?url=' . escaped($listed));
+    $t->stop;
+
+    ($t, $backend) = readme('bad', undef, sub {
+        s/(bloom_zone zone=bad [^;]*;)/$1 bloom_unknown reject;/;
+        s/(bloom_zone zone=bad [^;]*)/$1 required=off/;
+    });
+    $t->expect_log(qr/bad\.bloom"|zone "bad" is not loaded/);
+    attempt($t, $backend, 1, $_->[0], '', @$_[2 .. $#$_]) for urls($listed);
+    $t->stop;
+
+    ($t, $backend) = readme('bad', \@keys, sub {
+        s/^( *)bloom_reject/$1deny all;\n$&/m
+    });
+    attempt($t, $backend, 1, $_->[0], '', @$_[2 .. $#$_]) for urls($listed);
+    $t->stop;
+}
 
 
 # ---- the attacks ----

@@ -350,4 +350,27 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
               'an interrupted addition leaves no temporary file');
 }
 
+
+# ------------------------------------------------------- the counts add up
+
+{
+    my $image = build('counts.bloom', ['old.example'], '--form', 'host',
+                      '-n', '100');
+
+    $t->write_file('left.txt', lines_of('left.example'));
+
+    my $json = add($image, ['a.example', 'b.example', 'b.example', 'a[b', '',
+                            'left.example', 'old.example', '# x'],
+                   '--from', 'lines', '--max-errors', '9', '--without',
+                   "$dir/left.txt");
+
+    is_deeply([@$json{qw(added already_present left_out errors empty comments)}],
+              [2, 2, 1, 1, 1, 1], 'each key is counted');
+    is($json->{received}, $json->{added} + $json->{already_present},
+       'the keys that an addition receives add up');
+    is($json->{lines_read}, $json->{received} + $json->{left_out}
+                            + $json->{skipped} + $json->{errors},
+       'the lines that it reads add up');
+}
+
 done_testing;

@@ -40,7 +40,7 @@ subtest 'the terminal has a progress line and lines' => sub {
     my $shown = sub { return eval { $t->read_file('terminal') } // '' };
 
     ok(wait_until(sub {
-        $shown->() =~ m{\r1 of 1 zone up to date, 0 failing, 2 changes sent, \S+(?: k)?/s\e\[K};
+        $shown->() =~ m{\r1 of 1 zone up to date, 0 failing, 2 changes sent, 0 invalid, \S+(?: k)?/s\e\[K};
     }), 'the progress line has the zones, the changes and the rate')
         or diag $shown->();
     like($shown->(), qr/^(?:\r\e\[K)?ngx-bloom follow: \S+: the zone is at 0\r?$/m,
