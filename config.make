@@ -8,6 +8,8 @@ ngx_bloom_bytes=$NGX_OBJS/ngx_http_bloom_page_html.inc
 
 cat << END                                                    >> $NGX_MAKEFILE
 
+$NGX_OBJS/addon/api/ngx_http_bloom_page.o:	$ngx_bloom_bytes
+
 $ngx_bloom_bytes:	$ngx_bloom_page
 	od -A n -v -t u1 $ngx_bloom_page > $ngx_bloom_bytes.od
 	sed -e 's/[0-9][0-9]*/&,/g' $ngx_bloom_bytes.od > $ngx_bloom_bytes.new

@@ -10,7 +10,7 @@ const base = location.pathname.replace(/\/*$/, '/');
 
 // An error, in words; `answer` is the endpoint's, if there was one.
 
-export class Failure extends Error {
+class Failure extends Error {
     constructor(message, status = 0, answer = null) {
         super(message);
         this.status = status;

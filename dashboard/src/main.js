@@ -142,15 +142,15 @@ function arrange(nodes) {
 function summarise(levels) {
     const summary = byId('summary');
     const level = order.find((one) => levels.includes(one)) ?? 'good';
-    const hit = levels.filter((one) => one !== 'good').length;
+    const ill = levels.filter((one) => one !== 'good').length;
 
     summary.className = level;
-    setText(summary, hit === 0
+    setText(summary, ill === 0
         ? `${plural(levels.length, 'zone')}, all well`
-        : `${hit} of ${plural(levels.length, 'zone')} `
-          + `${hit === 1 ? 'needs' : 'need'} attention`);
+        : `${ill} of ${plural(levels.length, 'zone')} `
+          + `${ill === 1 ? 'needs' : 'need'} attention`);
 
-    document.title = (hit === 0 ? '' : `(${hit}) `) + 'Bloom filters';
+    document.title = (ill === 0 ? '' : `(${ill}) `) + 'Bloom filters';
 }
 
 
