@@ -83,8 +83,9 @@ static void
 ngx_http_bloom_json_value(bloom_json_writer_t *json, const char *name,
     ngx_http_bloom_stats_t *stats, const ngx_http_bloom_stats_field_t *field)
 {
-    uint64_t    n;
-    ngx_str_t  *string;
+    uint64_t                       n;
+    ngx_str_t                     *string;
+    ngx_http_bloom_stats_state_t  *state;
 
     switch (field->type) {
 
@@ -113,6 +114,14 @@ ngx_http_bloom_json_value(bloom_json_writer_t *json, const char *name,
         }
 
         break;
+
+    case NGX_HTTP_BLOOM_STATS_STATE:
+
+        state = ngx_http_bloom_stats_state(stats, field);
+
+        bloom_json_put_text(json, name, state->names == NULL
+                                        ? NULL : state->names[state->number]);
+        return;
 
     case NGX_HTTP_BLOOM_STATS_PARTS:
 

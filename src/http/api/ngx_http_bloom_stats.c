@@ -20,7 +20,7 @@ static void ngx_http_bloom_stats_load(ngx_http_bloom_stats_t *stats);
 
 
 /* by ngx_bloom_condition_e; docs/api.md has the comments */
-static const char  *ngx_http_bloom_stats_states[] = {
+static const char *const  ngx_http_bloom_stats_state_names[] = {
 
     /* The zone works normally. */
     "serving",
@@ -51,25 +51,29 @@ static const char  *ngx_http_bloom_stats_states[] = {
      * keys of `bloom_add` found no room to wait for the disk. Keys that the
      * filter lacks are `unknown` until an image repairs the zone: see [lost
      * keys](operations.md#lost-keys). */
-    "damaged"
+    "damaged",
+
+    NULL
 };
 
 
 /* by ngx_bloom_source_e */
-static const char  *ngx_http_bloom_stats_sources[] = {
+static const char *const  ngx_http_bloom_stats_source_state_names[] = {
     "current",
     "waiting",
     "late",
-    "gap"
+    "gap",
+    NULL
 };
 
 
 /* by ngx_bloom_outcome_e */
-static const char  *ngx_http_bloom_stats_results[] = {
+static const char *const  ngx_http_bloom_stats_result_names[] = {
     "ok",
     "refused",
     "no_room",
-    "failed"
+    "failed",
+    NULL
 };
 
 
@@ -90,9 +94,10 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
         stats->file = zone->file.name;
     }
 
-    stats->state =
-        ngx_http_bloom_stats_text(ngx_http_bloom_stats_states[info->condition]);
-    stats->in_state[info->condition] = 1;
+    stats->condition.names = ngx_http_bloom_stats_state_names;
+    stats->condition.number = info->condition;
+    stats->state = ngx_http_bloom_stats_text(
+                         ngx_http_bloom_stats_state_names[info->condition]);
 
     stats->has[NGX_HTTP_BLOOM_STATS_ALWAYS] = 1;
     stats->has[NGX_HTTP_BLOOM_STATS_MAX_AGE] = (zone->max_age != 0);
@@ -161,9 +166,8 @@ ngx_http_bloom_stats_source(ngx_http_bloom_stats_t *stats,
     info = &stats->info;
 
     stats->source = zone->source;
-    stats->source_state =
-        ngx_http_bloom_stats_text(ngx_http_bloom_stats_sources[info->source]);
-    stats->in_source_state[info->source] = 1;
+    stats->source_state.names = ngx_http_bloom_stats_source_state_names;
+    stats->source_state.number = info->source;
     stats->max_lag = zone->max_lag ? zone->max_lag : UINT64_MAX;
     stats->max_body = NGX_BLOOM_CHANGES_MAX;
 
@@ -285,8 +289,8 @@ ngx_http_bloom_stats_load(ngx_http_bloom_stats_t *stats)
     if (loaded->started_at != 0) {
         stats->has[NGX_HTTP_BLOOM_STATS_LOADED] = 1;
         stats->load_ok = (loaded->outcome == NGX_BLOOM_DONE);
-        stats->load_result = ngx_http_bloom_stats_text(
-                             ngx_http_bloom_stats_results[loaded->outcome]);
+        stats->load_result.names = ngx_http_bloom_stats_result_names;
+        stats->load_result.number = loaded->outcome;
     }
 
     if (loaded->message[0] != '\0') {

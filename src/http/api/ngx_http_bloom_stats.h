@@ -41,8 +41,12 @@ typedef enum {
 } ngx_http_bloom_stats_need_e;
 
 
-#define NGX_HTTP_BLOOM_STATS_STATES  6
-#define NGX_HTTP_BLOOM_STATS_SOURCES  4
+typedef struct {
+    const char *const           *names;  /* of all states, and NULL; without
+                                            them, there is no state */
+    ngx_uint_t                   number; /* of the name */
+} ngx_http_bloom_stats_state_t;
+
 
 typedef struct {
     ngx_bloom_info_t             info;
@@ -55,7 +59,7 @@ typedef struct {
     ngx_str_t                    label;
     ngx_str_t                    state;
     ngx_str_t                    token;
-    ngx_uint_t                   in_state[NGX_HTTP_BLOOM_STATS_STATES];
+    ngx_http_bloom_stats_state_t  condition;
 
     ngx_str_t                    build_id;
     ngx_str_t                    layout;
@@ -67,9 +71,8 @@ typedef struct {
     uint64_t                     max_age;
 
     ngx_str_t                    source;
-    ngx_str_t                    source_state;
+    ngx_http_bloom_stats_state_t  source_state;
     ngx_str_t                    position;             /* in the source */
-    ngx_uint_t                   in_source_state[NGX_HTTP_BLOOM_STATS_SOURCES];
     uint64_t                     max_lag;              /* ms */
     uint64_t                     max_body;
 
@@ -80,7 +83,7 @@ typedef struct {
     uint64_t                     layers;               /* in use */
 
     ngx_str_t                    journal_error;
-    ngx_str_t                    load_result;
+    ngx_http_bloom_stats_state_t  load_result;
     ngx_str_t                    load_message;
     ngx_uint_t                   load_ok;
 

@@ -25,6 +25,7 @@
 #define MS(value)       AT(MS, value)
 #define SECONDS(value)  AT(SECONDS, value)
 #define STRING(value)   AT(STRING, value)
+#define STATE(value)    AT(STATE, value)
 #define LABELS(value)   AT(LABELS, value)
 #define COUNTER(what)   NUMBER(info.counter[what])
 #define OBJECT          NGX_HTTP_BLOOM_STATS_OBJECT, 0, 0
@@ -42,7 +43,9 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
 
     /* `serving`, or the reason why answers may be `unknown`: see the table
      * below. */
-    { "state", STRING(state), ALWAYS, MEMBER },
+    { "state", STATE(condition), ALWAYS,
+      "state", NULL,
+      "1 for the state that the zone is in, 0 for every other state." },
 
     /* Number of lookups by rules and variables: the sum of `absent`, `present`
      * and `unknown`. */
@@ -230,25 +233,6 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { NULL, MS(info.counter[NGX_BLOOM_COUNTER_LOAD_MS]), ALWAYS,
       "load_seconds_total", NULL,
       "Total duration of the image loads while nginx runs." },
-
-    { NULL, BOOL(in_state[NGX_BLOOM_SERVING]), ALWAYS,
-      "state", "state=\"serving\"",
-      "1 for the state that the zone is in, 0 for every other state." },
-
-    { NULL, BOOL(in_state[NGX_BLOOM_NOT_LOADED]), ALWAYS,
-      "state", "state=\"not_loaded\"", NULL },
-
-    { NULL, BOOL(in_state[NGX_BLOOM_STALE]), ALWAYS,
-      "state", "state=\"stale\"", NULL },
-
-    { NULL, BOOL(in_state[NGX_BLOOM_LATE]), ALWAYS,
-      "state", "state=\"late\"", NULL },
-
-    { NULL, BOOL(in_state[NGX_BLOOM_BEHIND]), ALWAYS,
-      "state", "state=\"behind\"", NULL },
-
-    { NULL, BOOL(in_state[NGX_BLOOM_DAMAGED]), ALWAYS,
-      "state", "state=\"damaged\"", NULL },
 
     /* ... It begins at 1 again after a start, and after a reload that changes
      * the zone's size. */
@@ -486,21 +470,10 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
      * a clear has taken the zone back in the source; `late`: the last sign of
      * life is older than `max_lag`; `gap`: changes are missing that the image
      * does not have. */
-    { "source.state", STRING(source_state), ALWAYS, MEMBER },
-
-    { NULL, BOOL(in_source_state[NGX_BLOOM_SOURCE_CURRENT]), IF(SOURCE),
-      "source_state", "state=\"current\"",
+    { "source.state", STATE(source_state), IF(SOURCE),
+      "source_state", NULL,
       "1 for the state that the zone's source is in, 0 for every other "
       "state." },
-
-    { NULL, BOOL(in_source_state[NGX_BLOOM_SOURCE_WAITING]), IF(SOURCE),
-      "source_state", "state=\"waiting\"", NULL },
-
-    { NULL, BOOL(in_source_state[NGX_BLOOM_SOURCE_LATE]), IF(SOURCE),
-      "source_state", "state=\"late\"", NULL },
-
-    { NULL, BOOL(in_source_state[NGX_BLOOM_SOURCE_GAP]), IF(SOURCE),
-      "source_state", "state=\"gap\"", NULL },
 
     /* ... It is in milliseconds; `null` if there was no sign of life. */
     { "source.lag_ms", MS(info.lag), IF(SEEN),
@@ -606,7 +579,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
 
     /* Result of the last load: `ok`, `refused`, `no_room` (in the zone or in
      * memory) or `failed`; `null` if there was no load. */
-    { "load.result", STRING(load_result), ALWAYS, MEMBER },
+    { "load.result", STATE(load_result), ALWAYS, MEMBER },
 
     /* Why the last load failed; `null` if it succeeded. */
     { "load.message", STRING(load_message), ALWAYS, MEMBER },
