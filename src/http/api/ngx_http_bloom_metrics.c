@@ -238,7 +238,7 @@ ngx_http_bloom_metrics_sample(ngx_http_bloom_text_t *text,
     ngx_http_bloom_stats_t *stats, const ngx_http_bloom_stats_field_t *field)
 {
     uint64_t                       n;
-    ngx_str_t                     *string;
+    const char                    *value;
     ngx_http_bloom_stats_state_t  *state;
 
     if (!stats->has[field->needs]) {
@@ -277,18 +277,18 @@ ngx_http_bloom_metrics_sample(ngx_http_bloom_text_t *text,
         ngx_http_bloom_text_printf(text, "} %uL.%03uL", n / 1000, n % 1000);
         break;
 
-    case NGX_HTTP_BLOOM_STATS_STRING:
+    case NGX_HTTP_BLOOM_STATS_TEXT:
 
-        string = ngx_http_bloom_stats_string(stats, field);
+        value = ngx_http_bloom_stats_text(stats, field);
 
-        ngx_http_bloom_text_printf(text, "} %d", string->data != NULL);
+        ngx_http_bloom_text_printf(text, "} %d", value[0] != '\0');
         break;
 
     case NGX_HTTP_BLOOM_STATS_LABELS:
 
-        string = ngx_http_bloom_stats_string(stats, field);
+        value = ngx_http_bloom_stats_text(stats, field);
 
-        ngx_http_bloom_text_printf(text, ",%V} 1", string);
+        ngx_http_bloom_text_printf(text, ",%s} 1", value);
         break;
 
     default: /* NGX_HTTP_BLOOM_STATS_NUMBER, NGX_HTTP_BLOOM_STATS_BOOL */

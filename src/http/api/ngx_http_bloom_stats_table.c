@@ -25,6 +25,7 @@
 #define MS(value)       AT(MS, value)
 #define SECONDS(value)  AT(SECONDS, value)
 #define STRING(value)   AT(STRING, value)
+#define TEXT(value)     AT(TEXT, value)
 #define STATE(value)    AT(STATE, value)
 #define LABELS(value)   AT(LABELS, value)
 #define COUNTER(what)   NUMBER(info.counter[what])
@@ -242,7 +243,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "0 if no image serves." },
 
     /* [what serves](#requests), for `?serving=`; `null` if no image serves. */
-    { "token", STRING(token), ALWAYS, MEMBER },
+    { "token", TEXT(token), ALWAYS, MEMBER },
 
     /* Path of `file=`; `null` if the zone starts empty. */
     { "file", STRING(file), ALWAYS, MEMBER },
@@ -295,7 +296,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "Always 1; the labels describe the image that serves." },
 
     /* Random id of the image. */
-    { "image.build_id", STRING(build_id), ALWAYS, MEMBER },
+    { "image.build_id", TEXT(build_id), ALWAYS, MEMBER },
 
     /* `true` if the image was uploaded, `false` if it comes from `file=`. */
     { "image.uploaded", BOOL(info.uploaded), ALWAYS, MEMBER },
@@ -449,7 +450,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "source.name", STRING(source), ALWAYS, MEMBER },
 
     /* Position of the zone in the source. */
-    { "source.position", STRING(position), ALWAYS, MEMBER },
+    { "source.position", TEXT(position), ALWAYS, MEMBER },
 
     { NULL, NUMBER(info.place.position.high), IF(SOURCE),
       "source_position", NULL,
@@ -459,12 +460,12 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     /* [digest](journal-format.md#the-digest) of the source's changes, 16
      * hexadecimal digits: zones that got the same changes since the same
      * position have the same digest. */
-    { "source.digest", STRING(digest), ALWAYS, MEMBER },
+    { "source.digest", TEXT(digest), ALWAYS, MEMBER },
 
     /* Position after which the digest counts changes: 0, or the last position
      * to which the zone came without changes, by an image that was later than
      * the zone, a gap or a clear. */
-    { "source.digest_since", STRING(since), ALWAYS, MEMBER },
+    { "source.digest_since", TEXT(since), ALWAYS, MEMBER },
 
     /* `current`; `waiting`: there was no sign of life since the start, or since
      * a clear has taken the zone back in the source; `late`: the last sign of
@@ -569,7 +570,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
 
     /* What fails when the journal is written or synchronised; `null` if the
      * journal works. */
-    { "journal.error", STRING(journal_error), ALWAYS,
+    { "journal.error", TEXT(journal_error), ALWAYS,
       "journal_error", NULL,
       "1 while the journal cannot be written or synchronised, else 0." },
 
@@ -582,7 +583,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "load.result", STATE(load_result), ALWAYS, MEMBER },
 
     /* Why the last load failed; `null` if it succeeded. */
-    { "load.message", STRING(load_message), ALWAYS, MEMBER },
+    { "load.message", TEXT(info.loaded.message), ALWAYS, MEMBER },
 
     { "load.started_at", TIME(info.loaded.started_at), IF(LOADED),
       "last_load_timestamp_seconds", NULL,
