@@ -14,7 +14,7 @@
 #
 # In the source, the comment before an element of a table describes it, in
 # Markdown.  It fails if an element has no description, or is of another form
-# than it knows.
+# than it knows, and if the document lacks a table.
 
 use strict;
 use warnings;
@@ -41,7 +41,7 @@ sub table {
     $text =~ s/.*\b\Q$name\E\[\] = \{(.*?)^\};.*/$1/ms
         or die "$0: $file has no table $name\n";
 
-    my ($depth, $comment, @elements) = (0);
+    my ($depth, @elements) = (0);
     my $element = { columns => [] };
     my $column;
 
@@ -311,9 +311,12 @@ $document =~ s{^(<!--\ made\ by\ "make\ docs":\ (\w+)\ -->\n).*?
               {
                   my ($begin, $name, $end) = ($1, $2, $3);
 
-                  die "$0: unknown table $name\n" unless $tables{$name};
+                  die "$0: unknown or second table $name\n"
+                      unless $tables{$name};
 
-                  $begin . "\n" . $tables{$name}->() . "\n" . $end;
+                  $begin . "\n" . delete($tables{$name})->() . "\n" . $end;
               }gmsex;
+
+die "$0: $ARGV[0] lacks the table $_\n" for sort keys %tables;
 
 print $document;
