@@ -242,7 +242,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "Number of images that have served since the zone's memory was created; "
       "0 if no image serves." },
 
-    /* [what serves](#requests), for `?serving=`; `null` if no image serves. */
+    /* [What serves](#requests), for `?serving=`; `null` if no image serves. */
     { "token", TEXT(token), ALWAYS, MEMBER },
 
     /* Path of `file=`; `null` if the zone starts empty. */
@@ -321,7 +321,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "Age (max_age) at which an image becomes stale and every answer "
       "becomes unknown." },
 
-    /* [layout](sizing.md#layouts) of the image: `blocked`, `classic` or `fuse`,
+    /* [Layout](sizing.md#layouts) of the image: `blocked`, `classic` or `fuse`,
      * or that of an [imported](interop.md) filter. */
     { "image.layout", STRING(layout), ALWAYS, MEMBER },
 
@@ -457,7 +457,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "Position of the zone in its source (source); of HIGH-LOW, the number "
       "HIGH, which is a time in ms if the source is a Redis stream." },
 
-    /* [digest](journal-format.md#the-digest) of the source's changes, 16
+    /* [Digest](journal-format.md#the-digest) of the source's changes, 16
      * hexadecimal digits: zones that got the same changes since the same
      * position have the same digest. */
     { "source.digest", TEXT(digest), ALWAYS, MEMBER },
