@@ -14,7 +14,7 @@
 #
 # In the source, the comment before an element of a table describes it, in
 # Markdown.  It fails if an element has no description, or is of another form
-# than it knows.
+# than it knows, and if the document lacks a table.
 
 use strict;
 use warnings;
@@ -41,7 +41,7 @@ sub table {
     $text =~ s/.*\b\Q$name\E\[\] = \{(.*?)^\};.*/$1/ms
         or die "$0: $file has no table $name\n";
 
-    my ($depth, $comment, @elements) = (0);
+    my ($depth, @elements) = (0);
     my $element = { columns => [] };
     my $column;
 
@@ -61,9 +61,8 @@ sub table {
 
         if (defined $said) {
             $said =~ s/^\/\*[\s*]*|\s*\*\/$//g;
-            $said =~ s/\n\s*\*\s*\n/\0/g;
             $said =~ s/\s*\n\s*\*?\s*/ /g;
-            $element->{comment} = [ split /\0/, $said ];
+            $element->{comment} = $said;
 
         } elsif (defined $string) {
             $string =~ s/\\(.)/$1/g;
@@ -138,6 +137,16 @@ sub rows {
 }
 
 
+# Returns the elements that name the states of a metric.
+
+sub names {
+    my ($metric) = @_;
+
+    return grep { ref $_->{columns}[0] }
+           table("${api}_stats.c", "ngx_http_bloom_stats_${metric}_names");
+}
+
+
 # Returns the fields of the table of stats.
 
 sub fields {
@@ -156,7 +165,7 @@ sub fields {
 
         push @fields, { place => string($place), type => $type,
                         metric => $metric, labels => $labels, help => $help,
-                        comment => $element->{comment}[0] };
+                        comment => $element->{comment} };
     }
 
     return @fields;
@@ -219,9 +228,8 @@ sub members {
 sub states {
     return "| `state` | meaning |\n|---|---|\n"
         . rows(map { my $name = string($_->{columns}[0]);
-                     [ "`$name`", $_->{comment}[0]
-                                  // cell("state $name", undef) ] }
-                   table("${api}_stats.c", 'ngx_http_bloom_stats_states'));
+                     [ "`$name`", cell("state $name", $_->{comment}) ] }
+                   names('state'));
 }
 
 
@@ -233,12 +241,12 @@ sub errors {
 
         next if $status == 200;
 
-        my ($when, $remedy) = @{ $element->{comment} // [] };
+        my ($when, $remedy) = split / Remedy: /, $element->{comment} // '';
 
         die "$0: error $$code lacks a description or a remedy\n"
             unless defined $remedy;
 
-        push @rows, [ $status, "`$$code`", $when, $remedy ];
+        push @rows, [ $status, "`$$code`", $when, ucfirst $remedy ];
     }
 
     return "| status | code | when | what to do |\n|---:|---|---|---|\n"
@@ -269,7 +277,12 @@ sub metrics {
             $m->{help} = $sample->{help};
         }
 
-        if (($sample->{labels} // '') =~ /^([a-z_]+)="([a-z_]+)"$/) {
+        if (($sample->{type} // '') =~ /^STATE/) {
+            $m->{label} = 'state';
+            $m->{values} = [ map { string($_->{columns}[0]) }
+                             names($sample->{metric}) ];
+
+        } elsif (($sample->{labels} // '') =~ /^([a-z_]+)="([a-z_]+)"$/) {
             $m->{label} = $1;
             push @{ $m->{values} }, $2;
         }
@@ -298,9 +311,12 @@ $document =~ s{^(<!--\ made\ by\ "make\ docs":\ (\w+)\ -->\n).*?
               {
                   my ($begin, $name, $end) = ($1, $2, $3);
 
-                  die "$0: unknown table $name\n" unless $tables{$name};
+                  die "$0: unknown or second table $name\n"
+                      unless $tables{$name};
 
-                  $begin . "\n" . $tables{$name}->() . "\n" . $end;
+                  $begin . "\n" . delete($tables{$name})->() . "\n" . $end;
               }gmsex;
+
+die "$0: $ARGV[0] lacks the table $_\n" for sort keys %tables;
 
 print $document;

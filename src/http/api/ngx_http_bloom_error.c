@@ -20,8 +20,7 @@ static ngx_http_bloom_error_entry_t  ngx_http_bloom_errors[] = {
 
     { 200, "none" },
 
-    /*
-     * The query of `DELETE` or of `POST clear` or of `POST changes` and `gap`
+    /* The query of `DELETE` or of `POST clear` or of `POST changes` and `gap`
      * has an unknown argument, or one twice; an argument of the last two is
      * missing, is no position, or `position=` is before `after=`; `offset=` is
      * no number, or `more=` neither true nor false; `decode=` of a body is
@@ -29,199 +28,132 @@ static ngx_http_bloom_error_entry_t  ngx_http_bloom_errors[] = {
      * keys from its body only, has it; `durable=` or `force=` is neither true
      * nor false, `kind=`, `limit=` or `from=` of `GET removed` is wrong, or
      * `only=` of `POST clear` is neither removed nor excepted.
-     *
-     * Correct the query: the message names the argument.
-     */
+     * Remedy: correct the query: the message names the argument. */
     { 400, "bad_query" },
 
-    /*
-     * The key in the query has more than 65,535 bytes. In a body, such a key is
+    /* The key in the query has more than 65,535 bytes. In a body, such a key is
      * [invalid](#bodies-with-keys), and no error.
-     *
-     * Send a shorter key.
-     */
+     * Remedy: send a shorter key. */
     { 400, "bad_key" },
 
-    /*
-     * The body is not an array of strings. The message has the position of the
+    /* The body is not an array of strings. The message has the position of the
      * wrong byte, counted from 1.
-     *
-     * Send an array of strings, or lines with another `Content-Type`.
-     */
+     * Remedy: send an array of strings, or lines with another
+     * `Content-Type`. */
     { 400, "bad_json" },
 
-    /*
-     * The body ends too early, is wrongly chunked, is empty instead of an
+    /* The body ends too early, is wrongly chunked, is empty instead of an
      * image, or is only a part of an image; a `DELETE` or `POST clear` has a
      * body; or a line of `POST changes` begins with neither `+` nor `-`.
-     *
-     * Send the whole body again; the message says what is wrong with it.
-     */
+     * Remedy: send the whole body again; the message says what is wrong with
+     * it. */
     { 400, "bad_body" },
 
-    /*
-     * The location has no `write=on`.
-     *
-     * Write `bloom_api write=on` in the location.
-     */
+    /* The location has no `write=on`.
+     * Remedy: write `bloom_api write=on` in the location. */
     { 403, "read_only" },
 
-    /*
-     * The location has neither `image=on` nor `write=on`.
-     *
-     * Write `bloom_api image=on` in the location.
-     */
+    /* The location has neither `image=on` nor `write=on`.
+     * Remedy: write `bloom_api image=on` in the location. */
     { 403, "no_image" },
 
-    /*
-     * A page of another site asks for a change or an image.
-     *
-     * Send the request from the page of the endpoint, or from a program.
-     */
+    /* A page of another site asks for a change or an image.
+     * Remedy: send the request from the page of the endpoint, or from a
+     * program. */
     { 403, "cross_site" },
 
-    /*
-     * There is no such path.
-     *
-     * `GET /` lists the requests.
-     */
+    /* There is no such path.
+     * Remedy: `GET /` lists the requests. */
     { 404, "not_found" },
 
-    /*
-     * There is no such zone.
-     *
-     * `GET /zones` lists the zones.
-     */
+    /* There is no such zone.
+     * Remedy: `GET /zones` lists the zones. */
     { 404, "unknown_zone" },
 
-    /*
-     * The path takes other methods: see `Allow`. The message about `DELETE` and
-     * `PUT` of keys says what to do instead.
-     *
-     * Use a method in `Allow`.
-     */
+    /* The path takes other methods.
+     * Remedy: use a method in `Allow`. The message about `DELETE` and `PUT` of
+     * keys says what to do instead. */
     { 405, "method_not_allowed" },
 
-    /*
-     * Another image is being loaded.
-     *
-     * Send the request again when that load has ended.
-     */
+    /* Another image is being loaded.
+     * Remedy: send the request again when that load has ended. */
     { 409, "load_in_progress" },
 
-    /*
-     * The zone has `file=` and no journal, or it has `source=`.
-     *
-     * Give the zone a journal, or send the change to its source.
-     */
+    /* The zone has `file=` and no journal, or it has `source=`.
+     * Remedy: give the zone a journal, or send the change to its source. */
     { 409, "no_additions" },
 
-    /*
-     * The zone has `file=` and no journal, or it has `source=`.
-     *
-     * Give the zone a journal, or send the change to its source.
-     */
+    /* The zone has `file=` and no journal, or it has `source=`.
+     * Remedy: give the zone a journal, or send the change to its source. */
     { 409, "no_removals" },
 
-    /*
-     * `changes` and `gap` need `source=`, and `clear?only=` must not have it;
+    /* `changes` and `gap` need `source=`, and `clear?only=` must not have it;
      * `reload` needs `file=`; images and checkpoints need a state directory; a
      * zone whose keys expire has no images and no checkpoints.
-     *
-     * The message says what the zone lacks.
-     */
+     * Remedy: the message says what the zone lacks. */
     { 409, "not_possible" },
 
-    /*
-     * The zone has another `source=`.
-     *
-     * Send the changes to the zones of their source.
-     */
+    /* The zone has another `source=`.
+     * Remedy: send the changes to the zones of their source. */
     { 409, "wrong_source" },
 
-    /*
-     * The zone is at another position of its source, which the member
+    /* The zone is at another position of its source, which the member
      * `position` names.
-     *
-     * Continue from `position`, and from `offset` if it is there.
-     */
+     * Remedy: continue from `position`, and from `offset` if it is there. */
     { 409, "wrong_position" },
 
-    /*
-     * `serving=`, or `from=` of `GET removed`, names another generation; or a
+    /* `serving=`, or `from=` of `GET removed`, names another generation; or a
      * change has `If-Match`.
-     *
-     * Get the zone's state, and decide again.
-     */
+     * Remedy: get the zone's state, and decide again. */
     { 412, "generation_changed" },
 
-    /*
-     * The chunks of a body exceed `client_max_body_size`; an upload is larger
+    /* The chunks of a body exceed `client_max_body_size`; an upload is larger
      * than any image that the zone has room for (the message has the zone size
      * to configure); a test has more than 1,000,000 keys; or the changes are
      * larger than `source.max_body`, or do not fit in the zone's key form.
-     *
-     * Send less at a time, or configure the limit that the message has.
-     */
+     * Remedy: send less at a time, or configure the limit that the message
+     * has. */
     { 413, "too_large" },
 
-    /*
-     * The body has another `Content-Type` than [those
+    /* The body has another `Content-Type` than [those
      * above](#bodies-with-keys), or a `Content-Encoding`.
-     *
-     * Send the body with such a type, and not encoded.
-     */
+     * Remedy: send the body with such a type, and not encoded. */
     { 415, "unsupported_type" },
 
-    /*
-     * The image cannot be read by the workers' user (the message has its owner
+    /* The image cannot be read by the workers' user (the message has its owner
      * and mode), is damaged, is not an image, has another key form than the
      * zone's `form=` (the message has both), lacks the `as_of` that `max_age`
      * needs, has changes of another source, may lack keys that were already
      * dropped from the journal, or is refused by a
      * [guard](directives.md#guards) of the zone (the message has the guard, and
      * the key or both numbers of keys).
-     *
-     * Correct the image or its build. The old image keeps serving.
-     */
+     * Remedy: correct the image or its build. The old image keeps serving. */
     { 422, "image_refused" },
 
-    /*
-     * The journal cannot be written or synchronised, or the zone is not loaded.
-     * The last keys of the body were refused, as many as `refused` says: send
-     * them again.
-     *
-     * Free or repair the [disk](operations.md#a-full-disk), and send these keys
-     * again.
-     */
+    /* The journal cannot be written or synchronised, or the zone is not loaded.
+     * The last keys of the body were refused, as many as `refused` says.
+     * Remedy: free or repair the [disk](operations.md#a-full-disk), and send
+     * these keys again. */
     { 503, "journal_unavailable" },
 
-    /*
-     * The message says which: a system call failed; the helper process died, or
-     * has given no sign of life for a minute; or the result of the request is
-     * no longer known.
-     *
-     * Send the request again.
-     */
+    /* A system call failed; the helper process died, or has given no sign of
+     * life for a minute; or the result of the request is no longer known. The
+     * message says which.
+     * Remedy: send the request again. */
     { 503, "failed" },
 
-    /*
-     * Other responses, which clients have not read yet, take the memory: see
+    /* Other responses, which clients have not read yet, take the memory: see
      * [bounds](#bounds).
-     *
-     * Send the request again later, or ask for less at a time.
-     */
+     * Remedy: send the request again later, or ask for less at a time. */
     { 503, "busy" },
 
-    /*
-     * The image does not fit the zone (the message has the zone size to
+    /* The image does not fit the zone (the message has the zone size to
      * configure), or there is not enough memory, or not enough disk space for
      * `GET image` (the message has the bytes needed and left), or the zone has
      * no room for more removed keys (`removals=`), and of `POST changes`
      * nothing was applied.
-     *
-     * Raise the limit that the message has, or free memory or disk space.
-     */
+     * Remedy: raise the limit that the message has, or free memory or disk
+     * space. */
     { 507, "no_room" }
 };
 

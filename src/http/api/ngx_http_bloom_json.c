@@ -18,6 +18,8 @@ static void ngx_http_bloom_json_object(bloom_json_writer_t *json,
 static void ngx_http_bloom_json_value(bloom_json_writer_t *json,
     const char *name, ngx_http_bloom_stats_t *stats,
     const ngx_http_bloom_stats_field_t *field);
+static void ngx_http_bloom_json_number(bloom_json_writer_t *json,
+    const char *name, ngx_http_bloom_stats_type_e type, uint64_t n);
 static void ngx_http_bloom_json_parts(bloom_json_writer_t *json,
     ngx_bloom_info_t *info);
 static void ngx_http_bloom_json_slices(bloom_json_writer_t *json,
@@ -83,8 +85,9 @@ static void
 ngx_http_bloom_json_value(bloom_json_writer_t *json, const char *name,
     ngx_http_bloom_stats_t *stats, const ngx_http_bloom_stats_field_t *field)
 {
-    uint64_t    n;
-    ngx_str_t  *string;
+    ngx_str_t                     *string;
+    const char                    *text;
+    ngx_http_bloom_stats_state_t  *state;
 
     switch (field->type) {
 
@@ -92,7 +95,9 @@ ngx_http_bloom_json_value(bloom_json_writer_t *json, const char *name,
 
         if (stats->has[field->needs]) {
             ngx_http_bloom_json_object(json, name, stats, field->place);
-            return;
+
+        } else {
+            bloom_json_put_null(json, name);
         }
 
         break;
@@ -101,7 +106,7 @@ ngx_http_bloom_json_value(bloom_json_writer_t *json, const char *name,
 
         bloom_json_put_rate(json, name,
                             ngx_http_bloom_stats_rate(stats, field));
-        return;
+        break;
 
     case NGX_HTTP_BLOOM_STATS_STRING:
 
@@ -109,9 +114,26 @@ ngx_http_bloom_json_value(bloom_json_writer_t *json, const char *name,
 
         if (string->data != NULL) {
             bloom_json_put_bytes(json, name, string->data, string->len);
-            return;
+
+        } else {
+            bloom_json_put_null(json, name);
         }
 
+        break;
+
+    case NGX_HTTP_BLOOM_STATS_TEXT:
+
+        text = ngx_http_bloom_stats_text(stats, field);
+
+        bloom_json_put_text(json, name, text[0] != '\0' ? text : NULL);
+        break;
+
+    case NGX_HTTP_BLOOM_STATS_STATE:
+
+        state = ngx_http_bloom_stats_state(stats, field);
+
+        bloom_json_put_text(json, name, state->names == NULL
+                                        ? NULL : state->names[state->number]);
         break;
 
     case NGX_HTTP_BLOOM_STATS_PARTS:
@@ -126,32 +148,46 @@ ngx_http_bloom_json_value(bloom_json_writer_t *json, const char *name,
         }
 
         bloom_json_put_end(json);
-        return;
+        break;
 
     default:
 
-        n = ngx_http_bloom_stats_number(stats, field);
+        ngx_http_bloom_json_number(json, name, field->type,
+                                   ngx_http_bloom_stats_number(stats, field));
+    }
+}
 
-        if (field->type == NGX_HTTP_BLOOM_STATS_TIME) {
-            bloom_json_put_time(json, name, n);
 
-        } else if (field->type == NGX_HTTP_BLOOM_STATS_BOOL) {
-            bloom_json_put_bool(json, name, n != 0);
+static void
+ngx_http_bloom_json_number(bloom_json_writer_t *json, const char *name,
+    ngx_http_bloom_stats_type_e type, uint64_t n)
+{
+    switch (type) {
 
-        } else if (field->type == NGX_HTTP_BLOOM_STATS_SECONDS) {
-            bloom_json_put_seconds(json, name, n);
+    case NGX_HTTP_BLOOM_STATS_TIME:
+        bloom_json_put_time(json, name, n);
+        break;
 
-        } else if (field->type == NGX_HTTP_BLOOM_STATS_MS && n == UINT64_MAX) {
+    case NGX_HTTP_BLOOM_STATS_BOOL:
+        bloom_json_put_bool(json, name, n != 0);
+        break;
+
+    case NGX_HTTP_BLOOM_STATS_SECONDS:
+        bloom_json_put_seconds(json, name, n);
+        break;
+
+    case NGX_HTTP_BLOOM_STATS_MS:
+
+        if (n == UINT64_MAX) {
+            bloom_json_put_null(json, name);
             break;
-
-        } else {
-            bloom_json_put_count(json, name, n);
         }
 
-        return;
-    }
+        /* fall through */
 
-    bloom_json_put_null(json, name);
+    default: /* NGX_HTTP_BLOOM_STATS_NUMBER */
+        bloom_json_put_count(json, name, n);
+    }
 }
 
 

@@ -55,6 +55,8 @@ static ngx_int_t ngx_http_bloom_metrics_done(ngx_http_request_t *r,
     ngx_http_bloom_turns_t *turns);
 static void ngx_http_bloom_metrics_sample(ngx_http_bloom_text_t *text,
     ngx_http_bloom_stats_t *stats, const ngx_http_bloom_stats_field_t *field);
+static void ngx_http_bloom_metrics_begin(ngx_http_bloom_text_t *text,
+    ngx_http_bloom_stats_t *stats, const ngx_http_bloom_stats_field_t *field);
 static void ngx_http_bloom_metrics_of_rules(ngx_http_bloom_text_t *text,
     ngx_http_bloom_endpoint_t *endpoint, ngx_array_t *rules);
 static void ngx_http_bloom_metrics_samples(ngx_http_bloom_text_t *text,
@@ -235,19 +237,27 @@ static void
 ngx_http_bloom_metrics_sample(ngx_http_bloom_text_t *text,
     ngx_http_bloom_stats_t *stats, const ngx_http_bloom_stats_field_t *field)
 {
-    uint64_t    n;
-    ngx_str_t  *string;
+    uint64_t                       n;
+    const char                    *value;
+    ngx_http_bloom_stats_state_t  *state;
 
     if (!stats->has[field->needs]) {
         return;
     }
 
-    ngx_http_bloom_text_printf(text, "nginx_bloom_%s{", field->metric);
-    ngx_http_bloom_metrics_label(text, "zone", &stats->name);
+    if (field->type == NGX_HTTP_BLOOM_STATS_STATE) {
+        state = ngx_http_bloom_stats_state(stats, field);
 
-    if (field->labels != NULL) {
-        ngx_http_bloom_text_printf(text, ",%s", field->labels);
+        for (n = 0; state->names[n] != NULL; n++) {
+            ngx_http_bloom_metrics_begin(text, stats, field);
+            ngx_http_bloom_text_printf(text, ",state=\"%s\"} %d\n",
+                                       state->names[n], n == state->number);
+        }
+
+        return;
     }
+
+    ngx_http_bloom_metrics_begin(text, stats, field);
 
     switch (field->type) {
 
@@ -267,18 +277,18 @@ ngx_http_bloom_metrics_sample(ngx_http_bloom_text_t *text,
         ngx_http_bloom_text_printf(text, "} %uL.%03uL", n / 1000, n % 1000);
         break;
 
-    case NGX_HTTP_BLOOM_STATS_STRING:
+    case NGX_HTTP_BLOOM_STATS_TEXT:
 
-        string = ngx_http_bloom_stats_string(stats, field);
+        value = ngx_http_bloom_stats_text(stats, field);
 
-        ngx_http_bloom_text_printf(text, "} %d", string->data != NULL);
+        ngx_http_bloom_text_printf(text, "} %d", value[0] != '\0');
         break;
 
     case NGX_HTTP_BLOOM_STATS_LABELS:
 
-        string = ngx_http_bloom_stats_string(stats, field);
+        value = ngx_http_bloom_stats_text(stats, field);
 
-        ngx_http_bloom_text_printf(text, ",%V} 1", string);
+        ngx_http_bloom_text_printf(text, ",%s} 1", value);
         break;
 
     default: /* NGX_HTTP_BLOOM_STATS_NUMBER, NGX_HTTP_BLOOM_STATS_BOOL */
@@ -289,6 +299,20 @@ ngx_http_bloom_metrics_sample(ngx_http_bloom_text_t *text,
     }
 
     ngx_http_bloom_text_printf(text, "\n");
+}
+
+
+/* Writes the beginning of a sample, up to its labels in the table. */
+static void
+ngx_http_bloom_metrics_begin(ngx_http_bloom_text_t *text,
+    ngx_http_bloom_stats_t *stats, const ngx_http_bloom_stats_field_t *field)
+{
+    ngx_http_bloom_text_printf(text, "nginx_bloom_%s{", field->metric);
+    ngx_http_bloom_metrics_label(text, "zone", &stats->name);
+
+    if (field->labels != NULL) {
+        ngx_http_bloom_text_printf(text, ",%s", field->labels);
+    }
 }
 
 

@@ -11,16 +11,15 @@
 #include <math.h>
 
 
-static ngx_str_t ngx_http_bloom_stats_text(const char *text);
+static ngx_str_t ngx_http_bloom_stats_str(const char *text);
 static void ngx_http_bloom_stats_source(ngx_http_bloom_stats_t *stats,
     ngx_bloom_zone_t *zone);
 static void ngx_http_bloom_stats_image(ngx_http_bloom_stats_t *stats);
 static void ngx_http_bloom_stats_journal(ngx_http_bloom_stats_t *stats);
-static void ngx_http_bloom_stats_load(ngx_http_bloom_stats_t *stats);
 
 
 /* by ngx_bloom_condition_e; docs/api.md has the comments */
-static const char  *ngx_http_bloom_stats_states[] = {
+static const char *const  ngx_http_bloom_stats_state_names[] = {
 
     /* The zone works normally. */
     "serving",
@@ -51,25 +50,29 @@ static const char  *ngx_http_bloom_stats_states[] = {
      * keys of `bloom_add` found no room to wait for the disk. Keys that the
      * filter lacks are `unknown` until an image repairs the zone: see [lost
      * keys](operations.md#lost-keys). */
-    "damaged"
+    "damaged",
+
+    NULL
 };
 
 
 /* by ngx_bloom_source_e */
-static const char  *ngx_http_bloom_stats_sources[] = {
+static const char *const  ngx_http_bloom_stats_source_state_names[] = {
     "current",
     "waiting",
     "late",
-    "gap"
+    "gap",
+    NULL
 };
 
 
 /* by ngx_bloom_outcome_e */
-static const char  *ngx_http_bloom_stats_results[] = {
+static const char *const  ngx_http_bloom_stats_result_names[] = {
     "ok",
     "refused",
     "no_room",
-    "failed"
+    "failed",
+    NULL
 };
 
 
@@ -90,9 +93,10 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
         stats->file = zone->file.name;
     }
 
-    stats->state =
-        ngx_http_bloom_stats_text(ngx_http_bloom_stats_states[info->condition]);
-    stats->in_state[info->condition] = 1;
+    stats->condition.names = ngx_http_bloom_stats_state_names;
+    stats->condition.number = info->condition;
+    stats->state = ngx_http_bloom_stats_str(
+                         ngx_http_bloom_stats_state_names[info->condition]);
 
     stats->has[NGX_HTTP_BLOOM_STATS_ALWAYS] = 1;
     stats->has[NGX_HTTP_BLOOM_STATS_MAX_AGE] = (zone->max_age != 0);
@@ -107,15 +111,19 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
     }
 
     if (info->generation != 0) {
-        stats->token.data = stats->token_buf;
-        stats->token.len = ngx_http_bloom_token(stats->token_buf, info)
-                           - stats->token_buf;
+        *ngx_http_bloom_token(stats->token, info) = '\0';
 
         ngx_http_bloom_stats_image(stats);
     }
 
     ngx_http_bloom_stats_journal(stats);
-    ngx_http_bloom_stats_load(stats);
+
+    if (info->loaded.started_at != 0) {
+        stats->has[NGX_HTTP_BLOOM_STATS_LOADED] = 1;
+        stats->load_ok = (info->loaded.outcome == NGX_BLOOM_DONE);
+        stats->load_result.names = ngx_http_bloom_stats_result_names;
+        stats->load_result.number = info->loaded.outcome;
+    }
 
     counter = info->counter;
 
@@ -141,7 +149,7 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
 
 /* Returns a text as a string; its data is NULL if `text` is NULL. */
 static ngx_str_t
-ngx_http_bloom_stats_text(const char *text)
+ngx_http_bloom_stats_str(const char *text)
 {
     ngx_str_t  value;
 
@@ -161,22 +169,14 @@ ngx_http_bloom_stats_source(ngx_http_bloom_stats_t *stats,
     info = &stats->info;
 
     stats->source = zone->source;
-    stats->source_state =
-        ngx_http_bloom_stats_text(ngx_http_bloom_stats_sources[info->source]);
-    stats->in_source_state[info->source] = 1;
+    stats->source_state.names = ngx_http_bloom_stats_source_state_names;
+    stats->source_state.number = info->source;
     stats->max_lag = zone->max_lag ? zone->max_lag : UINT64_MAX;
     stats->max_body = NGX_BLOOM_CHANGES_MAX;
 
-    stats->position.data = (u_char *) stats->position_buf;
-    stats->position.len = bloom_position_write(info->place.position,
-                                               stats->position_buf);
-    stats->digest.data = (u_char *) stats->digest_buf;
-    stats->digest.len = ngx_sprintf(stats->digest.data, "%016xL",
-                                    info->place.digest.value)
-                        - stats->digest.data;
-    stats->since.data = (u_char *) stats->since_buf;
-    stats->since.len = bloom_position_write(info->place.digest.since,
-                                            stats->since_buf);
+    (void) bloom_position_write(info->place.position, stats->position);
+    (void) ngx_sprintf(stats->digest, "%016xL%Z", info->place.digest.value);
+    (void) bloom_position_write(info->place.digest.since, stats->since);
 
     stats->has[NGX_HTTP_BLOOM_STATS_SOURCE] = 1;
     stats->has[NGX_HTTP_BLOOM_STATS_SEEN] = (info->lag != UINT64_MAX);
@@ -188,7 +188,6 @@ ngx_http_bloom_stats_source(ngx_http_bloom_stats_t *stats,
 static void
 ngx_http_bloom_stats_image(ngx_http_bloom_stats_t *stats)
 {
-    u_char            *p;
     double             bits;
     uint64_t           now, since;
     bloom_image_t     *image;
@@ -219,28 +218,22 @@ ngx_http_bloom_stats_image(ngx_http_bloom_stats_t *stats)
 
     stats->age = (now - ngx_min(now, since)) / 1000;
 
-    p = ngx_hex_dump(stats->build_buf, image->build_id,
-                     BLOOM_IMAGE_BUILD_ID_LEN);
-
-    stats->build_id.data = stats->build_buf;
-    stats->build_id.len = p - stats->build_buf;
+    *ngx_hex_dump(stats->build_id, image->build_id, BLOOM_IMAGE_BUILD_ID_LEN)
+        = '\0';
 
     stats->layout =
-        ngx_http_bloom_stats_text(bloom_geometry_layout_name(g->layout));
+        ngx_http_bloom_stats_str(bloom_geometry_layout_name(g->layout));
     stats->hash =
-        ngx_http_bloom_stats_text(bloom_hasher_name(image->hasher.kind));
+        ngx_http_bloom_stats_str(bloom_hasher_name(image->hasher.kind));
     stats->key_form =
-        ngx_http_bloom_stats_text(bloom_form_name(image->key_form));
+        ngx_http_bloom_stats_str(bloom_form_name(image->key_form));
 
-    p = ngx_snprintf(stats->labels_buf, sizeof(stats->labels_buf),
-                     "build_id=\"%V\",layout=\"%V\",hash=\"%V\","
-                     "form=\"%V\",k=\"%uD\",uploaded=\"%s\"",
-                     &stats->build_id, &stats->layout, &stats->hash,
-                     &stats->key_form, g->k,
-                     stats->info.uploaded ? "true" : "false");
-
-    stats->labels.data = stats->labels_buf;
-    stats->labels.len = p - stats->labels_buf;
+    (void) ngx_snprintf(stats->labels, sizeof(stats->labels),
+                        "build_id=\"%s\",layout=\"%V\",hash=\"%V\","
+                        "form=\"%V\",k=\"%uD\",uploaded=\"%s\"%Z",
+                        stats->build_id, &stats->layout, &stats->hash,
+                        &stats->key_form, g->k,
+                        stats->info.uploaded ? "true" : "false");
 
     stats->has[NGX_HTTP_BLOOM_STATS_SERVING] = 1;
     stats->has[NGX_HTTP_BLOOM_STATS_FILLS] = (g->layout != BLOOM_LAYOUT_FUSE);
@@ -262,35 +255,13 @@ ngx_http_bloom_stats_journal(ngx_http_bloom_stats_t *stats)
         return;
     }
 
-    end = stats->error_buf + sizeof(stats->error_buf);
+    end = stats->journal_error + sizeof(stats->journal_error) - 1;
 
-    p = ngx_slprintf(stats->error_buf, end, "%s", info->journal_error);
+    p = ngx_slprintf(stats->journal_error, end, "%s", info->journal_error);
 
     if (info->journal_err != 0) {
         p = ngx_log_errno(p, end, info->journal_err);
     }
 
-    stats->journal_error.data = stats->error_buf;
-    stats->journal_error.len = p - stats->error_buf;
-}
-
-
-static void
-ngx_http_bloom_stats_load(ngx_http_bloom_stats_t *stats)
-{
-    ngx_bloom_result_t  *loaded;
-
-    loaded = &stats->info.loaded;
-
-    if (loaded->started_at != 0) {
-        stats->has[NGX_HTTP_BLOOM_STATS_LOADED] = 1;
-        stats->load_ok = (loaded->outcome == NGX_BLOOM_DONE);
-        stats->load_result = ngx_http_bloom_stats_text(
-                             ngx_http_bloom_stats_results[loaded->outcome]);
-    }
-
-    if (loaded->message[0] != '\0') {
-        stats->load_message =
-            ngx_http_bloom_stats_text((char *) loaded->message);
-    }
+    *p = '\0';
 }

@@ -41,35 +41,41 @@ typedef enum {
 } ngx_http_bloom_stats_need_e;
 
 
-#define NGX_HTTP_BLOOM_STATS_STATES  6
-#define NGX_HTTP_BLOOM_STATS_SOURCES  4
+typedef struct {
+    const char *const           *names;  /* of all states, and NULL; without
+                                            them, there is no state */
+    ngx_uint_t                   number; /* of the name */
+} ngx_http_bloom_stats_state_t;
+
 
 typedef struct {
     ngx_bloom_info_t             info;
     ngx_uint_t                   has[NGX_HTTP_BLOOM_STATS_NEEDS];
 
-    /* derived from `info`; a string with data NULL is null in JSON */
+    /* derived from `info`; a string with data NULL, and an empty text, are null
+     * in JSON */
 
     ngx_str_t                    name;
     ngx_str_t                    file;
     ngx_str_t                    label;
     ngx_str_t                    state;
-    ngx_str_t                    token;
-    ngx_uint_t                   in_state[NGX_HTTP_BLOOM_STATS_STATES];
+    u_char                       token[NGX_HTTP_BLOOM_TOKEN_MAX + 1];
+    ngx_http_bloom_stats_state_t  condition;
 
-    ngx_str_t                    build_id;
+    u_char                       build_id[2 * BLOOM_IMAGE_BUILD_ID_LEN + 1];
     ngx_str_t                    layout;
     ngx_str_t                    hash;
     ngx_str_t                    key_form;
-    ngx_str_t                    labels;               /* of the image */
+    u_char                       labels[256];          /* of the image */
     ngx_uint_t                   items_estimated;
     uint64_t                     age;                  /* in seconds */
     uint64_t                     max_age;
 
     ngx_str_t                    source;
-    ngx_str_t                    source_state;
-    ngx_str_t                    position;             /* in the source */
-    ngx_uint_t                   in_source_state[NGX_HTTP_BLOOM_STATS_SOURCES];
+    ngx_http_bloom_stats_state_t  source_state;
+    char                         position[BLOOM_POSITION_TEXT_MAX];
+    u_char                       digest[sizeof("0123456789abcdef")];
+    char                         since[BLOOM_POSITION_TEXT_MAX];
     uint64_t                     max_lag;              /* ms */
     uint64_t                     max_body;
 
@@ -79,25 +85,14 @@ typedef struct {
     double                       fill_ratio;           /* NaN: none */
     uint64_t                     layers;               /* in use */
 
-    ngx_str_t                    journal_error;
-    ngx_str_t                    load_result;
-    ngx_str_t                    load_message;
+    u_char                       journal_error[512];
+    ngx_http_bloom_stats_state_t  load_result;
     ngx_uint_t                   load_ok;
 
     uint64_t                     checks;
     uint64_t                     not_excepted;          /* for any reason */
     double                       measured_fpr;         /* NaN: none */
     double                       measured_fpr_without_excepted;  /* NaN: none */
-
-    char                         position_buf[BLOOM_POSITION_TEXT_MAX];
-    ngx_str_t                    digest;
-    u_char                       token_buf[NGX_HTTP_BLOOM_TOKEN_MAX];
-    char                         digest_buf[sizeof("0123456789abcdef")];
-    ngx_str_t                    since;
-    char                         since_buf[BLOOM_POSITION_TEXT_MAX];
-    u_char                       build_buf[2 * BLOOM_IMAGE_BUILD_ID_LEN];
-    u_char                       labels_buf[256];
-    u_char                       error_buf[512];
 } ngx_http_bloom_stats_t;
 
 

@@ -25,6 +25,8 @@
 #define MS(value)       AT(MS, value)
 #define SECONDS(value)  AT(SECONDS, value)
 #define STRING(value)   AT(STRING, value)
+#define TEXT(value)     AT(TEXT, value)
+#define STATE(value)    AT(STATE, value)
 #define LABELS(value)   AT(LABELS, value)
 #define COUNTER(what)   NUMBER(info.counter[what])
 #define OBJECT          NGX_HTTP_BLOOM_STATS_OBJECT, 0, 0
@@ -42,7 +44,9 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
 
     /* `serving`, or the reason why answers may be `unknown`: see the table
      * below. */
-    { "state", STRING(state), ALWAYS, MEMBER },
+    { "state", STATE(condition), ALWAYS,
+      "state", NULL,
+      "1 for the state that the zone is in, 0 for every other state." },
 
     /* Number of lookups by rules and variables: the sum of `absent`, `present`
      * and `unknown`. */
@@ -231,25 +235,6 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "load_seconds_total", NULL,
       "Total duration of the image loads while nginx runs." },
 
-    { NULL, BOOL(in_state[NGX_BLOOM_SERVING]), ALWAYS,
-      "state", "state=\"serving\"",
-      "1 for the state that the zone is in, 0 for every other state." },
-
-    { NULL, BOOL(in_state[NGX_BLOOM_NOT_LOADED]), ALWAYS,
-      "state", "state=\"not_loaded\"", NULL },
-
-    { NULL, BOOL(in_state[NGX_BLOOM_STALE]), ALWAYS,
-      "state", "state=\"stale\"", NULL },
-
-    { NULL, BOOL(in_state[NGX_BLOOM_LATE]), ALWAYS,
-      "state", "state=\"late\"", NULL },
-
-    { NULL, BOOL(in_state[NGX_BLOOM_BEHIND]), ALWAYS,
-      "state", "state=\"behind\"", NULL },
-
-    { NULL, BOOL(in_state[NGX_BLOOM_DAMAGED]), ALWAYS,
-      "state", "state=\"damaged\"", NULL },
-
     /* ... It begins at 1 again after a start, and after a reload that changes
      * the zone's size. */
     { "generation", NUMBER(info.generation), ALWAYS,
@@ -257,8 +242,8 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "Number of images that have served since the zone's memory was created; "
       "0 if no image serves." },
 
-    /* [what serves](#requests), for `?serving=`; `null` if no image serves. */
-    { "token", STRING(token), ALWAYS, MEMBER },
+    /* [What serves](#requests), for `?serving=`; `null` if no image serves. */
+    { "token", TEXT(token), ALWAYS, MEMBER },
 
     /* Path of `file=`; `null` if the zone starts empty. */
     { "file", STRING(file), ALWAYS, MEMBER },
@@ -311,7 +296,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "Always 1; the labels describe the image that serves." },
 
     /* Random id of the image. */
-    { "image.build_id", STRING(build_id), ALWAYS, MEMBER },
+    { "image.build_id", TEXT(build_id), ALWAYS, MEMBER },
 
     /* `true` if the image was uploaded, `false` if it comes from `file=`. */
     { "image.uploaded", BOOL(info.uploaded), ALWAYS, MEMBER },
@@ -336,7 +321,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "Age (max_age) at which an image becomes stale and every answer "
       "becomes unknown." },
 
-    /* [layout](sizing.md#layouts) of the image: `blocked`, `classic` or `fuse`,
+    /* [Layout](sizing.md#layouts) of the image: `blocked`, `classic` or `fuse`,
      * or that of an [imported](interop.md) filter. */
     { "image.layout", STRING(layout), ALWAYS, MEMBER },
 
@@ -465,42 +450,31 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "source.name", STRING(source), ALWAYS, MEMBER },
 
     /* Position of the zone in the source. */
-    { "source.position", STRING(position), ALWAYS, MEMBER },
+    { "source.position", TEXT(position), ALWAYS, MEMBER },
 
     { NULL, NUMBER(info.place.position.high), IF(SOURCE),
       "source_position", NULL,
       "Position of the zone in its source (source); of HIGH-LOW, the number "
       "HIGH, which is a time in ms if the source is a Redis stream." },
 
-    /* [digest](journal-format.md#the-digest) of the source's changes, 16
+    /* [Digest](journal-format.md#the-digest) of the source's changes, 16
      * hexadecimal digits: zones that got the same changes since the same
      * position have the same digest. */
-    { "source.digest", STRING(digest), ALWAYS, MEMBER },
+    { "source.digest", TEXT(digest), ALWAYS, MEMBER },
 
     /* Position after which the digest counts changes: 0, or the last position
      * to which the zone came without changes, by an image that was later than
      * the zone, a gap or a clear. */
-    { "source.digest_since", STRING(since), ALWAYS, MEMBER },
+    { "source.digest_since", TEXT(since), ALWAYS, MEMBER },
 
     /* `current`; `waiting`: there was no sign of life since the start, or since
      * a clear has taken the zone back in the source; `late`: the last sign of
      * life is older than `max_lag`; `gap`: changes are missing that the image
      * does not have. */
-    { "source.state", STRING(source_state), ALWAYS, MEMBER },
-
-    { NULL, BOOL(in_source_state[NGX_BLOOM_SOURCE_CURRENT]), IF(SOURCE),
-      "source_state", "state=\"current\"",
+    { "source.state", STATE(source_state), IF(SOURCE),
+      "source_state", NULL,
       "1 for the state that the zone's source is in, 0 for every other "
       "state." },
-
-    { NULL, BOOL(in_source_state[NGX_BLOOM_SOURCE_WAITING]), IF(SOURCE),
-      "source_state", "state=\"waiting\"", NULL },
-
-    { NULL, BOOL(in_source_state[NGX_BLOOM_SOURCE_LATE]), IF(SOURCE),
-      "source_state", "state=\"late\"", NULL },
-
-    { NULL, BOOL(in_source_state[NGX_BLOOM_SOURCE_GAP]), IF(SOURCE),
-      "source_state", "state=\"gap\"", NULL },
 
     /* ... It is in milliseconds; `null` if there was no sign of life. */
     { "source.lag_ms", MS(info.lag), IF(SEEN),
@@ -596,7 +570,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
 
     /* What fails when the journal is written or synchronised; `null` if the
      * journal works. */
-    { "journal.error", STRING(journal_error), ALWAYS,
+    { "journal.error", TEXT(journal_error), ALWAYS,
       "journal_error", NULL,
       "1 while the journal cannot be written or synchronised, else 0." },
 
@@ -606,10 +580,10 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
 
     /* Result of the last load: `ok`, `refused`, `no_room` (in the zone or in
      * memory) or `failed`; `null` if there was no load. */
-    { "load.result", STRING(load_result), ALWAYS, MEMBER },
+    { "load.result", STATE(load_result), ALWAYS, MEMBER },
 
     /* Why the last load failed; `null` if it succeeded. */
-    { "load.message", STRING(load_message), ALWAYS, MEMBER },
+    { "load.message", TEXT(info.loaded.message), ALWAYS, MEMBER },
 
     { "load.started_at", TIME(info.loaded.started_at), IF(LOADED),
       "last_load_timestamp_seconds", NULL,

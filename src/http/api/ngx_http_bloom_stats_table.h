@@ -31,7 +31,10 @@
  *               or null if it is
  *               UINT64_MAX
  *     SECONDS   number              seconds; the value is in ms
- *     STRING    string or null      1, or 0 if it is null
+ *     STRING    string or null      -
+ *     TEXT      string or null      1, or 0 if it is empty
+ *     STATE     string or null      1 for the state, and 0 for every other
+ *                                   one, with the label "state"
  *     LABELS    -                   1, with these further labels
  *     PARTS     array of objects    -
  */
@@ -44,6 +47,8 @@ typedef enum {
     NGX_HTTP_BLOOM_STATS_MS,
     NGX_HTTP_BLOOM_STATS_SECONDS,
     NGX_HTTP_BLOOM_STATS_STRING,
+    NGX_HTTP_BLOOM_STATS_TEXT,
+    NGX_HTTP_BLOOM_STATS_STATE,
     NGX_HTTP_BLOOM_STATS_LABELS,
     NGX_HTTP_BLOOM_STATS_PARTS,          /* of the filter: its base and its
                                             layers, or its live slices */
@@ -76,13 +81,19 @@ extern const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[];
 uint64_t ngx_http_bloom_stats_number(ngx_http_bloom_stats_t *stats,
     const ngx_http_bloom_stats_field_t *field);
 
-/* Return a value of type RATE, and a pointer to one of type STRING or
- * LABELS. */
+/* Return a value of type RATE, and a pointer to one of type STATE, of STRING,
+ * and of TEXT or LABELS. */
 #define ngx_http_bloom_stats_rate(stats, field)                               \
     ((double *) ((u_char *) (stats) + (field)->offset))[0]
 
+#define ngx_http_bloom_stats_state(stats, field)                              \
+    ((ngx_http_bloom_stats_state_t *) ((u_char *) (stats) + (field)->offset))
+
 #define ngx_http_bloom_stats_string(stats, field)                             \
     ((ngx_str_t *) ((u_char *) (stats) + (field)->offset))
+
+#define ngx_http_bloom_stats_text(stats, field)                               \
+    ((const char *) (stats) + (field)->offset)
 
 
 #pragma GCC visibility pop

@@ -195,11 +195,5 @@ ngx_http_bloom_text_sink(void *data, const void *bytes, size_t len)
 void
 ngx_http_bloom_text_append(ngx_http_bloom_text_t *text, ngx_str_t *value)
 {
-    u_char  *p;
-
-    p = ngx_http_bloom_text_room(text, value->len);
-
-    if (p != NULL) {
-        text->pos = ngx_cpymem(p, value->data, value->len);
-    }
+    ngx_http_bloom_text_sink(text, value->data, value->len);
 }
