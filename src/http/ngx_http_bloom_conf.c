@@ -91,9 +91,6 @@ static ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_param[] = {
     { ngx_string("expire="), offsetof(ngx_http_bloom_conf_params_t, expire),
       NGX_HTTP_BLOOM_CONF_ZONE },
 
-    { ngx_string("slices="), offsetof(ngx_http_bloom_conf_params_t, slices),
-      NGX_HTTP_BLOOM_CONF_ZONE },
-
     { ngx_string("source="), offsetof(ngx_http_bloom_conf_params_t, source),
       NGX_HTTP_BLOOM_CONF_ZONE },
 
@@ -212,30 +209,34 @@ ngx_http_bloom_conf_old_name(ngx_conf_t *cf, ngx_str_t *value,
     static struct {
         ngx_uint_t  where;
         ngx_str_t   old;
-        char       *name;
-    } renamed[] = {
-        { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("key="), "form=" },
+        char       *instead;
+    } gone[] = {
+        { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("key="),
+          "its name is \"form=\"" },
         { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("max_change="),
-          "max_loss=\" and \"max_growth=" },
-        { NGX_HTTP_BLOOM_CONF_AUDIT, ngx_string("learn="), "add=" },
-        { NGX_HTTP_BLOOM_CONF_FEEDBACK, ngx_string("learn="), "except=" },
+          "its name is \"max_loss=\" and \"max_growth=\"" },
+        { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("slices="),
+          "the zone chooses the number of slices itself; leave it out" },
+        { NGX_HTTP_BLOOM_CONF_AUDIT, ngx_string("learn="),
+          "its name is \"add=\"" },
+        { NGX_HTTP_BLOOM_CONF_FEEDBACK, ngx_string("learn="),
+          "its name is \"except=\"" },
         { NGX_HTTP_BLOOM_CONF_AUDIT|NGX_HTTP_BLOOM_CONF_FEEDBACK,
-          ngx_string("learn_rate="), "rate=" },
-        { NGX_HTTP_BLOOM_CONF_FEEDBACK, ngx_string("learn_after="), "after=" },
+          ngx_string("learn_rate="), "its name is \"rate=\"" },
+        { NGX_HTTP_BLOOM_CONF_FEEDBACK, ngx_string("learn_after="),
+          "its name is \"after=\"" },
         { 0, ngx_null_string, NULL }
     };
 
-    for (i = 0; renamed[i].name != NULL; i++) {
+    for (i = 0; gone[i].instead != NULL; i++) {
 
-        if ((renamed[i].where & where)
-            && value->len >= renamed[i].old.len
-            && ngx_strncmp(value->data, renamed[i].old.data,
-                           renamed[i].old.len)
-               == 0)
+        if ((gone[i].where & where)
+            && value->len >= gone[i].old.len
+            && ngx_strncmp(value->data, gone[i].old.data, gone[i].old.len) == 0)
         {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid parameter \"%V\": its name is \"%s\"",
-                               value, renamed[i].name);
+                               "invalid parameter \"%V\": %s",
+                               value, gone[i].instead);
             return NGX_CONF_ERROR;
         }
     }

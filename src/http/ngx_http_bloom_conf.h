@@ -36,7 +36,6 @@ typedef struct {
     ngx_str_t                  removals;
     ngx_str_t                  max_keys;
     ngx_str_t                  expire;
-    ngx_str_t                  slices;
     ngx_str_t                  source;
     ngx_str_t                  max_lag;
     ngx_str_t                  label;
@@ -78,8 +77,8 @@ char *ngx_http_bloom_conf_params(ngx_conf_t *cf, ngx_uint_t first,
 char *ngx_http_bloom_conf_key(ngx_conf_t *cf, ngx_str_t *text,
     ngx_http_bloom_conf_params_t *params, ngx_http_bloom_key_t *key);
 
-/* Logs what the name of a parameter is now, if it has an old name.  Returns
- * NGX_CONF_OK if it has none, else NGX_CONF_ERROR. */
+/* Logs what to write instead of a parameter that is gone.  Returns NGX_CONF_OK
+ * for any other parameter, else NGX_CONF_ERROR. */
 char *ngx_http_bloom_conf_old_name(ngx_conf_t *cf, ngx_str_t *value,
     ngx_uint_t where);
 

@@ -21,9 +21,6 @@
  * otherwise, ms. */
 #define NGX_HTTP_BLOOM_CONF_MAX_LAG     60000
 
-/* How many slices a life has unless "slices=" says otherwise. */
-#define NGX_HTTP_BLOOM_CONF_SLICES      8
-
 
 static char *ngx_http_bloom_conf_zone_removals(ngx_conf_t *cf,
     ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone);
@@ -448,11 +445,11 @@ ngx_http_bloom_conf_zone_file(ngx_conf_t *cf,
         return NGX_CONF_ERROR;
     }
 
-    if (params->expire.data != NULL || params->slices.data != NULL) {
+    if (params->expire.data != NULL) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "bloom zone \"%V\" has \"file=\", and the keys of "
-                           "an image do not expire: leave out \"expire=\" and "
-                           "\"slices=\", or \"file=\"", &params->zone);
+                           "an image do not expire: leave out \"expire=\", or "
+                           "\"file=\"", &params->zone);
         return NGX_CONF_ERROR;
     }
 
@@ -559,7 +556,7 @@ ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
         }
     }
 
-    if (params->expire.data != NULL || params->slices.data != NULL) {
+    if (params->expire.data != NULL) {
         return ngx_http_bloom_conf_zone_expire(cf, params, layout, zone);
     }
 
@@ -607,7 +604,6 @@ ngx_http_bloom_conf_zone_expire(ngx_conf_t *cf,
     bloom_image_t  *image;
 
     image = &zone->image;
-    n = NGX_HTTP_BLOOM_CONF_SLICES;
 
     if (params->must_have.data != NULL || params->must_not_have.data != NULL
         || params->min_keys.data != NULL || params->max_loss.data != NULL
@@ -622,14 +618,6 @@ ngx_http_bloom_conf_zone_expire(ngx_conf_t *cf,
         return NGX_CONF_ERROR;
     }
 
-    if (params->expire.data == NULL) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "bloom zone \"%V\" has \"slices=\" without "
-                           "\"expire=\": say how long a key lives, such as "
-                           "\"expire=24h\"", &params->zone);
-        return NGX_CONF_ERROR;
-    }
-
     if (layout != BLOOM_LAYOUT_BLOCKED) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "bloom zone \"%V\" has \"expire=\" and the layout "
@@ -638,30 +626,18 @@ ngx_http_bloom_conf_zone_expire(ngx_conf_t *cf,
         return NGX_CONF_ERROR;
     }
 
-    if (params->slices.data != NULL) {
-        n = ngx_atoi(params->slices.data, params->slices.len);
-
-        if (n < BLOOM_RING_SLICES_MIN || n > BLOOM_RING_SLICES_MAX) {
-            return ngx_http_bloom_conf_invalid(cf, "slices", &params->slices,
-                                               "a number from 2 to 20");
-        }
-    }
-
-    zone->slices = (uint32_t) n;
     n = ngx_parse_time(&params->expire, 0);
 
-    if (n == NGX_ERROR || (uint64_t) n < zone->slices * (uint64_t) 1000
-        || (uint64_t) n > BLOOM_RING_LIFE_MAX)
+    if (n < (ngx_int_t) BLOOM_RING_LIFE_MIN
+        || n > (ngx_int_t) BLOOM_RING_LIFE_MAX)
     {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid expire \"%V\" of bloom zone \"%V\": it "
-                           "must be a time such as 24h, at least one second "
-                           "for each of the %uD slices, and at most 3650d",
-                           &params->expire, &params->zone, zone->slices);
-        return NGX_CONF_ERROR;
+        return ngx_http_bloom_conf_invalid(cf, "expire", &params->expire,
+                                           "a time such as 24h, from 2s to "
+                                           "3650d");
     }
 
     zone->expire = n;
+    zone->slices = bloom_ring_slices(zone->expire);
     most = bloom_ring_max_keys(image->capacity, zone->slices);
 
     if (zone->max_keys != 0
@@ -670,8 +646,7 @@ ngx_http_bloom_conf_zone_expire(ngx_conf_t *cf,
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid max_keys \"%V\" of bloom zone \"%V\": "
                            "with %uD slices it must be greater than "
-                           "\"capacity\" and at most %uL; choose such a number, "
-                           "or fewer slices", &params->max_keys,
+                           "\"capacity\" and at most %uL", &params->max_keys,
                            &params->zone, zone->slices, most);
         return NGX_CONF_ERROR;
     }

@@ -194,7 +194,7 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
                                    journal required watch max_age must_have
                                    must_not_have min_keys max_loss
                                    max_growth removals max_keys expire
-                                   slices source max_lag label)),
+                                   source max_lag label)),
           qw(colour=red status=404 to=@x decode=uri capacity Capacity=1k
              huge_pages=off =));
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
@@ -287,27 +287,18 @@ subtest 'nginx refuses wrong parameters of zones that start empty' => sub {
     my $expires = 'bloom_zone zone=z capacity=1k fpr=0.1';
 
     table('http', "$expires expire=%s;",
-          'invalid expire "%s" of bloom zone "z": it must be a time such as'
-          . ' 24h, at least one second for each of the 8 slices, and at most'
+          'invalid expire "%s": it must be a time such as 24h, from 2s to'
           . ' 3650d',
-          '', qw(0 7s 7999ms -1h 1x off 3651d 99999999d));
-    table('http', "$expires expire=24h slices=%s;",
-          'invalid slices "%s": it must be a number from 2 to 20',
-          '', qw(0 1 21 -2 1.5 8x off));
-    table('http', "$expires expire=%s slices=20;",
-          'invalid expire "%s" of bloom zone "z": it must be a time such as'
-          . ' 24h, at least one second for each of the 20 slices, and at most'
-          . ' 3650d', qw(19s 10s));
-    is_refused('http', ">$expires slices=8;",
-               'bloom zone "z" has "slices=" without "expire=": say how long a'
-               . ' key lives, such as "expire=24h"');
+          '', qw(0 1s 1999ms -1h 1x off 3651d 99999999d));
+    table('http', "$expires expire=24h %s;",
+          'invalid parameter "%s": the zone chooses the number of slices'
+          . ' itself; leave it out', qw(slices=8 slices=));
     is_refused('http', ">$expires expire=24h layout=classic;",
                'bloom zone "z" has "expire=" and the layout classic: keys'
                . ' expire in the layout blocked only; leave out "layout="');
-    is_refused('http', ">bloom_zone zone=z file=ids.bloom $_;",
+    is_refused('http', '>bloom_zone zone=z file=ids.bloom expire=24h;',
                'bloom zone "z" has "file=", and the keys of an image do not'
-               . ' expire: leave out "expire=" and "slices=", or "file="')
-        for 'expire=24h', 'slices=8', 'expire=24h slices=8';
+               . ' expire: leave out "expire=", or "file="');
     table('http', "$expires expire=24h %s;",
           'bloom zone "z" has "expire=", and loads no image that "must_have=",'
           . ' "must_not_have=", "min_keys=", "max_loss=" or "max_growth=" could'
@@ -318,11 +309,10 @@ subtest 'nginx refuses wrong parameters of zones that start empty' => sub {
                . ' need: leave them out') for 'watch', 'max_age';
     table('http', "$expires expire=24h max_keys=%s;",
           'invalid max_keys "%s" of bloom zone "z": with 8 slices it must be'
-          . ' greater than "capacity" and at most 4125; choose such a'
-          . ' number, or fewer slices', qw(1 1k 4126 131071000));
+          . ' greater than "capacity" and at most 4125', qw(1 1k 4126 131071000));
     is_accepted('http', "$expires $_;")
-        for 'expire=8s', 'expire=2000ms slices=2', 'expire=20s slices=20',
-            'expire=1d', 'expire=3650d', 'expire=24h slices=2', 'expire=24h max_keys=4125',
+        for 'expire=8s', 'expire=2000ms', 'expire=1d', 'expire=3650d',
+            'expire=24h max_keys=4125',
             'expire=24h max_keys=1001', 'expire=24h layout=blocked form=url';
 
     table('http', "$expires source=%s;",
