@@ -63,7 +63,7 @@ _ngx_bloom_value() {
     merge:--max-growth) kind=word words='off' ;;
     merge:--replaces) kind=file ;;
     follow:--stream) kind=word words='' ;;
-    follow:--source) kind=word words='the source of zones name in their' ;;
+    follow:--source) kind=word words='the source of zones name in their bloom' ;;
     follow:--zone) kind=word words='' ;;
     follow:--from) kind=word words='beginning now' ;;
     follow:--timeout) kind=word words='' ;;
