@@ -74,6 +74,20 @@ static ngx_command_t  ngx_http_bloom_commands[] = {
       0,
       NULL },
 
+    { ngx_string("bloom_guard"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
+      ngx_http_bloom_conf_zone_guard,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("bloom_source"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
+      ngx_http_bloom_conf_zone_source,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("bloom_arg"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE23,
       ngx_http_bloom_value_conf,

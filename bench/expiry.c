@@ -7,7 +7,7 @@
  *
  * A life has 1024 ticks, and in each life CAPACITY keys arrive: one after the
  * other, or, if BURST is 1, all of them at its beginning.  KIND is "slices", a
- * zone with expire= and slices=SLICES, or "rotation", the rotating filters of
+ * zone with expire= whose lives have SLICES slices, or "rotation", the rotating filters of
  * KrakenD (rotate.go of krakend/bloomfilter v2).  A rotation has three filters.
  * A key is added to `current` and `next`, and looked up in `previous` and
  * `current`; every TTL they move on by one.  For a rotation, SLICES is the

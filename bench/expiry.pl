@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# This section lets keys expire, in simulated time, in a ring of slices
-# (expire=, slices=) and in the rotating filters of KrakenD, and measures how
+# This section lets keys expire, in simulated time, in rings of slices, of which
+# a zone with expire= has eight in a life, and in the rotating filters of KrakenD, and measures how
 # long keys live, the memory, the false-positive rate and the time of a lookup.
 
 use strict;

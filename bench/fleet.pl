@@ -30,8 +30,10 @@ if (system('command -v redis-server > /dev/null') != 0) {
     exit;
 }
 
-my @zones = ('zone=ids capacity=50m fpr=0.001 source=ids',
-             map { "zone=rate$_ capacity=2m fpr=0.001 source=ids" }
+my @zones = ('zone=ids capacity=50m fpr=0.001;'
+             . ' bloom_source zone=ids name=ids',
+             map { "zone=rate$_ capacity=2m fpr=0.001;"
+                   . " bloom_source zone=rate$_ name=ids" }
                  1 .. 2 * $rounds);
 my @nodes = map {
     Bench::server($_ == 1 ? \@zones : [$zones[0]], <<'CONF');

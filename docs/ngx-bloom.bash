@@ -47,7 +47,6 @@ _ngx_bloom_value() {
     size:--layout) kind=word words='blocked classic fuse' ;;
     size:--max-keys) kind=word words='' ;;
     size:--expire) kind=word words='' ;;
-    size:--slices) kind=word words='' ;;
     add:--as-of) kind=word words='start' ;;
     add:--source) kind=word words='' ;;
     add:--from) kind=word words='auto lines adblock hosts dnsmasq rpz json' ;;
@@ -64,7 +63,7 @@ _ngx_bloom_value() {
     merge:--max-growth) kind=word words='off' ;;
     merge:--replaces) kind=file ;;
     follow:--stream) kind=word words='' ;;
-    follow:--source) kind=word words='the source of zones name in their' ;;
+    follow:--source) kind=word words='the source of zones name in their bloom' ;;
     follow:--zone) kind=word words='' ;;
     follow:--from) kind=word words='beginning now' ;;
     follow:--timeout) kind=word words='' ;;
@@ -125,7 +124,7 @@ _ngx_bloom_options() {
     test) words=' --file --null --count --quiet --json --help' ;;
     expand) words=' --form --file --null --json --help' ;;
     verify) words=' --min-keys --max-loss --max-growth --replaces --must-have --must-not-have --not-older-than --quiet --json --help' ;;
-    size) words=' --items --fpr --memory --layout --max-keys --expire --slices --json --help' ;;
+    size) words=' --items --fpr --memory --layout --max-keys --expire --json --help' ;;
     add) words=' --as-of --source --from --exceptions --without --max-errors --max-skipped --null --threads --memory --temp --quiet --json --help' ;;
     merge) words=' --output --min-keys --max-loss --max-growth --replaces --quiet --json --help' ;;
     journal) words=' --keys --removed --null --quiet --json --help' ;;

@@ -98,8 +98,8 @@ static const option_t  options[] = {
       "than an hour before (default: not stated)"),
     OPTIONS_SOURCE(build_t,
       "state that the image has all changes of that source up to the position: "
-      "read the position before the keys; a zone of nginx with source= then "
-      "takes the later changes only (default: not stated)"),
+      "read the position before the keys; a zone of nginx with bloom_source "
+      "then takes the later changes only (default: not stated)"),
     OPTIONS_GROUP(key_options, offsetof(build_t, from)),
     OPTIONS_GROUP(good_keys_options, offsetof(build_t, good)),
     { 0, "allow-empty", NULL, offsetof(build_t, allow_empty), options_take_flag,

@@ -115,7 +115,7 @@ static const option_t  options[] = {
       "number of each, whose values are keys of the zones",
       .needed = "the key of the stream" },
     { 0, "source", "NAME", offsetof(follow_t, source), take_source,
-      "the source of the zones: the name in their source=",
+      "the source of the zones: the name in their bloom_source",
       .needed = "the source" },
     { 0, "zone", "URL", 0, take_zone,
       "a zone at the endpoint of an nginx, such as "

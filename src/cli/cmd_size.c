@@ -28,12 +28,9 @@ typedef struct {
     uint32_t  layout;                    /* 0: all */
     uint64_t  max_keys;                  /* 0: the filter does not grow */
     uint64_t  expire;                    /* ms; 0: keys do not expire */
-    unsigned  slices;                    /* 0: the default */
+    uint32_t  slices;                    /* of a life */
     int       json;
 } plan_t;
-
-/* How many slices a life has unless the option says otherwise. */
-#define SLICES  8
 
 typedef struct {
     bloom_geometry_t  geometry;
@@ -63,10 +60,6 @@ static const option_t  options[] = {
       "those of a zone with expire=; -n is the number of keys that are added "
       "within this time, and --max-keys the most that may be added",
       .is = "a time" },
-    { 0, "slices", "N", offsetof(plan_t, slices), options_take_number,
-      "with --expire: keys expire in steps of 1/N of the time (default: 8)",
-      .is = "a number of slices", BLOOM_RING_SLICES_MIN,
-      BLOOM_RING_SLICES_MAX },
     { 0, "json", NULL, offsetof(plan_t, json), options_take_flag,
       "print JSON; with several layouts, an object per line" },
     { 0 }
@@ -413,10 +406,6 @@ run_ring(plan_t *plan)
     uint64_t          room, even, most, items[BLOOM_PARTS_MAX];
     bloom_geometry_t  g;
 
-    if (plan->expire == 0) {
-        return cli_misuse("--slices needs --expire (how long a key lives)");
-    }
-
     if (plan->items == 0 || plan->fpr == 0) {
         return cli_misuse("--expire needs -n (keys that are added within this "
                           "time) and -p (rate)");
@@ -428,15 +417,13 @@ run_ring(plan_t *plan)
                           bloom_geometry_layout_name(plan->layout));
     }
 
-    plan->slices = plan->slices ? plan->slices : SLICES;
-
-    if (plan->expire / plan->slices < 1000
+    if (plan->expire < BLOOM_RING_LIFE_MIN
         || plan->expire > BLOOM_RING_LIFE_MAX)
     {
-        return cli_misuse("--expire must be at least one second for each of "
-                          "the %u slices, and at most 3650d", plan->slices);
+        return cli_misuse("--expire must be from 2s to 3650d");
     }
 
+    plan->slices = bloom_ring_slices(plan->expire);
     most = bloom_ring_max_keys(plan->items, plan->slices);
 
     if (plan->max_keys != 0
@@ -499,7 +486,7 @@ run(char **operands, int n, void *values)
                           "the third is computed");
     }
 
-    if (plan->expire != 0 || plan->slices != 0) {
+    if (plan->expire != 0) {
         return run_ring(plan);
     }
 
@@ -616,7 +603,8 @@ const command_t  cmd_size = {
         "many.\n\n"
         "With --expire, it shows the ring of slices of a zone with expire=: "
         "keys are added to one slice after the other, and a slice is dropped "
-        "when all its keys have lived for the time. The rate -p holds as long "
+        "when all its keys have lived for the time, which has eight slices (or "
+        "as many as it has seconds, if it is shorter). The rate -p holds as long "
         "as no more than -n keys, or --max-keys keys, are added within the "
         "time. Memory of slices is used only when they have had keys.",
     .options = options,

@@ -116,7 +116,7 @@ refused(follow_node_t *node, const http_response_t *response,
     if (status == 409 && strcmp(code, "wrong_source") == 0) {
         return says(node, FOLLOW_NODE_REFUSED, "wrong_source", "the zone has "
                     "another source than \"%s\"; correct --source, or the "
-                    "zone's source=", node->source);
+                    "zone's bloom_source", node->source);
     }
 
     if (status == 507) {
@@ -145,8 +145,8 @@ refused(follow_node_t *node, const http_response_t *response,
                 : status == 403 ? "the zone needs write=on, and this address "
                                   "must be allowed"
                 : status == 404 ? "check the URL of the zone"
-                : status == 409 ? "the zone needs source= and an image that "
-                                  "serves"
+                : status == 409 ? "the zone needs a bloom_source and an image "
+                                  "that serves"
                 : "check the versions of ngx-bloom and of the module");
 }
 
@@ -207,7 +207,7 @@ read_state(follow_node_t *node, const json_doc_t *doc, follow_state_t *state)
 
     if (source == NULL || source->kind == JSON_READ_NULL) {
         return says(node, FOLLOW_NODE_REFUSED, "no_source", "the zone has no "
-                    "source; add source=%s to its bloom_zone, and check that "
+                    "source; add a bloom_source with name=%s, and check that "
                     "the URL is that of a zone", node->source);
     }
 
@@ -221,7 +221,7 @@ read_state(follow_node_t *node, const json_doc_t *doc, follow_state_t *state)
     if (strcmp(text, node->source) != 0) {
         return says(node, FOLLOW_NODE_REFUSED, "wrong_source", "the source of "
                     "the zone is \"%s\", not \"%s\"; correct --source, or the "
-                    "zone's source=", text, node->source);
+                    "zone's bloom_source", text, node->source);
     }
 
     if (read_position(doc, "source.position", &state->position) != 0

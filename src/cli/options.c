@@ -398,7 +398,8 @@ find(entries_t *entries, int c)
 }
 
 
-/* Says that a command has no such long option, and what an old name became. */
+/* Says that a command has no such long option, and what to use instead of an
+ * old one. */
 static int
 unknown(const char *word)
 {
@@ -406,19 +407,20 @@ unknown(const char *word)
 
     static const struct {
         const char  *old;
-        const char  *name;
-    } renamed[] = {
-        { "--key", "--form" },
-        { "--max-change", "--max-loss and --max-growth" }
+        const char  *instead;
+    } gone[] = {
+        { "--key", "use --form" },
+        { "--max-change", "use --max-loss and --max-growth" },
+        { "--slices", "leave it out: --expire decides the number of slices" }
     };
 
-    for (i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++) {
+    for (i = 0; i < sizeof(gone) / sizeof(gone[0]); i++) {
 
-        if (strcspn(word, "=") == strlen(renamed[i].old)
-            && strncmp(word, renamed[i].old, strlen(renamed[i].old)) == 0)
+        if (strcspn(word, "=") == strlen(gone[i].old)
+            && strncmp(word, gone[i].old, strlen(gone[i].old)) == 0)
         {
-            return cli_misuse("unknown option \"%s\"; use %s", word,
-                              renamed[i].name);
+            return cli_misuse("unknown option \"%s\"; %s", word,
+                              gone[i].instead);
         }
     }
 

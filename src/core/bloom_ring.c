@@ -21,6 +21,17 @@ room(uint64_t capacity, uint32_t slices)
 }
 
 
+uint32_t
+bloom_ring_slices(uint64_t life)
+{
+    uint64_t  seconds;
+
+    seconds = life / 1000;
+
+    return seconds < 8 ? (uint32_t) seconds : 8;
+}
+
+
 uint64_t
 bloom_ring_max_keys(uint64_t capacity, uint32_t slices)
 {

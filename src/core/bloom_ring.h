@@ -48,9 +48,15 @@
 #define BLOOM_RING_SLICES_MAX  20
 #define BLOOM_RING_MAX         42        /* slices in memory */
 
-/* The longest life, ms: 3650 days. */
+/* The shortest and the longest life, ms: two seconds, and 3650 days. */
+#define BLOOM_RING_LIFE_MIN    UINT64_C(2000)
 #define BLOOM_RING_LIFE_MAX    (UINT64_C(3650) * 86400 * 1000)
 
+
+/* Returns the number of parts of a life of so many ms: 8, or as many as it has
+ * seconds if it is shorter.  With more parts, keys would live a little less
+ * beyond their life, and a lookup would read more slices. */
+uint32_t bloom_ring_slices(uint64_t life);
 
 /*
  * Computes a ring for `capacity` keys within any life at the rate `fpr`, with a

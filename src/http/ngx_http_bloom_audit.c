@@ -36,6 +36,21 @@ static void ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
     ngx_http_bloom_audited_t *audited, ngx_uint_t status);
 
 
+static const ngx_http_bloom_conf_param_t  ngx_http_bloom_audit_table[] = {
+
+    { ngx_string("add="), NGX_HTTP_BLOOM_CONF_AUDIT,
+      ngx_http_bloom_conf_read_name, offsetof(ngx_http_bloom_audit_t, add),
+      ngx_http_bloom_conf_on_off, NULL },
+
+    { ngx_string("rate="), NGX_HTTP_BLOOM_CONF_AUDIT,
+      ngx_http_bloom_conf_read_interval,
+      offsetof(ngx_http_bloom_audit_t, interval), NULL,
+      NGX_HTTP_BLOOM_CONF_RATE },
+
+    { ngx_null_string, 0, NULL, 0, NULL, NULL }
+};
+
+
 /* Reads a fraction such as "0.1%".  Returns thousandths of a percent, or
  * NGX_ERROR. */
 static ngx_int_t
@@ -82,7 +97,6 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     ngx_int_t                    rate;
     ngx_str_t                   *value;
-    ngx_uint_t                   i, interval, limited;
     ngx_http_bloom_main_conf_t  *bmcf;
 
     if (blcf->audit != NGX_CONF_UNSET_PTR) {
@@ -107,51 +121,27 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    interval = NGX_HTTP_BLOOM_AUDIT_INTERVAL;
-    limited = 0;
-
     blcf->audit->rate = rate;
     blcf->audit->share = value[1];
     blcf->audit->file = cf->conf_file->file.name;
     blcf->audit->line = cf->conf_file->line;
 
-    for (i = 2; i < cf->args->nelts; i++) {
-
-        if (ngx_strcmp(value[i].data, "add=on") == 0) {
-            blcf->audit->add = 1;
-
-        } else if (ngx_strcmp(value[i].data, "add=off") == 0) {
-            blcf->audit->add = 0;
-
-        } else if (ngx_strncmp(value[i].data, "rate=", 5) == 0) {
-
-            if (ngx_http_bloom_conf_rate(cf, &value[i], &interval)
-                != NGX_CONF_OK)
-            {
-                return NGX_CONF_ERROR;
-            }
-
-            limited = 1;
-
-        } else if (ngx_http_bloom_conf_old_name(cf, &value[i],
-                                                NGX_HTTP_BLOOM_CONF_AUDIT)
-                   != NGX_CONF_OK)
-        {
-            return NGX_CONF_ERROR;
-
-        } else {
-            return ngx_http_bloom_conf_invalid(cf, "parameter", &value[i],
-                                               "\"add=on\", \"add=off\" "
-                                               "or \"rate=\"");
-        }
+    if (ngx_http_bloom_conf_params(cf, 2, ngx_http_bloom_audit_table,
+                                   NGX_HTTP_BLOOM_CONF_AUDIT, blcf->audit,
+                                   NULL)
+        != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
     }
 
-    blcf->audit->interval = interval;
-
-    if (limited && !blcf->audit->add) {
+    if (blcf->audit->interval != 0 && !blcf->audit->add) {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
                            "\"rate=\" of \"bloom_audit\" has no effect "
                            "without \"add=on\"");
+    }
+
+    if (blcf->audit->interval == 0) {
+        blcf->audit->interval = NGX_HTTP_BLOOM_AUDIT_INTERVAL;
     }
 
     bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);

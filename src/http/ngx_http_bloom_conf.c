@@ -1,241 +1,213 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file reads what directives have in common: parameters, keys, names of
- * variables.
+ * This file reads what directives have in common: parameters, and names of
+ * variables and files.
  */
 
 #include "ngx_http_bloom_conf.h"
 #include "ngx_bloom_rate.h"
+#include "bloom_units.h"
 
 
-typedef struct {
-    ngx_str_t                  name;     /* with "=", unless it is a flag */
-    size_t                     offset;
-    ngx_uint_t                 where;    /* the groups that take it */
-} ngx_http_bloom_conf_param_t;
+static const ngx_http_bloom_conf_param_t *ngx_http_bloom_conf_row(
+    const ngx_http_bloom_conf_param_t *table, ngx_uint_t where,
+    ngx_str_t *value);
+static char *ngx_http_bloom_conf_read(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *conf);
+static char *ngx_http_bloom_conf_missing(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *table, ngx_uint_t where,
+    uint64_t given);
+static char *ngx_http_bloom_conf_unknown(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *table, ngx_uint_t where,
+    ngx_str_t *value);
+static ngx_uint_t ngx_http_bloom_conf_is_gone(ngx_conf_t *cf,
+    ngx_uint_t where, ngx_str_t *value);
+static ngx_int_t ngx_http_bloom_conf_find(const ngx_conf_enum_t *e,
+    ngx_str_t *name, ngx_uint_t *field);
+static u_char *ngx_http_bloom_conf_choices(u_char *p, size_t len,
+    const ngx_conf_enum_t *choice);
 
 
-static char *ngx_http_bloom_conf_unknown(ngx_conf_t *cf, ngx_str_t *value,
-    ngx_uint_t where);
-static ngx_int_t ngx_http_bloom_conf_variable(ngx_conf_t *cf, ngx_str_t *text);
+/* Parameters that are gone, and what to write instead. */
+static struct {
+    ngx_uint_t   where;
+    ngx_str_t    name;
+    char        *instead;
+} ngx_http_bloom_conf_gone[] = {
+
+    { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("key="),
+      "its name is \"form=\"" },
+
+    { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("slices="),
+      "the zone chooses the number of slices itself; leave it out" },
+
+    { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("must_have="),
+      "it is a parameter of \"bloom_guard\"" },
+
+    { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("must_not_have="),
+      "it is a parameter of \"bloom_guard\"" },
+
+    { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("min_keys="),
+      "it is a parameter of \"bloom_guard\"" },
+
+    { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("max_loss="),
+      "it is a parameter of \"bloom_guard\"" },
+
+    { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("max_growth="),
+      "it is a parameter of \"bloom_guard\"" },
+
+    { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("max_change="),
+      "write \"max_loss=\" and \"max_growth=\" of \"bloom_guard\"" },
+
+    { NGX_HTTP_BLOOM_CONF_GUARD, ngx_string("max_change="),
+      "write \"max_loss=\" and \"max_growth=\"" },
+
+    { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("source="),
+      "write \"name=\" of \"bloom_source\"" },
+
+    { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("max_lag="),
+      "it is a parameter of \"bloom_source\"" },
+
+    { NGX_HTTP_BLOOM_CONF_AUDIT, ngx_string("learn="),
+      "its name is \"add=\"" },
+
+    { NGX_HTTP_BLOOM_CONF_FEEDBACK, ngx_string("learn="),
+      "its name is \"except=\"" },
+
+    { NGX_HTTP_BLOOM_CONF_AUDIT|NGX_HTTP_BLOOM_CONF_FEEDBACK,
+      ngx_string("learn_rate="), "its name is \"rate=\"" },
+
+    { NGX_HTTP_BLOOM_CONF_FEEDBACK, ngx_string("learn_after="),
+      "its name is \"after=\"" },
+
+    { 0, ngx_null_string, NULL }
+};
 
 
-static ngx_conf_enum_t  ngx_http_bloom_conf_decodes[] = {
-    { ngx_string("off"), BLOOM_DECODE_OFF },
-    { ngx_string("uri"), BLOOM_DECODE_URI },
-    { ngx_string("form"), BLOOM_DECODE_FORM },
+ngx_conf_enum_t  ngx_http_bloom_conf_on_off[] = {
+    { ngx_string("on"), 1 },
+    { ngx_string("off"), 0 },
     { ngx_null_string, 0 }
 };
 
 
-static ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_param[] = {
-
-    { ngx_string("zone="), offsetof(ngx_http_bloom_conf_params_t, zone),
-      NGX_HTTP_BLOOM_CONF_ZONE|NGX_HTTP_BLOOM_CONF_KEY },
-
-    { ngx_string("file="), offsetof(ngx_http_bloom_conf_params_t, file),
-      NGX_HTTP_BLOOM_CONF_ZONE },
-
-    { ngx_string("capacity="), offsetof(ngx_http_bloom_conf_params_t, capacity),
-      NGX_HTTP_BLOOM_CONF_ZONE },
-
-    { ngx_string("fpr="), offsetof(ngx_http_bloom_conf_params_t, fpr),
-      NGX_HTTP_BLOOM_CONF_ZONE },
-
-    { ngx_string("layout="), offsetof(ngx_http_bloom_conf_params_t, layout),
-      NGX_HTTP_BLOOM_CONF_ZONE },
-
-    { ngx_string("hash="), offsetof(ngx_http_bloom_conf_params_t, hash),
-      NGX_HTTP_BLOOM_CONF_ZONE },
-
-    { ngx_string("form="), offsetof(ngx_http_bloom_conf_params_t, form),
-      NGX_HTTP_BLOOM_CONF_ZONE },
-
-    { ngx_string("journal="), offsetof(ngx_http_bloom_conf_params_t, journal),
-      NGX_HTTP_BLOOM_CONF_ZONE },
-
-    { ngx_string("required="), offsetof(ngx_http_bloom_conf_params_t, required),
-      NGX_HTTP_BLOOM_CONF_ZONE },
-
-    { ngx_string("watch="), offsetof(ngx_http_bloom_conf_params_t, watch),
-      NGX_HTTP_BLOOM_CONF_ZONE },
-
-    { ngx_string("max_age="), offsetof(ngx_http_bloom_conf_params_t, max_age),
-      NGX_HTTP_BLOOM_CONF_ZONE },
-
-    { ngx_string("must_have="),
-      offsetof(ngx_http_bloom_conf_params_t, must_have),
-      NGX_HTTP_BLOOM_CONF_ZONE },
-
-    { ngx_string("must_not_have="),
-      offsetof(ngx_http_bloom_conf_params_t, must_not_have),
-      NGX_HTTP_BLOOM_CONF_ZONE },
-
-    { ngx_string("min_keys="), offsetof(ngx_http_bloom_conf_params_t, min_keys),
-      NGX_HTTP_BLOOM_CONF_ZONE },
-
-    { ngx_string("max_loss="), offsetof(ngx_http_bloom_conf_params_t, max_loss),
-      NGX_HTTP_BLOOM_CONF_ZONE },
-
-    { ngx_string("max_growth="),
-      offsetof(ngx_http_bloom_conf_params_t, max_growth),
-      NGX_HTTP_BLOOM_CONF_ZONE },
-
-    { ngx_string("removals="), offsetof(ngx_http_bloom_conf_params_t, removals),
-      NGX_HTTP_BLOOM_CONF_ZONE },
-
-    { ngx_string("max_keys="), offsetof(ngx_http_bloom_conf_params_t, max_keys),
-      NGX_HTTP_BLOOM_CONF_ZONE },
-
-    { ngx_string("expire="), offsetof(ngx_http_bloom_conf_params_t, expire),
-      NGX_HTTP_BLOOM_CONF_ZONE },
-
-    { ngx_string("slices="), offsetof(ngx_http_bloom_conf_params_t, slices),
-      NGX_HTTP_BLOOM_CONF_ZONE },
-
-    { ngx_string("source="), offsetof(ngx_http_bloom_conf_params_t, source),
-      NGX_HTTP_BLOOM_CONF_ZONE },
-
-    { ngx_string("max_lag="), offsetof(ngx_http_bloom_conf_params_t, max_lag),
-      NGX_HTTP_BLOOM_CONF_ZONE },
-
-    { ngx_string("label="), offsetof(ngx_http_bloom_conf_params_t, label),
-      NGX_HTTP_BLOOM_CONF_ZONE },
-
-    { ngx_string("decode="), offsetof(ngx_http_bloom_conf_params_t, decode),
-      NGX_HTTP_BLOOM_CONF_KEY },
-
-    { ngx_string("if="), offsetof(ngx_http_bloom_conf_params_t, condition),
-      NGX_HTTP_BLOOM_CONF_CHANGE|NGX_HTTP_BLOOM_CONF_RULE },
-
-    { ngx_string("status="), offsetof(ngx_http_bloom_conf_params_t, status),
-      NGX_HTTP_BLOOM_CONF_REJECT },
-
-    { ngx_string("to="), offsetof(ngx_http_bloom_conf_params_t, to),
-      NGX_HTTP_BLOOM_CONF_ROUTE },
-
-    { ngx_string("split="), offsetof(ngx_http_bloom_conf_params_t, split),
-      NGX_HTTP_BLOOM_CONF_CHANGE|NGX_HTTP_BLOOM_CONF_RULE },
-
-    { ngx_string("match="), offsetof(ngx_http_bloom_conf_params_t, match),
-      NGX_HTTP_BLOOM_CONF_RULE },
-
-    { ngx_string("invalid="), offsetof(ngx_http_bloom_conf_params_t, invalid),
-      NGX_HTTP_BLOOM_CONF_RULE },
-
-    { ngx_string("empty="), offsetof(ngx_http_bloom_conf_params_t, empty),
-      NGX_HTTP_BLOOM_CONF_RULE },
-
-    { ngx_string("exact"), offsetof(ngx_http_bloom_conf_params_t, exact),
-      NGX_HTTP_BLOOM_CONF_RULE },
-
-    { ngx_string("dry_run"), offsetof(ngx_http_bloom_conf_params_t, dry_run),
-      NGX_HTTP_BLOOM_CONF_RULE },
-
-    { ngx_string("name="), offsetof(ngx_http_bloom_conf_params_t, name),
-      NGX_HTTP_BLOOM_CONF_RULE },
-
-    { ngx_null_string, 0, 0 }
-};
-
-
 char *
-ngx_http_bloom_conf_params(ngx_conf_t *cf, ngx_uint_t first, ngx_uint_t where,
-    ngx_http_bloom_conf_params_t *params)
+ngx_http_bloom_conf_params(ngx_conf_t *cf, ngx_uint_t first,
+    const ngx_http_bloom_conf_param_t *table, ngx_uint_t where, void *conf,
+    uint64_t *given)
 {
-    u_char                       *colon;
-    ngx_str_t                    *value, *field;
-    ngx_uint_t                    i;
-    ngx_http_bloom_conf_param_t  *param;
-
-    ngx_memzero(params, sizeof(ngx_http_bloom_conf_params_t));
+    uint64_t                            seen, bit;
+    ngx_str_t                          *value;
+    ngx_uint_t                          i;
+    const ngx_http_bloom_conf_param_t  *param;
 
     value = cf->args->elts;
+    seen = 0;
 
     for (i = first; i < cf->args->nelts; i++) {
 
-        for (param = ngx_http_bloom_conf_param; param->name.len; param++) {
-            if ((param->where & where)
-                && ngx_strncmp(value[i].data, param->name.data,
-                               param->name.len)
-                   == 0
-                && (param->name.data[param->name.len - 1] == '='
-                    || value[i].len == param->name.len))
-            {
-                break;
-            }
+        param = ngx_http_bloom_conf_row(table, where, &value[i]);
+        if (param == NULL) {
+            return ngx_http_bloom_conf_unknown(cf, table, where, &value[i]);
         }
 
-        if (param->name.len == 0) {
-            return ngx_http_bloom_conf_unknown(cf, &value[i], where);
-        }
+        bit = (uint64_t) 1 << (param - table);
 
-        field = (ngx_str_t *) ((u_char *) params + param->offset);
-
-        if (field->data != NULL) {
+        if (seen & bit) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "duplicate parameter \"%V\"", &value[i]);
             return NGX_CONF_ERROR;
         }
 
-        field->data = value[i].data + param->name.len;
-        field->len = value[i].len - param->name.len;
+        seen |= bit;
+
+        if (ngx_http_bloom_conf_read(cf, param, &value[i], conf)
+            != NGX_CONF_OK)
+        {
+            return NGX_CONF_ERROR;
+        }
     }
 
-    if (params->zone.data == NULL) {
-        return "must have the \"zone\" parameter";
+    if (given != NULL) {
+        *given = seen;
     }
 
-    colon = (u_char *) ngx_strchr(params->zone.data, ':');
-
-    if (colon != NULL) {
-        params->size.data = colon + 1;
-        params->size.len = params->zone.data + params->zone.len - colon - 1;
-        params->zone.len = colon - params->zone.data;
-    }
-
-    if (params->zone.len == 0) {
-        return ngx_http_bloom_conf_invalid(cf, "zone", &params->zone, "a name");
-    }
-
-    return NGX_CONF_OK;
+    return ngx_http_bloom_conf_missing(cf, table, where, seen);
 }
 
 
-char *
-ngx_http_bloom_conf_old_name(ngx_conf_t *cf, ngx_str_t *value,
-    ngx_uint_t where)
+/* Returns the parameter with the name of this argument; NULL: the directive
+ * does not take it. */
+static const ngx_http_bloom_conf_param_t *
+ngx_http_bloom_conf_row(const ngx_http_bloom_conf_param_t *table,
+    ngx_uint_t where, ngx_str_t *value)
 {
-    ngx_uint_t  i;
+    const ngx_http_bloom_conf_param_t  *param;
 
-    static struct {
-        ngx_uint_t  where;
-        ngx_str_t   old;
-        char       *name;
-    } renamed[] = {
-        { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("key="), "form=" },
-        { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("max_change="),
-          "max_loss=\" and \"max_growth=" },
-        { NGX_HTTP_BLOOM_CONF_AUDIT, ngx_string("learn="), "add=" },
-        { NGX_HTTP_BLOOM_CONF_FEEDBACK, ngx_string("learn="), "except=" },
-        { NGX_HTTP_BLOOM_CONF_AUDIT|NGX_HTTP_BLOOM_CONF_FEEDBACK,
-          ngx_string("learn_rate="), "rate=" },
-        { NGX_HTTP_BLOOM_CONF_FEEDBACK, ngx_string("learn_after="), "after=" },
-        { 0, ngx_null_string, NULL }
-    };
+    for (param = table; param->name.len; param++) {
+        if ((param->where & where)
+            && ngx_strncmp(value->data, param->name.data, param->name.len) == 0
+            && (param->name.data[param->name.len - 1] == '='
+                || value->len == param->name.len))
+        {
+            return param;
+        }
+    }
 
-    for (i = 0; renamed[i].name != NULL; i++) {
+    return NULL;
+}
 
-        if ((renamed[i].where & where)
-            && value->len >= renamed[i].old.len
-            && ngx_strncmp(value->data, renamed[i].old.data,
-                           renamed[i].old.len)
-               == 0)
+
+/* Reads the value of an argument. */
+static char *
+ngx_http_bloom_conf_read(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *conf)
+{
+    u_char     *p, choices[NGX_MAX_CONF_ERRSTR / 2];
+    ngx_int_t   rc;
+    ngx_str_t   text;
+
+    text.data = value->data + param->name.len;
+    text.len = value->len - param->name.len;
+
+    rc = param->read(cf, param, &text, (u_char *) conf + param->offset);
+
+    if (rc != NGX_DECLINED) {
+        return rc == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
+    }
+
+    if (param->want != NULL) {
+        return ngx_http_bloom_conf_invalid_value(cf, (char *) param->name.data,
+                                                 &text, param->want);
+    }
+
+    p = ngx_http_bloom_conf_choices(choices, sizeof(choices), param->post);
+    *p = '\0';
+
+    return ngx_http_bloom_conf_invalid_value(cf, (char *) param->name.data,
+                                             &text, (char *) choices);
+}
+
+
+/* Refuses a directive that lacks a parameter. */
+static char *
+ngx_http_bloom_conf_missing(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *table, ngx_uint_t where, uint64_t given)
+{
+    ngx_str_t                          *directive;
+    const ngx_http_bloom_conf_param_t  *param;
+
+    directive = cf->args->elts;
+
+    for (param = table; param->name.len; param++) {
+        if ((param->where & where)
+            && (param->where & NGX_HTTP_BLOOM_CONF_MUST)
+            && (given & ((uint64_t) 1 << (param - table))) == 0)
         {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid parameter \"%V\": its name is \"%s\"",
-                               value, renamed[i].name);
+                               "\"%V\" directive must have the \"%V\" "
+                               "parameter", directive, &param->name);
             return NGX_CONF_ERROR;
         }
     }
@@ -244,16 +216,19 @@ ngx_http_bloom_conf_old_name(ngx_conf_t *cf, ngx_str_t *value,
 }
 
 
-/* Logs what the name of a parameter is now, or which ones the directive takes.
+/* Logs what to write instead of a parameter, or which ones the directive takes.
  * Returns NGX_CONF_ERROR. */
 static char *
-ngx_http_bloom_conf_unknown(ngx_conf_t *cf, ngx_str_t *value, ngx_uint_t where)
+ngx_http_bloom_conf_unknown(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *table, ngx_uint_t where,
+    ngx_str_t *value)
 {
-    u_char                       *p, *last, takes[NGX_MAX_CONF_ERRSTR / 2];
-    ngx_str_t                    *directive;
-    ngx_http_bloom_conf_param_t  *param;
+    u_char                             *p, *last,
+                                        takes[NGX_MAX_CONF_ERRSTR / 2];
+    ngx_str_t                          *directive;
+    const ngx_http_bloom_conf_param_t  *param;
 
-    if (ngx_http_bloom_conf_old_name(cf, value, where) != NGX_CONF_OK) {
+    if (ngx_http_bloom_conf_is_gone(cf, where, value)) {
         return NGX_CONF_ERROR;
     }
 
@@ -262,7 +237,7 @@ ngx_http_bloom_conf_unknown(ngx_conf_t *cf, ngx_str_t *value, ngx_uint_t where)
     p = takes;
     last = takes + sizeof(takes);
 
-    for (param = ngx_http_bloom_conf_param; param->name.len; param++) {
+    for (param = table; param->name.len; param++) {
         if (param->where & where) {
             p = ngx_slprintf(p, last, "%s\"%V\"", p == takes ? "" : ", ",
                              &param->name);
@@ -277,6 +252,30 @@ ngx_http_bloom_conf_unknown(ngx_conf_t *cf, ngx_str_t *value, ngx_uint_t where)
 }
 
 
+/* Returns 1 if a parameter is gone, and logs what to write instead. */
+static ngx_uint_t
+ngx_http_bloom_conf_is_gone(ngx_conf_t *cf, ngx_uint_t where, ngx_str_t *value)
+{
+    ngx_str_t   *name;
+    ngx_uint_t   i;
+
+    for (i = 0; ngx_http_bloom_conf_gone[i].instead != NULL; i++) {
+        name = &ngx_http_bloom_conf_gone[i].name;
+
+        if ((ngx_http_bloom_conf_gone[i].where & where)
+            && ngx_strncmp(value->data, name->data, name->len) == 0)
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid parameter \"%V\": %s", value,
+                               ngx_http_bloom_conf_gone[i].instead);
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 char *
 ngx_http_bloom_conf_renamed(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
@@ -288,136 +287,185 @@ ngx_http_bloom_conf_renamed(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-char *
-ngx_http_bloom_conf_key(ngx_conf_t *cf, ngx_str_t *text,
-    ngx_http_bloom_conf_params_t *params, ngx_http_bloom_key_t *key)
+ngx_int_t
+ngx_http_bloom_conf_read_zone(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field)
 {
-    ngx_conf_enum_t             *decode;
+    ngx_bloom_zone_t           **zone = field;
     ngx_http_bloom_main_conf_t  *bmcf;
 
-    if (ngx_http_bloom_conf_value(cf, text, &key->value) != NGX_CONF_OK) {
-        return NGX_CONF_ERROR;
-    }
-
-    key->index = ngx_http_bloom_conf_variable(cf, text);
-
-    if (key->value.lengths == NULL) {
-        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                           "the key \"%V\" has no variable, so every request "
-                           "has the same key", text);
-    }
-
-    if (params->size.data != NULL) {
-        return ngx_http_bloom_conf_invalid(cf, "zone", &params->zone,
-                                           "a name without a size, which only "
-                                           "\"bloom_zone\" takes");
-    }
-
-    key->decode = BLOOM_DECODE_OFF;
-
-    if (params->decode.data != NULL) {
-
-        for (decode = ngx_http_bloom_conf_decodes; decode->name.len; decode++) {
-            if (ngx_strcmp(decode->name.data, params->decode.data) == 0) {
-                break;
-            }
-        }
-
-        if (decode->name.len == 0) {
-            return ngx_http_bloom_conf_invalid(cf, "decode", &params->decode,
-                                               "\"uri\", \"form\" or \"off\"");
-        }
-
-        key->decode = decode->value;
+    if (value->len == 0 || ngx_strchr(value->data, ':') != NULL) {
+        return NGX_DECLINED;
     }
 
     bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);
 
-    key->zone = ngx_bloom_declare_get(cf, &bmcf->zones, &params->zone);
+    *zone = ngx_bloom_declare_get(cf, &bmcf->zones, value);
 
-    return key->zone ? NGX_CONF_OK : NGX_CONF_ERROR;
+    return *zone != NULL ? NGX_OK : NGX_ERROR;
 }
 
 
-char *
-ngx_http_bloom_conf_split(ngx_conf_t *cf, ngx_http_bloom_conf_params_t *params,
-    u_char *split)
+ngx_int_t
+ngx_http_bloom_conf_read_text(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field)
 {
-    *split = '\0';
+    *(ngx_str_t *) field = *value;
 
-    if (params->split.data == NULL) {
-        return NGX_CONF_OK;
-    }
-
-    if (params->split.len != 1) {
-        return ngx_http_bloom_conf_invalid(cf, "split", &params->split,
-                                           "one byte, such as split=,");
-    }
-
-    *split = params->split.data[0];
-
-    return NGX_CONF_OK;
+    return value->len != 0 || param->want == NULL ? NGX_OK : NGX_DECLINED;
 }
 
 
-char *
-ngx_http_bloom_conf_condition(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, ngx_http_complex_value_t **filter)
+ngx_int_t
+ngx_http_bloom_conf_read_path(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field)
 {
-    *filter = NULL;
+    *(ngx_str_t *) field = *value;
 
-    if (params->condition.data == NULL) {
-        return NGX_CONF_OK;
+    return value->len == 0 ? NGX_DECLINED
+                           : ngx_http_bloom_conf_full_name(cf, field, 1);
+}
+
+
+ngx_int_t
+ngx_http_bloom_conf_read_count(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field)
+{
+    uint64_t                           *n = field;
+    const ngx_http_bloom_conf_range_t  *range = param->post;
+
+    return bloom_units_count((char *) value->data, value->len, n) == 0
+           && *n >= range->min && *n <= range->max ? NGX_OK : NGX_DECLINED;
+}
+
+
+ngx_int_t
+ngx_http_bloom_conf_read_time(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field)
+{
+    uint64_t                           *ms = field;
+    ngx_int_t                           n;
+    const ngx_http_bloom_conf_range_t  *range = param->post;
+
+    if (range->off && ngx_strcmp(value->data, "off") == 0) {
+        *ms = 0;
+        return NGX_OK;
     }
+
+    n = ngx_parse_time(value, 0);
+    *ms = (uint64_t) n;
+
+    return n != NGX_ERROR && *ms >= range->min && *ms <= range->max
+           ? NGX_OK : NGX_DECLINED;
+}
+
+
+ngx_int_t
+ngx_http_bloom_conf_read_interval(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field)
+{
+    u_char     *unit;
+    ngx_int_t   n;
+
+    if (value->len < sizeof("1r/s") - 1) {
+        return NGX_DECLINED;
+    }
+
+    unit = value->data + value->len - 3;
+    n = ngx_atoi(value->data, value->len - 3);
+
+    if (n < 1 || n > NGX_BLOOM_RATE_MAX
+        || (ngx_strcmp(unit, "r/s") != 0 && ngx_strcmp(unit, "r/m") != 0))
+    {
+        return NGX_DECLINED;
+    }
+
+    *(ngx_uint_t *) field = (unit[2] == 's' ? 1000000 : 60000000) / n;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_bloom_conf_read_byte(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field)
+{
+    *(u_char *) field = value->data[0];
+
+    return value->len == 1 ? NGX_OK : NGX_DECLINED;
+}
+
+
+ngx_int_t
+ngx_http_bloom_conf_read_flag(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field)
+{
+    *(ngx_uint_t *) field = 1;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_bloom_conf_read_name(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field)
+{
+    return ngx_http_bloom_conf_find(param->post, value, field);
+}
+
+
+/* Stores the value of a name.  Returns NGX_OK, or NGX_DECLINED for another
+ * name. */
+static ngx_int_t
+ngx_http_bloom_conf_find(const ngx_conf_enum_t *e, ngx_str_t *name,
+    ngx_uint_t *field)
+{
+    for ( /* void */ ; e->name.len; e++) {
+        if (ngx_strcmp(name->data, e->name.data) == 0) {
+            *field = e->value;
+            return NGX_OK;
+        }
+    }
+
+    return NGX_DECLINED;
+}
+
+
+/* Writes the names to choose from.  Returns where they end. */
+static u_char *
+ngx_http_bloom_conf_choices(u_char *p, size_t len,
+    const ngx_conf_enum_t *choice)
+{
+    u_char                 *last;
+    const ngx_conf_enum_t  *e;
+
+    last = p + len - 1;                  /* room for a null */
+
+    for (e = choice; e->name.len; e++) {
+        p = ngx_slprintf(p, last, "%s\"%V\"",
+                         e == choice ? "" : e[1].name.len ? ", " : " or ",
+                         &e->name);
+    }
+
+    return p;
+}
+
+
+ngx_int_t
+ngx_http_bloom_conf_read_filter(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field)
+{
+    ngx_http_complex_value_t  **filter = field;
 
     *filter = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
 
     if (*filter == NULL
-        || ngx_http_bloom_conf_value(cf, &params->condition, *filter)
-           != NGX_CONF_OK)
+        || ngx_http_bloom_conf_value(cf, value, *filter) != NGX_CONF_OK)
     {
-        return NGX_CONF_ERROR;
-    }
-
-    if ((*filter)->lengths == NULL) {
-        return ngx_http_bloom_conf_invalid(cf, "if", &params->condition,
-                                           "a condition with a variable, such "
-                                           "as if=$variable");
-    }
-
-    return NGX_CONF_OK;
-}
-
-
-/*
- * Returns the index of the variable if the text is a single one ("$name"), or
- * NGX_ERROR.
- */
-static ngx_int_t
-ngx_http_bloom_conf_variable(ngx_conf_t *cf, ngx_str_t *text)
-{
-    u_char      c;
-    size_t      i;
-    ngx_str_t   name;
-
-    if (text->len < 2 || text->data[0] != '$') {
         return NGX_ERROR;
     }
 
-    name.data = text->data + 1;
-    name.len = text->len - 1;
-
-    for (i = 0; i < name.len; i++) {
-        c = name.data[i];
-
-        if (!((c | 0x20) >= 'a' && (c | 0x20) <= 'z') && c != '_'
-            && (i == 0 || c < '0' || c > '9'))
-        {
-            return NGX_ERROR;
-        }
-    }
-
-    return ngx_http_get_variable_index(cf, &name);
+    return (*filter)->lengths != NULL ? NGX_OK : NGX_DECLINED;
 }
 
 
@@ -523,12 +571,23 @@ ngx_http_bloom_conf_invalid(ngx_conf_t *cf, char *name, ngx_str_t *value,
 
 
 char *
+ngx_http_bloom_conf_invalid_value(ngx_conf_t *cf, const char *name,
+    ngx_str_t *value, const char *want)
+{
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "invalid value \"%V\" of \"%s\": it must be %s",
+                       value, name, want);
+
+    return NGX_CONF_ERROR;
+}
+
+
+char *
 ngx_http_bloom_conf_enum(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    u_char           *p, *last, choices[NGX_MAX_CONF_ERRSTR / 2];
-    ngx_str_t        *value;
-    ngx_uint_t       *field;
-    ngx_conf_enum_t  *e, *choice;
+    u_char      *p, choices[NGX_MAX_CONF_ERRSTR / 2];
+    ngx_str_t   *value;
+    ngx_uint_t  *field;
 
     field = (ngx_uint_t *) ((u_char *) conf + cmd->offset);
 
@@ -537,25 +596,12 @@ ngx_http_bloom_conf_enum(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     value = cf->args->elts;
-    choice = cmd->post;
 
-    for (e = choice; e->name.len; e++) {
-        if (value[1].len == e->name.len
-            && ngx_strcasecmp(value[1].data, e->name.data) == 0)
-        {
-            *field = e->value;
-            return NGX_CONF_OK;
-        }
+    if (ngx_http_bloom_conf_find(cmd->post, &value[1], field) == NGX_OK) {
+        return NGX_CONF_OK;
     }
 
-    p = choices;
-    last = choices + sizeof(choices);
-
-    for (e = choice; e->name.len; e++) {
-        p = ngx_slprintf(p, last, "%s\"%V\"",
-                         e == choice ? "" : e[1].name.len ? ", " : " or ",
-                         &e->name);
-    }
+    p = ngx_http_bloom_conf_choices(choices, sizeof(choices), cmd->post);
 
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                        "invalid value \"%V\" in \"%V\" directive, it must be "
@@ -563,43 +609,4 @@ ngx_http_bloom_conf_enum(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                        choices);
 
     return NGX_CONF_ERROR;
-}
-
-
-char *
-ngx_http_bloom_conf_rate(ngx_conf_t *cf, ngx_str_t *value,
-    ngx_uint_t *interval)
-{
-    u_char      *p;
-    size_t       len;
-    ngx_int_t    n;
-    ngx_uint_t   period;
-
-    p = value->data + sizeof("rate=") - 1;
-    len = value->data + value->len - p;
-    period = 0;
-    n = 0;
-
-    if (len >= sizeof("1r/s") - 1) {
-        len -= 3;
-        n = ngx_atoi(p, len);
-
-        if (ngx_strcmp(p + len, "r/s") == 0) {
-            period = 1000000;
-
-        } else if (ngx_strcmp(p + len, "r/m") == 0) {
-            period = 60000000;
-        }
-    }
-
-    if (period == 0 || n < 1 || n > NGX_BLOOM_RATE_MAX) {
-        return ngx_http_bloom_conf_invalid(cf, "rate", value,
-                                           "\"rate=\" and a number of "
-                                           "keys from 1 to 1000000, such as "
-                                           "\"10r/s\" or \"30r/m\"");
-    }
-
-    *interval = period / n;
-
-    return NGX_CONF_OK;
 }

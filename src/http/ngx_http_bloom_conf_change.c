@@ -5,7 +5,7 @@
  */
 
 #include "ngx_http_bloom_conf_change.h"
-#include "ngx_http_bloom_conf.h"
+#include "ngx_http_bloom_conf_key.h"
 
 
 static char *ngx_http_bloom_conf_change_off(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -101,32 +101,24 @@ ngx_http_bloom_conf_change_read(ngx_conf_t *cf, ngx_http_bloom_change_t *change)
     ngx_http_bloom_conf_params_t   params;
 
     ngx_memzero(change, sizeof(ngx_http_bloom_change_t));
-
-    change->conf_file = cf->conf_file->file.name.data;
-    change->conf_line = cf->conf_file->line;
-
-    rc = ngx_http_bloom_conf_params(cf, 2,
-                                    NGX_HTTP_BLOOM_CONF_KEY
-                                    |NGX_HTTP_BLOOM_CONF_CHANGE, &params);
-    if (rc != NGX_CONF_OK) {
-        return rc;
-    }
+    ngx_memzero(&params, sizeof(ngx_http_bloom_conf_params_t));
 
     value = cf->args->elts;
 
-    rc = ngx_http_bloom_conf_key(cf, &value[1], &params, &change->key);
+    rc = ngx_http_bloom_conf_key(cf, &value[1], 2, NGX_HTTP_BLOOM_CONF_CHANGE,
+                                 &params, &change->key);
     if (rc != NGX_CONF_OK) {
         return rc;
     }
+
+    change->conf_file = cf->conf_file->file.name.data;
+    change->conf_line = cf->conf_file->line;
+    change->split = params.split;
+    change->filter = params.filter;
 
     ngx_http_bloom_conf_change_headers(cf, change);
 
-    rc = ngx_http_bloom_conf_split(cf, &params, &change->split);
-    if (rc != NGX_CONF_OK) {
-        return rc;
-    }
-
-    return ngx_http_bloom_conf_condition(cf, &params, &change->filter);
+    return NGX_CONF_OK;
 }
 
 

@@ -6,19 +6,19 @@
  */
 
 #include "ngx_http_bloom_conf_rules.h"
-#include "ngx_http_bloom_conf.h"
+#include "ngx_http_bloom_conf_key.h"
 #include "ngx_http_bloom_route.h"
 #include "ngx_http_bloom_variables.h"
 
 
-static char *ngx_http_bloom_conf_rules_how(ngx_conf_t *cf,
+static ngx_http_bloom_rule_t *ngx_http_bloom_conf_rules_push(ngx_conf_t *cf,
+    ngx_http_bloom_loc_conf_t *blcf);
+static char *ngx_http_bloom_conf_rules_read(ngx_conf_t *cf,
+    ngx_http_bloom_rule_t *rule);
+static char *ngx_http_bloom_conf_rules_how(
     ngx_http_bloom_conf_params_t *params, ngx_bloom_rule_t *rule);
-static char *ngx_http_bloom_conf_rules_fires(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, ngx_bloom_rule_t *rule);
-static char *ngx_http_bloom_conf_rules_fire(ngx_conf_t *cf, char *name,
-    ngx_str_t *value, ngx_uint_t *fire);
 static char *ngx_http_bloom_conf_rules_name(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, ngx_bloom_rule_t *rule);
+    ngx_bloom_rule_t *rule);
 
 
 char *
@@ -33,11 +33,6 @@ ngx_http_bloom_conf_rules_lookup(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     value = cf->args->elts;
 
-    rc = ngx_http_bloom_conf_params(cf, 3, NGX_HTTP_BLOOM_CONF_KEY, &params);
-    if (rc != NGX_CONF_OK) {
-        return rc;
-    }
-
     asker = ngx_pcalloc(cf->pool, sizeof(ngx_http_bloom_asker_t));
     slot = ngx_array_push(&bmcf->askers);
 
@@ -51,7 +46,9 @@ ngx_http_bloom_conf_rules_lookup(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     asker->conf_file = cf->conf_file->file.name.data;
     asker->conf_line = cf->conf_file->line;
 
-    rc = ngx_http_bloom_conf_key(cf, &value[1], &params, &asker->key);
+    ngx_memzero(&params, sizeof(ngx_http_bloom_conf_params_t));
+
+    rc = ngx_http_bloom_conf_key(cf, &value[1], 3, 0, &params, &asker->key);
     if (rc != NGX_CONF_OK) {
         return rc;
     }
@@ -71,44 +68,12 @@ ngx_http_bloom_conf_rules_lookup(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 char *
 ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_bloom_loc_conf_t *blcf = conf;
+    ngx_str_t              *value;
+    ngx_http_bloom_rule_t  *rule;
 
-    char                           *rc;
-    ngx_int_t                       status;
-    ngx_str_t                      *value;
-    ngx_uint_t                      where;
-    ngx_array_t                   **list;
-    ngx_http_bloom_rule_t          *rule;
-    ngx_http_bloom_conf_params_t    params;
-    ngx_http_bloom_main_conf_t     *bmcf;
-
-    if (blcf->rules == NGX_CONF_UNSET_PTR) {
-        blcf->rules = ngx_array_create(cf->pool, 2,
-                                       sizeof(ngx_http_bloom_rule_t));
-        bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);
-
-        list = ngx_array_push(&bmcf->rules);
-
-        if (blcf->rules == NULL || list == NULL) {
-            return NGX_CONF_ERROR;
-        }
-
-        *list = blcf->rules;
-    }
-
-    rule = ngx_array_push(blcf->rules);
+    rule = ngx_http_bloom_conf_rules_push(cf, conf);
     if (rule == NULL) {
         return NGX_CONF_ERROR;
-    }
-
-    ngx_memzero(rule, sizeof(ngx_http_bloom_rule_t));
-
-    if (blcf->rules->nelts == 1) {
-        rule->places = ngx_array_create(cf->pool, 2,
-                                        sizeof(ngx_http_bloom_place_t));
-        if (rule->places == NULL) {
-            return NGX_CONF_ERROR;
-        }
     }
 
     rule->common.action = cmd->offset;
@@ -119,77 +84,113 @@ ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     if (ngx_strcmp(value[1].data, "absent") == 0) {
         rule->common.fires = NGX_BLOOM_ABSENT;
-        rule->status = NGX_HTTP_NOT_FOUND;
 
     } else if (ngx_strcmp(value[1].data, "present") == 0) {
         rule->common.fires = NGX_BLOOM_PRESENT;
-        rule->status = NGX_HTTP_FORBIDDEN;
 
     } else {
         return ngx_http_bloom_conf_invalid(cf, "condition", &value[1],
                                            "\"absent\" or \"present\"");
     }
 
-    where = NGX_HTTP_BLOOM_CONF_KEY|NGX_HTTP_BLOOM_CONF_RULE;
+    return ngx_http_bloom_conf_rules_read(cf, rule);
+}
 
-    if (rule->common.action == NGX_BLOOM_RULE_REJECT) {
-        where |= NGX_HTTP_BLOOM_CONF_REJECT;
 
-    } else if (rule->common.action == NGX_BLOOM_RULE_ROUTE) {
-        where |= NGX_HTTP_BLOOM_CONF_ROUTE;
+/* Appends a rule to those of a location.  Returns NULL without memory. */
+static ngx_http_bloom_rule_t *
+ngx_http_bloom_conf_rules_push(ngx_conf_t *cf, ngx_http_bloom_loc_conf_t *blcf)
+{
+    ngx_array_t                 **list;
+    ngx_http_bloom_rule_t        *rule;
+    ngx_http_bloom_main_conf_t   *bmcf;
+
+    if (blcf->rules == NGX_CONF_UNSET_PTR) {
+        blcf->rules = ngx_array_create(cf->pool, 2,
+                                       sizeof(ngx_http_bloom_rule_t));
+        bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);
+
+        list = ngx_array_push(&bmcf->rules);
+
+        if (blcf->rules == NULL || list == NULL) {
+            return NULL;
+        }
+
+        *list = blcf->rules;
     }
 
-    rc = ngx_http_bloom_conf_params(cf, 3, where, &params);
+    rule = ngx_array_push(blcf->rules);
+    if (rule == NULL) {
+        return NULL;
+    }
+
+    ngx_memzero(rule, sizeof(ngx_http_bloom_rule_t));
+
+    if (blcf->rules->nelts == 1) {
+        rule->places = ngx_array_create(cf->pool, 2,
+                                        sizeof(ngx_http_bloom_place_t));
+        if (rule->places == NULL) {
+            return NULL;
+        }
+    }
+
+    return rule;
+}
+
+
+/*
+ * Reads the key and the parameters of a rule.  By default, a rule that keeps
+ * listed keys out fires on a key that cannot be looked up, and no rule fires on
+ * an empty key.
+ */
+static char *
+ngx_http_bloom_conf_rules_read(ngx_conf_t *cf, ngx_http_bloom_rule_t *rule)
+{
+    char                          *rc;
+    ngx_str_t                     *value;
+    ngx_http_bloom_main_conf_t    *bmcf;
+    ngx_http_bloom_conf_params_t   params;
+
+    static const ngx_uint_t  where[] = {
+        0, NGX_HTTP_BLOOM_CONF_REJECT, NGX_HTTP_BLOOM_CONF_ROUTE
+    };
+
+    ngx_memzero(&params, sizeof(ngx_http_bloom_conf_params_t));
+
+    params.status = (rule->common.fires == NGX_BLOOM_ABSENT)
+                    ? NGX_HTTP_NOT_FOUND : NGX_HTTP_FORBIDDEN;
+    params.all = NGX_CONF_UNSET_UINT;
+    params.invalid = (rule->common.action != NGX_BLOOM_RULE_PASS
+                      && rule->common.fires == NGX_BLOOM_PRESENT);
+
+    value = cf->args->elts;
+
+    rc = ngx_http_bloom_conf_key(cf, &value[2], 3,
+                                 NGX_HTTP_BLOOM_CONF_RULE
+                                 |where[rule->common.action],
+                                 &params, &rule->key);
     if (rc != NGX_CONF_OK) {
         return rc;
     }
 
-    rc = ngx_http_bloom_conf_key(cf, &value[2], &params, &rule->key);
-    if (rc != NGX_CONF_OK) {
-        return rc;
-    }
+    rule->status = params.status;
+    rule->filter = params.filter;
+    rule->common.label = params.name;
+    rule->common.invalid = params.invalid;
+    rule->common.empty = params.empty;
+    rule->common.dry_run = params.dry_run;
 
     rule->common.zone = rule->key.zone;
 
-    rc = ngx_http_bloom_conf_rules_how(cf, &params, &rule->common);
+    rc = ngx_http_bloom_conf_rules_how(&params, &rule->common);
     if (rc != NGX_CONF_OK) {
         return rc;
     }
 
-    rc = ngx_http_bloom_conf_rules_fires(cf, &params, &rule->common);
-    if (rc != NGX_CONF_OK) {
+    rc = ngx_http_bloom_conf_rules_name(cf, &rule->common);
+
+    if (rc != NGX_CONF_OK || rule->common.action != NGX_BLOOM_RULE_ROUTE) {
         return rc;
-    }
-
-    rc = ngx_http_bloom_conf_condition(cf, &params, &rule->filter);
-    if (rc != NGX_CONF_OK) {
-        return rc;
-    }
-
-    rule->common.dry_run = (params.dry_run.data != NULL);
-
-    rc = ngx_http_bloom_conf_rules_name(cf, &params, &rule->common);
-    if (rc != NGX_CONF_OK) {
-        return rc;
-    }
-
-    if (params.status.data != NULL) {
-        status = ngx_atoi(params.status.data, params.status.len);
-
-        if (status < 400 || status > 599) {
-            return ngx_http_bloom_conf_invalid(cf, "status", &params.status,
-                                               "a code from 400 to 599");
-        }
-
-        rule->status = (ngx_uint_t) status;
-    }
-
-    if (rule->common.action != NGX_BLOOM_RULE_ROUTE) {
-        return NGX_CONF_OK;
-    }
-
-    if (params.to.data == NULL) {
-        return "must have the \"to\" parameter";
     }
 
     bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);
@@ -200,17 +201,15 @@ ngx_http_bloom_conf_rules_rule(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * Reads "exact", "split=" and "match=".  By default, one part of a list is
- * enough to reject or route a request, but all parts are needed to pass it.  A URL
- * with two readings is not passed.
+ * Applies "exact", "split=" and "match=".  By default, one part of a list is
+ * enough to reject or route a request, but all parts are needed to pass it.  A
+ * URL with two readings is not passed.
  */
 static char *
-ngx_http_bloom_conf_rules_how(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, ngx_bloom_rule_t *rule)
+ngx_http_bloom_conf_rules_how(ngx_http_bloom_conf_params_t *params,
+    ngx_bloom_rule_t *rule)
 {
-    rule->all = (rule->action == NGX_BLOOM_RULE_PASS);
-
-    if (params->exact.data != NULL) {
+    if (params->exact) {
         rule->lookup |= NGX_BLOOM_LOOKUP_EXACT;
     }
 
@@ -220,77 +219,16 @@ ngx_http_bloom_conf_rules_how(ngx_conf_t *cf,
         rule->lookup |= NGX_BLOOM_LOOKUP_SOLE;
     }
 
-    if (ngx_http_bloom_conf_split(cf, params, &rule->split) != NGX_CONF_OK) {
-        return NGX_CONF_ERROR;
+    if (params->split != '\0') {
+        rule->split = params->split;
+
+    } else if (params->all != NGX_CONF_UNSET_UINT) {
+        return "has \"match=\" without \"split=\"";
     }
 
-    if (rule->split == '\0') {
-        return params->match.data ? "has \"match=\" without \"split=\""
-                                  : NGX_CONF_OK;
-    }
-
-    if (params->match.data == NULL) {
-        return NGX_CONF_OK;
-    }
-
-    rule->all = (ngx_strcmp(params->match.data, "all") == 0);
-
-    if (!rule->all && ngx_strcmp(params->match.data, "any") != 0) {
-        return ngx_http_bloom_conf_invalid(cf, "match", &params->match,
-                                           "\"any\" or \"all\"");
-    }
-
-    return NGX_CONF_OK;
-}
-
-
-/*
- * Reads "invalid=" and "empty=": whether a rule fires on such a key.  By
- * default, a rule that keeps listed keys out fires on a key that cannot be
- * looked up.  No rule fires on an empty key.
- */
-static char *
-ngx_http_bloom_conf_rules_fires(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, ngx_bloom_rule_t *rule)
-{
-    ngx_uint_t  invalid, empty;
-
-    invalid = (rule->action != NGX_BLOOM_RULE_PASS
-               && rule->fires == NGX_BLOOM_PRESENT);
-    empty = 0;
-
-    if (ngx_http_bloom_conf_rules_fire(cf, "value of \"invalid\"",
-                                       &params->invalid, &invalid)
-        != NGX_CONF_OK
-        || ngx_http_bloom_conf_rules_fire(cf, "value of \"empty\"",
-                                          &params->empty, &empty)
-           != NGX_CONF_OK)
-    {
-        return NGX_CONF_ERROR;
-    }
-
-    rule->invalid = invalid;
-    rule->empty = empty;
-
-    return NGX_CONF_OK;
-}
-
-
-/* Reads "fire" or "pass".  Without the parameter, *fire stays as it is. */
-static char *
-ngx_http_bloom_conf_rules_fire(ngx_conf_t *cf, char *name, ngx_str_t *value,
-    ngx_uint_t *fire)
-{
-    if (value->data == NULL) {
-        return NGX_CONF_OK;
-    }
-
-    *fire = (ngx_strcmp(value->data, "fire") == 0);
-
-    if (!*fire && ngx_strcmp(value->data, "pass") != 0) {
-        return ngx_http_bloom_conf_invalid(cf, name, value,
-                                           "\"fire\" or \"pass\"");
-    }
+    ngx_conf_init_uint_value(params->all,
+                             rule->action == NGX_BLOOM_RULE_PASS);
+    rule->all = params->all;
 
     return NGX_CONF_OK;
 }
@@ -302,21 +240,13 @@ ngx_http_bloom_conf_rules_fire(ngx_conf_t *cf, char *name, ngx_str_t *value,
  * agree in all of these share their counters.
  */
 static char *
-ngx_http_bloom_conf_rules_name(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, ngx_bloom_rule_t *rule)
+ngx_http_bloom_conf_rules_name(ngx_conf_t *cf, ngx_bloom_rule_t *rule)
 {
     size_t      len;
     u_char     *p;
     ngx_str_t  *file;
 
-    rule->label = params->name;
-
-    if (params->name.data != NULL && params->name.len == 0) {
-        return ngx_http_bloom_conf_invalid(cf, "name", &params->name,
-                                           "a name that is not empty");
-    }
-
-    if (params->name.data == NULL) {
+    if (rule->label.len == 0) {
         file = &cf->conf_file->file.name;
 
         p = ngx_pnalloc(cf->pool, file->len + 1 + NGX_INT_T_LEN);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file reads the directives with zones: bloom_state_path and bloom_zone.
+ * This file reads the directives with zones: bloom_state_path, bloom_zone,
+ * bloom_guard and bloom_source.
  */
 
 #include "ngx_http_bloom_conf_zone.h"
@@ -21,28 +22,240 @@
  * otherwise, ms. */
 #define NGX_HTTP_BLOOM_CONF_MAX_LAG     60000
 
-/* How many slices a life has unless "slices=" says otherwise. */
-#define NGX_HTTP_BLOOM_CONF_SLICES      8
+
+/* The parameters of bloom_zone. */
+typedef struct {
+    ngx_bloom_zone_t          *zone;     /* first: see ..._zone_name() */
+    uint64_t                   size;     /* 0: not given, as below */
+    ngx_str_t                  file;
+    uint64_t                   capacity;
+    double                     fpr;
+    ngx_uint_t                 layout;
+    ngx_uint_t                 hash;
+    ngx_uint_t                 form;     /* -1: not given */
+    uint64_t                   max_keys;
+    uint64_t                   removals;
+    uint64_t                   expire;   /* ms, and so are times below */
+    uint64_t                   watch;
+    uint64_t                   max_age;
+    ngx_uint_t                 required;
+    ngx_uint_t                 journal;
+    ngx_str_t                  label;
+} ngx_http_bloom_conf_zone_t;
+
+/* The parameters of bloom_guard. */
+typedef struct {
+    ngx_bloom_zone_t          *zone;
+    ngx_bloom_guards_t         guards;
+} ngx_http_bloom_conf_guard_t;
+
+/* The parameters of bloom_source. */
+typedef struct {
+    ngx_bloom_zone_t          *zone;
+    ngx_str_t                  name;
+    uint64_t                   max_lag;
+} ngx_http_bloom_conf_source_t;
 
 
-static char *ngx_http_bloom_conf_zone_removals(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone);
-static ngx_uint_t ngx_http_bloom_conf_zone_is_label(ngx_str_t *text);
-static char *ngx_http_bloom_conf_zone_guards(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, ngx_bloom_guards_t *guards);
-static char *ngx_http_bloom_conf_zone_source(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone);
-static ngx_int_t ngx_http_bloom_conf_zone_check_source(ngx_conf_t *cf,
+static char *ngx_http_bloom_conf_zone_apply(ngx_conf_t *cf,
+    ngx_http_bloom_conf_zone_t *params, uint64_t given);
+static char *ngx_http_bloom_conf_zone_go_together(ngx_conf_t *cf,
+    ngx_http_bloom_conf_zone_t *params, uint64_t given);
+static char *ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
+    ngx_http_bloom_conf_zone_t *params);
+static char *ngx_http_bloom_conf_zone_once(ngx_conf_t *cf,
+    ngx_bloom_zone_t *zone, ngx_bloom_conf_at_t *at);
+static ngx_int_t ngx_http_bloom_conf_zone_check(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone);
+static ngx_int_t ngx_http_bloom_conf_zone_refuse(ngx_conf_t *cf,
+    ngx_bloom_zone_t *zone, char *directive, ngx_bloom_conf_at_t *at,
+    char *which);
 static void ngx_http_bloom_conf_zone_warn(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone);
-static char *ngx_http_bloom_conf_zone_file(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone);
-static char *ngx_http_bloom_conf_zone_expire(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, uint32_t layout,
-    ngx_bloom_zone_t *zone);
-static char *ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone);
+static ngx_int_t ngx_http_bloom_conf_zone_name(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field);
+static ngx_int_t ngx_http_bloom_conf_zone_fpr(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field);
+static ngx_int_t ngx_http_bloom_conf_zone_label(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *text, void *field);
+static ngx_int_t ngx_http_bloom_conf_zone_limit(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field);
+static ngx_int_t ngx_http_bloom_conf_zone_source_name(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field);
+
+
+static ngx_conf_enum_t  ngx_http_bloom_conf_layouts[] = {
+    { ngx_string("blocked"), BLOOM_LAYOUT_BLOCKED },
+    { ngx_string("classic"), BLOOM_LAYOUT_CLASSIC },
+    { ngx_null_string, 0 }
+};
+
+static ngx_conf_enum_t  ngx_http_bloom_conf_hashes[] = {
+    { ngx_string("murmur3"), BLOOM_HASH_MURMUR3 },
+    { ngx_string("siphash"), BLOOM_HASH_SIPHASH },
+    { ngx_null_string, 0 }
+};
+
+static ngx_conf_enum_t  ngx_http_bloom_conf_forms[] = {
+    { ngx_string("raw"), BLOOM_FORM_RAW },
+    { ngx_string("lower"), BLOOM_FORM_LOWER },
+    { ngx_string("host"), BLOOM_FORM_HOST },
+    { ngx_string("url"), BLOOM_FORM_URL },
+    { ngx_null_string, 0 }
+};
+
+static ngx_conf_enum_t  ngx_http_bloom_conf_journals[] = {
+    { ngx_string("auto"), NGX_BLOOM_JOURNAL_AUTO },
+    { ngx_string("on"), NGX_BLOOM_JOURNAL_ON },
+    { ngx_string("off"), NGX_BLOOM_JOURNAL_OFF },
+    { ngx_null_string, 0 }
+};
+
+
+/* The parameters of bloom_zone, and whether they go with "file=" or with
+ * "capacity=" only. */
+
+#define FIELD(field)  offsetof(ngx_http_bloom_conf_zone_t, field)
+
+static const ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_zone_table[] = {
+
+    { ngx_string("zone="), NGX_HTTP_BLOOM_CONF_ZONE|NGX_HTTP_BLOOM_CONF_MUST,
+      ngx_http_bloom_conf_zone_name, FIELD(zone), NULL,
+      "a name, or a name and a size such as ids:64m" },
+
+    { ngx_string("file="), NGX_HTTP_BLOOM_CONF_ZONE|NGX_HTTP_BLOOM_CONF_FILE,
+      ngx_http_bloom_conf_read_path, FIELD(file), NULL,
+      "the path of an image" },
+
+    { ngx_string("capacity="),
+      NGX_HTTP_BLOOM_CONF_ZONE|NGX_HTTP_BLOOM_CONF_CAPACITY,
+      ngx_http_bloom_conf_read_count, FIELD(capacity),
+      ngx_http_bloom_conf_range(1, BLOOM_CAPACITY_MAX, 0),
+      "a count such as 10m, up to 4398g" },
+
+    { ngx_string("fpr="),
+      NGX_HTTP_BLOOM_CONF_ZONE|NGX_HTTP_BLOOM_CONF_CAPACITY,
+      ngx_http_bloom_conf_zone_fpr, FIELD(fpr), NULL,
+      "a rate from 1e-9 to 0.5" },
+
+    { ngx_string("layout="),
+      NGX_HTTP_BLOOM_CONF_ZONE|NGX_HTTP_BLOOM_CONF_CAPACITY,
+      ngx_http_bloom_conf_read_name, FIELD(layout),
+      ngx_http_bloom_conf_layouts,
+      "\"blocked\" or \"classic\"; a filter in layout fuse is an image, which "
+      "\"file=\" names" },
+
+    { ngx_string("hash="),
+      NGX_HTTP_BLOOM_CONF_ZONE|NGX_HTTP_BLOOM_CONF_CAPACITY,
+      ngx_http_bloom_conf_read_name, FIELD(hash), ngx_http_bloom_conf_hashes,
+      NULL },
+
+    { ngx_string("form="), NGX_HTTP_BLOOM_CONF_ZONE,
+      ngx_http_bloom_conf_read_name, FIELD(form), ngx_http_bloom_conf_forms,
+      NULL },
+
+    { ngx_string("max_keys="), NGX_HTTP_BLOOM_CONF_ZONE,
+      ngx_http_bloom_conf_read_count, FIELD(max_keys),
+      ngx_http_bloom_conf_range(1, BLOOM_CAPACITY_MAX, 0),
+      "a count such as 10m, up to 4398g; leave it out if the filter must not "
+      "grow" },
+
+    { ngx_string("removals="), NGX_HTTP_BLOOM_CONF_ZONE,
+      ngx_http_bloom_conf_read_count, FIELD(removals),
+      ngx_http_bloom_conf_range(0, NGX_BLOOM_REMOVALS_MAX, 0),
+      "a count such as 10k, up to 10m, or 0" },
+
+    { ngx_string("expire="),
+      NGX_HTTP_BLOOM_CONF_ZONE|NGX_HTTP_BLOOM_CONF_CAPACITY,
+      ngx_http_bloom_conf_read_time, FIELD(expire),
+      ngx_http_bloom_conf_range(BLOOM_RING_LIFE_MIN, BLOOM_RING_LIFE_MAX, 0),
+      "a time such as 24h, from 2s to 3650d" },
+
+    { ngx_string("watch="), NGX_HTTP_BLOOM_CONF_ZONE|NGX_HTTP_BLOOM_CONF_FILE,
+      ngx_http_bloom_conf_read_time, FIELD(watch),
+      ngx_http_bloom_conf_range(1, NGX_MAX_INT_T_VALUE, 0),
+      "a time over 0, such as 10s" },
+
+    { ngx_string("max_age="), NGX_HTTP_BLOOM_CONF_ZONE|NGX_HTTP_BLOOM_CONF_FILE,
+      ngx_http_bloom_conf_read_time, FIELD(max_age),
+      ngx_http_bloom_conf_range(1000, NGX_MAX_INT_T_VALUE, 0),
+      "a time of at least 1s, such as 2d" },
+
+    { ngx_string("required="), NGX_HTTP_BLOOM_CONF_ZONE,
+      ngx_http_bloom_conf_read_name, FIELD(required),
+      ngx_http_bloom_conf_on_off, NULL },
+
+    { ngx_string("journal="), NGX_HTTP_BLOOM_CONF_ZONE,
+      ngx_http_bloom_conf_read_name, FIELD(journal),
+      ngx_http_bloom_conf_journals, NULL },
+
+    { ngx_string("label="), NGX_HTTP_BLOOM_CONF_ZONE,
+      ngx_http_bloom_conf_zone_label, FIELD(label), NULL,
+      "1 to 100 bytes of printable UTF-8 without any of \"'<>&\\; write a label "
+      "with spaces as \"label=A list\"" },
+
+    { ngx_null_string, 0, NULL, 0, NULL, NULL }
+};
+
+#undef FIELD
+
+
+#define FIELD(field)  offsetof(ngx_http_bloom_conf_guard_t, field)
+
+static const ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_guard_table[] = {
+
+    { ngx_string("zone="), NGX_HTTP_BLOOM_CONF_GUARD|NGX_HTTP_BLOOM_CONF_MUST,
+      ngx_http_bloom_conf_read_zone, FIELD(zone), NULL, "the name of a zone" },
+
+    { ngx_string("must_have="), NGX_HTTP_BLOOM_CONF_GUARD,
+      ngx_http_bloom_conf_read_path, FIELD(guards.file[NGX_BLOOM_GUARD_HAVE]),
+      NULL, "a file of keys" },
+
+    { ngx_string("must_not_have="), NGX_HTTP_BLOOM_CONF_GUARD,
+      ngx_http_bloom_conf_read_path,
+      FIELD(guards.file[NGX_BLOOM_GUARD_HAVE_NOT]), NULL, "a file of keys" },
+
+    { ngx_string("min_keys="), NGX_HTTP_BLOOM_CONF_GUARD,
+      ngx_http_bloom_conf_read_count, FIELD(guards.min_keys),
+      ngx_http_bloom_conf_range(1, BLOOM_CAPACITY_MAX, 0),
+      "a count such as 10m, up to 4398g" },
+
+    { ngx_string("max_loss="), NGX_HTTP_BLOOM_CONF_GUARD,
+      ngx_http_bloom_conf_zone_limit, FIELD(guards.max.loss),
+      ngx_http_bloom_conf_range(0, BLOOM_GUARD_LOSS_MAX, 0),
+      "a percentage such as 1%, up to 100%, or a number of keys such as 500" },
+
+    { ngx_string("max_growth="), NGX_HTTP_BLOOM_CONF_GUARD,
+      ngx_http_bloom_conf_zone_limit, FIELD(guards.max.growth),
+      ngx_http_bloom_conf_range(0, BLOOM_GUARD_GROWTH_MAX, 0),
+      "a percentage such as 50%, or a number of keys such as 10k" },
+
+    { ngx_null_string, 0, NULL, 0, NULL, NULL }
+};
+
+#undef FIELD
+
+
+#define FIELD(field)  offsetof(ngx_http_bloom_conf_source_t, field)
+
+static const ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_source_table[] = {
+
+    { ngx_string("zone="), NGX_HTTP_BLOOM_CONF_SOURCE|NGX_HTTP_BLOOM_CONF_MUST,
+      ngx_http_bloom_conf_read_zone, FIELD(zone), NULL, "the name of a zone" },
+
+    { ngx_string("name="), NGX_HTTP_BLOOM_CONF_SOURCE|NGX_HTTP_BLOOM_CONF_MUST,
+      ngx_http_bloom_conf_zone_source_name, FIELD(name), NULL,
+      "1 to 255 letters, digits and characters of \"._:/-\"" },
+
+    { ngx_string("max_lag="), NGX_HTTP_BLOOM_CONF_SOURCE,
+      ngx_http_bloom_conf_read_time, FIELD(max_lag),
+      ngx_http_bloom_conf_range(1000, NGX_MAX_INT_T_VALUE, 1),
+      "a time of at least 1s, such as 30s, or \"off\"" },
+
+    { ngx_null_string, 0, NULL, 0, NULL, NULL }
+};
+
+#undef FIELD
 
 
 char *
@@ -82,146 +295,34 @@ ngx_http_bloom_conf_zone_state_path(ngx_conf_t *cf, ngx_command_t *cmd,
 char *
 ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_bloom_main_conf_t *bmcf = conf;
+    uint64_t                     given;
+    ngx_http_bloom_conf_zone_t   params;
 
-    char                          *rc;
-    uint64_t                       size;
-    ngx_bloom_zone_t              *zone;
-    ngx_http_bloom_conf_params_t   params;
+    ngx_memzero(&params, sizeof(ngx_http_bloom_conf_zone_t));
 
-    rc = ngx_http_bloom_conf_params(cf, 1, NGX_HTTP_BLOOM_CONF_ZONE, &params);
-    if (rc != NGX_CONF_OK) {
-        return rc;
-    }
+    params.layout = BLOOM_LAYOUT_BLOCKED;
+    params.hash = BLOOM_HASH_MURMUR3;
+    params.form = (ngx_uint_t) -1;
+    params.removals = NGX_BLOOM_REMOVALS;
+    params.required = 1;
+    params.journal = NGX_BLOOM_JOURNAL_AUTO;
 
-    size = 0;
-
-    if (params.size.data != NULL
-        && (bloom_units_bytes((char *) params.size.data, params.size.len,
-                              &size)
-            != 0
-            || size == 0 || size > NGX_MAX_SIZE_T_VALUE))
+    if (ngx_http_bloom_conf_params(cf, 1, ngx_http_bloom_conf_zone_table,
+                                   NGX_HTTP_BLOOM_CONF_ZONE, &params, &given)
+        != NGX_CONF_OK)
     {
-        return ngx_http_bloom_conf_invalid(cf, "zone size", &params.size,
-                                           "a size such as 64m");
-    }
-
-    zone = ngx_bloom_declare_get(cf, &bmcf->zones, &params.zone);
-    if (zone == NULL) {
         return NGX_CONF_ERROR;
     }
 
-    if (zone->shm_zone == NULL) {
+    /* a second declaration must not change the first one */
 
-        zone->journal = 1;
-
-        if (params.journal.data != NULL) {
-            zone->journal = (ngx_strcmp(params.journal.data, "on") == 0);
-
-            if (!zone->journal && ngx_strcmp(params.journal.data, "off") != 0)
-            {
-                return ngx_http_bloom_conf_invalid(cf, "journal",
-                                                   &params.journal,
-                                                   "\"on\" or \"off\"");
-            }
-        }
-
-        if (params.required.data != NULL) {
-            zone->optional = (ngx_strcmp(params.required.data, "off") == 0);
-
-            if (!zone->optional && ngx_strcmp(params.required.data, "on") != 0)
-            {
-                return ngx_http_bloom_conf_invalid(cf, "required",
-                                                   &params.required,
-                                                   "\"on\" or \"off\"");
-            }
-        }
-
-        rc = ngx_http_bloom_conf_zone_removals(cf, &params, zone);
-        if (rc != NGX_CONF_OK) {
-            return rc;
-        }
-
-        if (params.journal.data != NULL && zone->journal) {
-
-            /* written out, it announces keys that no directive names, as those
-             * of Lua */
-
-            zone->adds = 1;
-            zone->removes |= (zone->removals != 0);
-        }
-
-        rc = ngx_http_bloom_conf_zone_source(cf, &params, zone);
-        if (rc != NGX_CONF_OK) {
-            return rc;
-        }
-
-        if (params.label.data != NULL) {
-
-            if (!ngx_http_bloom_conf_zone_is_label(&params.label)) {
-                return ngx_http_bloom_conf_invalid(cf, "label", &params.label,
-                                                   "1 to 100 bytes of "
-                                                   "printable UTF-8 without "
-                                                   "any of \"'<>&\\; write a "
-                                                   "label with spaces as "
-                                                   "\"label=A list\"");
-            }
-
-            zone->label = params.label;
-        }
-
-        if (params.form.data != NULL) {
-            zone->key_form = bloom_form_parse((char *) params.form.data,
-                                              params.form.len);
-            if (zone->key_form == -1) {
-                return ngx_http_bloom_conf_invalid(cf, "form", &params.form,
-                                                   "\"raw\", \"lower\", "
-                                                   "\"host\" or \"url\"");
-            }
-        }
-
-        if (params.max_keys.data != NULL
-            && (bloom_units_count((char *) params.max_keys.data,
-                                  params.max_keys.len, &zone->max_keys)
-                != 0
-                || zone->max_keys == 0
-                || zone->max_keys > BLOOM_CAPACITY_MAX))
-        {
-            return ngx_http_bloom_conf_invalid(cf, "max_keys",
-                                               &params.max_keys,
-                                               "a count such as 10m, up to "
-                                               "4398g; leave it out if the "
-                                               "filter must not grow");
-        }
-
-        if ((params.file.len != 0) == (params.capacity.len != 0)) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "bloom zone \"%V\" must have either \"file=\", "
-                               "or \"capacity=\" and \"fpr=\"", &params.zone);
-            return NGX_CONF_ERROR;
-        }
-
-        if (params.file.len != 0) {
-            rc = ngx_http_bloom_conf_zone_file(cf, &params, zone);
-
-        } else {
-            rc = ngx_http_bloom_conf_zone_empty(cf, &params, zone);
-
-            if (zone->key_form != -1) {
-                zone->image.key_form = (uint32_t) zone->key_form;
-            }
-        }
-
-        if (rc == NGX_CONF_OK) {
-            rc = ngx_http_bloom_conf_zone_guards(cf, &params, &zone->guards);
-        }
-
-        if (rc != NGX_CONF_OK) {
-            return rc;
-        }
+    if (params.zone->shm_zone == NULL
+        && ngx_http_bloom_conf_zone_apply(cf, &params, given) != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
     }
 
-    if (ngx_bloom_declare_zone(cf, zone, (size_t) size,
+    if (ngx_bloom_declare_zone(cf, params.zone, (size_t) params.size,
                                &ngx_http_bloom_module)
         != NGX_OK)
     {
@@ -232,463 +333,252 @@ ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+/* Sets the parameters of a zone. */
 static char *
-ngx_http_bloom_conf_zone_removals(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone)
+ngx_http_bloom_conf_zone_apply(ngx_conf_t *cf,
+    ngx_http_bloom_conf_zone_t *params, uint64_t given)
 {
-    uint64_t  n;
+    ngx_bloom_zone_t  *zone;
 
-    if (params->removals.data == NULL) {
-        return NGX_CONF_OK;
-    }
-
-    if (bloom_units_count((char *) params->removals.data,
-                          params->removals.len, &n)
-        != 0
-        || n > NGX_BLOOM_REMOVALS_MAX)
+    if (ngx_http_bloom_conf_zone_go_together(cf, params, given)
+        != NGX_CONF_OK)
     {
-        return ngx_http_bloom_conf_invalid(cf, "removals", &params->removals,
-                                           "a count such as 10k, up to 10m, or "
-                                           "0");
-    }
-
-    zone->removals = (ngx_uint_t) n;
-
-    return NGX_CONF_OK;
-}
-
-
-/* Reads where the changes of a zone come from. */
-static char *
-ngx_http_bloom_conf_zone_source(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone)
-{
-    ngx_int_t  lag;
-
-    if (params->source.data == NULL) {
-
-        if (params->max_lag.data != NULL) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "bloom zone \"%V\" has \"max_lag=\" without "
-                               "\"source=\": say where its changes come from, "
-                               "such as \"source=ids\"", &params->zone);
-            return NGX_CONF_ERROR;
-        }
-
-        return NGX_CONF_OK;
-    }
-
-    if (!bloom_source_name_valid(params->source.data, params->source.len)) {
-        return ngx_http_bloom_conf_invalid(cf, "source", &params->source,
-                                           "1 to 255 letters, digits and "
-                                           "characters of \"._:/-\"");
-    }
-
-    if (params->expire.data != NULL) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "bloom zone \"%V\" has \"source=\" and "
-                           "\"expire=\": the keys of a source do not expire; "
-                           "leave out one of them", &params->zone);
         return NGX_CONF_ERROR;
     }
 
-    if (!zone->journal) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "bloom zone \"%V\" has \"source=\" and "
-                           "\"journal=off\": the journal keeps the changes of "
-                           "the source; leave out one of them",
-                           &params->zone);
-        return NGX_CONF_ERROR;
-    }
-
-    zone->source = params->source;
-    zone->source_id = ngx_bloom_source_id(&zone->source);
-    zone->max_lag = NGX_HTTP_BLOOM_CONF_MAX_LAG;
-    zone->adds = 1;
-    zone->removes |= (zone->removals != 0);
-
-    if (params->max_lag.data == NULL) {
-        return NGX_CONF_OK;
-    }
-
-    if (ngx_strcmp(params->max_lag.data, "off") == 0) {
-        zone->max_lag = 0;
-        return NGX_CONF_OK;
-    }
-
-    lag = ngx_parse_time(&params->max_lag, 0);
-
-    if (lag == NGX_ERROR || lag < 1000) {
-        return ngx_http_bloom_conf_invalid(cf, "max_lag", &params->max_lag,
-                                           "a time of at least 1s, such as "
-                                           "30s, or \"off\"");
-    }
-
-    zone->max_lag = (ngx_msec_t) lag;
-
-    return NGX_CONF_OK;
-}
-
-
-/*
- * Returns 1 if a text may be a label.  It has no character that would have to
- * be escaped in HTML, JSON or a header, since labels are put into error pages.
- */
-static ngx_uint_t
-ngx_http_bloom_conf_zone_is_label(ngx_str_t *text)
-{
-    size_t   len;
-    u_char  *p, *end;
-
-    if (text->len == 0 || text->len > NGX_HTTP_BLOOM_CONF_ZONE_LABEL) {
-        return 0;
-    }
-
-    end = text->data + text->len;
-
-    for (p = text->data; p < end; p += len) {
-        len = bloom_utf8_len(p, end - p);
-
-        if (len == 0 || bloom_utf8_is_hidden(p, len)
-            || ngx_strchr("\"'<>&\\", *p) != NULL)
-        {
-            return 0;
-        }
-    }
-
-    return 1;
-}
-
-
-/* Reads what an image has to be like to be accepted. */
-static char *
-ngx_http_bloom_conf_zone_guards(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, ngx_bloom_guards_t *guards)
-{
-    ngx_str_t   *value, *file;
-    ngx_uint_t   i;
-
-    value = &params->min_keys;
-
-    if (value->data != NULL
-        && (bloom_units_count((char *) value->data, value->len,
-                              &guards->min_keys)
-            != 0
-            || guards->min_keys == 0 || guards->min_keys > BLOOM_CAPACITY_MAX))
-    {
-        return ngx_http_bloom_conf_invalid(cf, "min_keys", value,
-                                           "a count such as 10m, up to 4398g");
-    }
-
-    value = &params->max_loss;
-
-    if (value->data != NULL
-        && bloom_guard_limit_parse(&guards->max.loss, (char *) value->data,
-                                   value->len, BLOOM_GUARD_LOSS_MAX)
-           != 0)
-    {
-        return ngx_http_bloom_conf_invalid(cf, "max_loss", value,
-                                           "a percentage such as 1%, up to "
-                                           "100%, or a number of keys such as "
-                                           "500");
-    }
-
-    value = &params->max_growth;
-
-    if (value->data != NULL
-        && bloom_guard_limit_parse(&guards->max.growth, (char *) value->data,
-                                   value->len, BLOOM_GUARD_GROWTH_MAX)
-           != 0)
-    {
-        return ngx_http_bloom_conf_invalid(cf, "max_growth", value,
-                                           "a percentage such as 50%, or a "
-                                           "number of keys such as 10k");
-    }
-
-    file = guards->file;
-    file[NGX_BLOOM_GUARD_HAVE] = params->must_have;
-    file[NGX_BLOOM_GUARD_HAVE_NOT] = params->must_not_have;
-
-    for (i = 0; i < NGX_BLOOM_GUARD_FILES; i++) {
-
-        if (file[i].data == NULL) {
-            continue;
-        }
-
-        if (file[i].len == 0) {
-            return ngx_http_bloom_conf_invalid(cf, i == NGX_BLOOM_GUARD_HAVE
-                                                   ? "must_have"
-                                                   : "must_not_have",
-                                               &file[i], "a file of keys");
-        }
-
-        if (ngx_http_bloom_conf_full_name(cf, &file[i], 1) != NGX_OK) {
-            return NGX_CONF_ERROR;
-        }
-    }
-
-    return NGX_CONF_OK;
-}
-
-
-/* Reads the parameters of a zone with "file=". */
-static char *
-ngx_http_bloom_conf_zone_file(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone)
-{
-    ngx_int_t  watch;
-
-    if (params->capacity.data || params->fpr.data || params->layout.data
-        || params->hash.data)
-    {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "bloom zone \"%V\" has \"file=\", whose image "
-                           "states \"capacity\", \"fpr\", \"layout\" and "
-                           "\"hash\": leave these out", &params->zone);
-        return NGX_CONF_ERROR;
-    }
-
-    if (params->expire.data != NULL || params->slices.data != NULL) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "bloom zone \"%V\" has \"file=\", and the keys of "
-                           "an image do not expire: leave out \"expire=\" and "
-                           "\"slices=\", or \"file=\"", &params->zone);
-        return NGX_CONF_ERROR;
-    }
-
-    if (params->watch.data != NULL) {
-        watch = ngx_parse_time(&params->watch, 0);
-
-        if (watch == NGX_ERROR || watch == 0) {
-            return ngx_http_bloom_conf_invalid(cf, "watch", &params->watch,
-                                               "a time over 0, such as 10s");
-        }
-
-        zone->watch = (ngx_msec_t) watch;
-    }
-
-    if (params->max_age.data != NULL) {
-        zone->max_age = ngx_parse_time(&params->max_age, 1);
-
-        if (zone->max_age == (time_t) NGX_ERROR || zone->max_age == 0) {
-            return ngx_http_bloom_conf_invalid(cf, "max_age", &params->max_age,
-                                               "a time over 0, such as 2d");
-        }
-    }
+    zone = params->zone;
 
     zone->file.name = params->file;
+    zone->key_form = (ngx_int_t) params->form;
+    zone->max_keys = params->max_keys;
+    zone->removals = (ngx_uint_t) params->removals;
+    zone->watch = (ngx_msec_t) params->watch;
+    zone->max_age = (time_t) (params->max_age / 1000);
+    zone->optional = !params->required;
+    zone->journal = params->journal;
+    zone->label = params->label;
 
-    if (ngx_http_bloom_conf_full_name(cf, &zone->file.name, 1) != NGX_OK) {
-        return NGX_CONF_ERROR;
+    if (params->file.len != 0) {
+        return NGX_CONF_OK;
     }
 
-    return NGX_CONF_OK;
+    return ngx_http_bloom_conf_zone_empty(cf, params);
 }
 
 
-/* Reads the parameters of a zone that starts empty into an image without
- * keys. */
+/* Checks that a zone has either an image or a capacity, and only parameters that
+ * go with it. */
 static char *
-ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, ngx_bloom_zone_t *zone)
+ngx_http_bloom_conf_zone_go_together(ngx_conf_t *cf,
+    ngx_http_bloom_conf_zone_t *params, uint64_t given)
 {
-    double          fpr;
-    uint32_t        layout;
-    bloom_image_t  *image;
+    char                               *has, *other;
+    ngx_uint_t                          with;
+    const ngx_http_bloom_conf_param_t  *param;
 
-    image = &zone->image;
-    layout = BLOOM_LAYOUT_BLOCKED;
-    image->hasher.kind = BLOOM_HASH_MURMUR3;
-
-    if (params->watch.data != NULL || params->max_age.data != NULL) {
+    if ((params->file.len != 0) == (params->capacity != 0)) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "bloom zone \"%V\" has no \"file=\", which "
-                           "\"watch=\" and \"max_age=\" need: leave them out",
-                           &params->zone);
+                           "bloom zone \"%V\" must have either \"file=\", "
+                           "or \"capacity=\" and \"fpr=\"",
+                           &params->zone->name);
         return NGX_CONF_ERROR;
     }
 
-    if (bloom_units_count((char *) params->capacity.data, params->capacity.len,
-                          &image->capacity)
-        != 0
-        || image->capacity == 0 || image->capacity > BLOOM_CAPACITY_MAX)
-    {
-        return ngx_http_bloom_conf_invalid(cf, "capacity", &params->capacity,
-                                           "a count such as 10m, up to 4398g");
+    with = NGX_HTTP_BLOOM_CONF_CAPACITY;
+    has = "file=";
+    other = "capacity=";
+
+    if (params->file.len == 0) {
+        with = NGX_HTTP_BLOOM_CONF_FILE;
+        has = "capacity=";
+        other = "file=";
     }
 
-    if (params->fpr.data == NULL) {
+    for (param = ngx_http_bloom_conf_zone_table; param->name.len; param++) {
+
+        if ((param->where & with)
+            && (given & ((uint64_t) 1 << (param
+                                          - ngx_http_bloom_conf_zone_table))))
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "bloom zone \"%V\" has \"%s\" and \"%V\", "
+                               "which goes with \"%s\" only: leave out one of "
+                               "them", &params->zone->name, has, &param->name,
+                               other);
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    if (params->file.len == 0 && params->fpr == 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "bloom zone \"%V\" has \"capacity=\" without "
                            "\"fpr=\": add one, such as \"fpr=0.001\"",
-                           &params->zone);
+                           &params->zone->name);
         return NGX_CONF_ERROR;
-    }
-
-    if (bloom_units_rate((char *) params->fpr.data, params->fpr.len,
-                         &image->fpr)
-        != 0
-        || image->fpr < BLOOM_FPR_MIN || image->fpr > BLOOM_FPR_MAX)
-    {
-        return ngx_http_bloom_conf_invalid(cf, "fpr", &params->fpr,
-                                           "a rate from 1e-9 to 0.5");
-    }
-
-    if (params->layout.data != NULL) {
-        layout = bloom_geometry_layout_parse((char *) params->layout.data,
-                                             params->layout.len);
-        if (layout == BLOOM_LAYOUT_FUSE) {
-            return ngx_http_bloom_conf_invalid(cf, "layout", &params->layout,
-                                               "\"blocked\" or \"classic\"; a "
-                                               "filter in layout fuse is an "
-                                               "image, which \"file=\" names");
-        }
-
-        if (layout == 0) {
-            return ngx_http_bloom_conf_invalid(cf, "layout", &params->layout,
-                                               "\"blocked\" or \"classic\"");
-        }
-    }
-
-    if (params->hash.data != NULL) {
-        image->hasher.kind = bloom_hasher_parse((char *) params->hash.data,
-                                                params->hash.len);
-        if (image->hasher.kind == 0) {
-            return ngx_http_bloom_conf_invalid(cf, "hash", &params->hash,
-                                               "\"murmur3\" or \"siphash\"");
-        }
-    }
-
-    if (params->expire.data != NULL || params->slices.data != NULL) {
-        return ngx_http_bloom_conf_zone_expire(cf, params, layout, zone);
-    }
-
-    fpr = image->fpr;
-
-    if (zone->max_keys != 0) {
-
-        if (zone->max_keys <= image->capacity
-            || bloom_growth_layers(&image->geometry, image->capacity,
-                                   zone->max_keys)
-               > BLOOM_LAYERS_MAX)
-        {
-            return ngx_http_bloom_conf_invalid(cf, "max_keys",
-                                               &params->max_keys,
-                                               "greater than \"capacity\", "
-                                               "and at most 131071 times as "
-                                               "much");
-        }
-
-        /* the layers have the other half: see bloom_growth.h */
-
-        fpr = ngx_max(fpr / 2, BLOOM_FPR_MIN);
-    }
-
-    if (bloom_geometry_size(&image->geometry, layout, image->capacity, fpr)
-        != 0)
-    {
-        return ngx_http_bloom_conf_invalid(cf, "capacity", &params->capacity,
-                                           "smaller: the filter would exceed "
-                                           "1 TiB");
     }
 
     return NGX_CONF_OK;
 }
 
 
-/* Sets up a zone whose keys expire. */
+/* Describes the filter of a zone that starts empty: an image without keys. */
 static char *
-ngx_http_bloom_conf_zone_expire(ngx_conf_t *cf,
-    ngx_http_bloom_conf_params_t *params, uint32_t layout,
-    ngx_bloom_zone_t *zone)
+ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
+    ngx_http_bloom_conf_zone_t *params)
 {
-    ngx_int_t       n;
-    uint64_t        most;
-    bloom_image_t  *image;
+    int                rc;
+    double             fpr;
+    uint64_t           most;
+    bloom_image_t     *image;
+    ngx_bloom_zone_t  *zone;
 
+    zone = params->zone;
     image = &zone->image;
-    n = NGX_HTTP_BLOOM_CONF_SLICES;
 
-    if (params->must_have.data != NULL || params->must_not_have.data != NULL
-        || params->min_keys.data != NULL || params->max_loss.data != NULL
-        || params->max_growth.data != NULL)
-    {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "bloom zone \"%V\" has \"expire=\", and loads no "
-                           "image that \"must_have=\", \"must_not_have=\", "
-                           "\"min_keys=\", \"max_loss=\" or "
-                           "\"max_growth=\" could check: leave them out",
-                           &params->zone);
-        return NGX_CONF_ERROR;
+    image->capacity = params->capacity;
+    image->fpr = params->fpr;
+    image->hasher.kind = (uint32_t) params->hash;
+
+    if (zone->key_form != -1) {
+        image->key_form = (uint32_t) zone->key_form;
     }
 
-    if (params->expire.data == NULL) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "bloom zone \"%V\" has \"slices=\" without "
-                           "\"expire=\": say how long a key lives, such as "
-                           "\"expire=24h\"", &params->zone);
-        return NGX_CONF_ERROR;
-    }
+    if (params->expire == 0) {
+        most = image->capacity * ((2 << BLOOM_LAYERS_MAX) - 1);
 
-    if (layout != BLOOM_LAYOUT_BLOCKED) {
+    } else if (params->layout == BLOOM_LAYOUT_BLOCKED) {
+        zone->expire = params->expire;
+        zone->slices = bloom_ring_slices(zone->expire);
+        most = bloom_ring_max_keys(image->capacity, zone->slices);
+
+    } else {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "bloom zone \"%V\" has \"expire=\" and the layout "
                            "classic: keys expire in the layout blocked only; "
-                           "leave out \"layout=\"", &params->zone);
+                           "leave out \"layout=\"", &zone->name);
         return NGX_CONF_ERROR;
     }
-
-    if (params->slices.data != NULL) {
-        n = ngx_atoi(params->slices.data, params->slices.len);
-
-        if (n < BLOOM_RING_SLICES_MIN || n > BLOOM_RING_SLICES_MAX) {
-            return ngx_http_bloom_conf_invalid(cf, "slices", &params->slices,
-                                               "a number from 2 to 20");
-        }
-    }
-
-    zone->slices = (uint32_t) n;
-    n = ngx_parse_time(&params->expire, 0);
-
-    if (n == NGX_ERROR || (uint64_t) n < zone->slices * (uint64_t) 1000
-        || (uint64_t) n > BLOOM_RING_LIFE_MAX)
-    {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid expire \"%V\" of bloom zone \"%V\": it "
-                           "must be a time such as 24h, at least one second "
-                           "for each of the %uD slices, and at most 3650d",
-                           &params->expire, &params->zone, zone->slices);
-        return NGX_CONF_ERROR;
-    }
-
-    zone->expire = n;
-    most = bloom_ring_max_keys(image->capacity, zone->slices);
 
     if (zone->max_keys != 0
         && (zone->max_keys <= image->capacity || zone->max_keys > most))
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid max_keys \"%V\" of bloom zone \"%V\": "
-                           "with %uD slices it must be greater than "
-                           "\"capacity\" and at most %uL; choose such a number, "
-                           "or fewer slices", &params->max_keys,
-                           &params->zone, zone->slices, most);
+                           "invalid \"max_keys=%uL\" of bloom zone \"%V\": "
+                           "with \"capacity=%uL\" it must be from %uL to %uL",
+                           zone->max_keys, &zone->name, image->capacity,
+                           image->capacity + 1, most);
         return NGX_CONF_ERROR;
     }
 
-    if (bloom_ring_size(&image->geometry, &zone->slice_capacity,
-                        image->capacity, image->fpr, zone->slices,
-                        zone->max_keys)
-        != 0)
-    {
-        return ngx_http_bloom_conf_invalid(cf, "capacity", &params->capacity,
-                                           "smaller: the filter would exceed "
-                                           "1 TiB");
+    if (zone->expire != 0) {
+        rc = bloom_ring_size(&image->geometry, &zone->slice_capacity,
+                             image->capacity, image->fpr, zone->slices,
+                             zone->max_keys);
+
+        /* a slice has no lower rate */
+
+        image->fpr = ngx_max(image->fpr,
+                             image->geometry.slices * BLOOM_FPR_MIN);
+
+    } else {
+
+        /* the layers have the other half: see bloom_growth.h */
+
+        fpr = zone->max_keys ? ngx_max(image->fpr / 2, BLOOM_FPR_MIN)
+                             : image->fpr;
+
+        rc = bloom_geometry_size(&image->geometry, (uint32_t) params->layout,
+                                 image->capacity, fpr);
     }
 
-    /* a slice has no lower rate */
+    if (rc != 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"capacity=%uL\" of bloom zone \"%V\" is too "
+                           "large: the filter would exceed 1 TiB",
+                           params->capacity, &zone->name);
+        return NGX_CONF_ERROR;
+    }
 
-    image->fpr = ngx_max(image->fpr, image->geometry.slices * BLOOM_FPR_MIN);
+    return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_bloom_conf_zone_guard(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    uint64_t                      given;
+    ngx_http_bloom_conf_guard_t   params;
+
+    ngx_memzero(&params, sizeof(ngx_http_bloom_conf_guard_t));
+
+    if (ngx_http_bloom_conf_params(cf, 1, ngx_http_bloom_conf_guard_table,
+                                   NGX_HTTP_BLOOM_CONF_GUARD, &params, &given)
+        != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    if ((given & (given - 1)) == 0) {
+
+        /* nothing but "zone=" */
+
+        return "must have a guard, such as \"max_loss=1%\"";
+    }
+
+    params.zone->guards = params.guards;
+
+    return ngx_http_bloom_conf_zone_once(cf, params.zone,
+                                         &params.zone->guard_at);
+}
+
+
+char *
+ngx_http_bloom_conf_zone_source(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_bloom_zone_t              *zone;
+    ngx_http_bloom_conf_source_t   params;
+
+    ngx_memzero(&params, sizeof(ngx_http_bloom_conf_source_t));
+
+    params.max_lag = NGX_HTTP_BLOOM_CONF_MAX_LAG;
+
+    if (ngx_http_bloom_conf_params(cf, 1, ngx_http_bloom_conf_source_table,
+                                   NGX_HTTP_BLOOM_CONF_SOURCE, &params, NULL)
+        != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    zone = params.zone;
+
+    zone->source = params.name;
+    zone->source_id = ngx_bloom_source_id(&zone->source);
+    zone->max_lag = (ngx_msec_t) params.max_lag;
+
+    return ngx_http_bloom_conf_zone_once(cf, zone, &zone->source_at);
+}
+
+
+/* Notes where the directive is that sets something of a zone, and refuses a
+ * second one. */
+static char *
+ngx_http_bloom_conf_zone_once(ngx_conf_t *cf, ngx_bloom_zone_t *zone,
+    ngx_bloom_conf_at_t *at)
+{
+    ngx_str_t  *directive;
+
+    directive = cf->args->elts;
+
+    if (at->file != NULL) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "bloom zone \"%V\" has a \"%V\" already, in %s:%ui; "
+                           "write all parameters there",
+                           &zone->name, directive, at->file, at->line);
+        return NGX_CONF_ERROR;
+    }
+
+    at->file = cf->conf_file->file.name.data;
+    at->line = cf->conf_file->line;
 
     return NGX_CONF_OK;
 }
@@ -705,8 +595,17 @@ ngx_http_bloom_conf_zone_init(ngx_conf_t *cf, ngx_http_bloom_main_conf_t *bmcf)
     for (i = 0; i < bmcf->zones.nelts; i++) {
         zone[i]->state_path = bmcf->state_path;
 
-        if (ngx_http_bloom_conf_zone_check_source(cf, zone[i]) != NGX_OK) {
+        if (ngx_http_bloom_conf_zone_check(cf, zone[i]) != NGX_OK) {
             return NGX_ERROR;
+        }
+
+        if (zone[i]->journal == NGX_BLOOM_JOURNAL_ON
+            || zone[i]->source.len != 0)
+        {
+            /* announces changes that no directive names, as those of Lua */
+
+            zone[i]->adds = 1;
+            zone[i]->removes |= (zone[i]->removals != 0);
         }
 
         ngx_http_bloom_conf_zone_warn(cf, zone[i]);
@@ -716,34 +615,76 @@ ngx_http_bloom_conf_zone_init(ngx_conf_t *cf, ngx_http_bloom_main_conf_t *bmcf)
 }
 
 
-/* Checks that nothing but the source changes a zone that has one. */
+/* Refuses directives that contradict one another, whatever their order is. */
 static ngx_int_t
-ngx_http_bloom_conf_zone_check_source(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
+ngx_http_bloom_conf_zone_check(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
 {
-    if (zone->source.len == 0) {
+    char        *reason, changed[NGX_MAX_CONF_ERRSTR / 4];
+    ngx_uint_t   off;
+
+    off = (zone->state_path.len == 0);
+    reason = NULL;
+
+    if (zone->shm_zone == NULL) {
+        return NGX_OK;                   /* ngx_bloom_declare_check() says so */
+    }
+
+    if (zone->journal == NGX_BLOOM_JOURNAL_ON && off) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "bloom zone \"%V\" in %s:%ui has \"journal=on\", but "
+                      "\"bloom_state_path\" is off: set a path, or leave out "
+                      "\"journal=on\"", &zone->name, zone->conf_file,
+                      zone->conf_line);
+        return NGX_ERROR;
+    }
+
+    if (zone->guard_at.file != NULL && zone->expire != 0) {
+        return ngx_http_bloom_conf_zone_refuse(cf, zone, "bloom_guard",
+                                               &zone->guard_at,
+                                               "has \"expire=\" and loads no "
+                                               "image; remove one of them");
+    }
+
+    if (zone->source_at.file == NULL) {
         return NGX_OK;
     }
 
-    if (zone->state_path.len == 0) {
-        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                      "bloom zone \"%V\" in %s:%ui has \"source=\", and "
-                      "\"bloom_state_path\" is off: the journal keeps the "
-                      "changes of the source; set a path", &zone->name,
-                      zone->conf_file, zone->conf_line);
-        return NGX_ERROR;
+    if (zone->expire != 0) {
+        reason = "has \"expire=\", and the keys of a source do not expire; "
+                 "remove one of them";
+
+    } else if (zone->journal == NGX_BLOOM_JOURNAL_OFF) {
+        reason = "has \"journal=off\", and the journal keeps the changes of "
+                 "the source; remove one of them";
+
+    } else if (off) {
+        reason = "has no journal, which keeps the changes of the source, since "
+                 "\"bloom_state_path\" is off; set a path";
+
+    } else if (zone->changed_by != NULL) {
+        ngx_snprintf((u_char *) changed, sizeof(changed),
+                     "takes changes from %s, too; remove that or "
+                     "\"bloom_source\", or use another zone%Z",
+                     zone->changed_by);
+        reason = changed;
     }
 
-    if (zone->changed_by != NULL) {
-        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                      "bloom zone \"%V\" in %s:%ui takes its changes from the "
-                      "source \"%V\" alone, but %s changes it, too; remove "
-                      "that, or \"source=\", or use another zone",
-                      &zone->name, zone->conf_file, zone->conf_line,
-                      &zone->source, zone->changed_by);
-        return NGX_ERROR;
-    }
+    return reason == NULL ? NGX_OK
+           : ngx_http_bloom_conf_zone_refuse(cf, zone, "bloom_source",
+                                             &zone->source_at, reason);
+}
 
-    return NGX_OK;
+
+/* Logs that a zone is not for a directive.  Returns NGX_ERROR. */
+static ngx_int_t
+ngx_http_bloom_conf_zone_refuse(ngx_conf_t *cf, ngx_bloom_zone_t *zone,
+    char *directive, ngx_bloom_conf_at_t *at, char *which)
+{
+    ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                  "\"%s\" in %s:%ui names bloom zone \"%V\", which %s",
+                  directive, at->file, at->line, &zone->name, which);
+
+    return NGX_ERROR;
 }
 
 
@@ -752,7 +693,8 @@ static void
 ngx_http_bloom_conf_zone_warn(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
 {
     if (zone->adds && zone->file.name.len != 0
-        && (zone->state_path.len == 0 || !zone->journal))
+        && (zone->state_path.len == 0
+            || zone->journal == NGX_BLOOM_JOURNAL_OFF))
     {
         ngx_log_error(NGX_LOG_WARN, cf->log, 0,
                       "bloom zone \"%V\" in %s:%ui takes none of the keys of "
@@ -760,8 +702,8 @@ ngx_http_bloom_conf_zone_warn(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
                       "zone with \"file=\" needs a journal for them, but it "
                       "has %s",
                       &zone->name, zone->conf_file, zone->conf_line,
-                      zone->journal ? "\"bloom_state_path off\""
-                                    : "\"journal=off\"");
+                      zone->journal == NGX_BLOOM_JOURNAL_OFF
+                      ? "\"journal=off\"" : "\"bloom_state_path off\"");
     }
 
     if (zone->removes && zone->shm_zone != NULL && zone->removals == 0) {
@@ -772,4 +714,111 @@ ngx_http_bloom_conf_zone_warn(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
                       "the next image",
                       &zone->name, zone->conf_file, zone->conf_line);
     }
+}
+
+
+/* Reads the name of the zone that is declared, and its size. */
+static ngx_int_t
+ngx_http_bloom_conf_zone_name(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field)
+{
+    u_char                      *colon;
+    ngx_str_t                    name, size;
+    ngx_http_bloom_conf_zone_t  *params = field;
+    ngx_http_bloom_main_conf_t  *bmcf;
+
+    name = *value;
+    colon = (u_char *) ngx_strchr(name.data, ':');
+
+    if (colon != NULL) {
+        size.data = colon + 1;
+        size.len = name.data + name.len - size.data;
+        name.len = colon - name.data;
+
+        if (bloom_units_bytes((char *) size.data, size.len, &params->size) != 0
+            || params->size == 0 || params->size > NGX_MAX_SIZE_T_VALUE)
+        {
+            (void) ngx_http_bloom_conf_invalid(cf, "zone size", &size,
+                                               "a size such as 64m");
+            return NGX_ERROR;
+        }
+    }
+
+    if (name.len == 0) {
+        return NGX_DECLINED;
+    }
+
+    bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);
+
+    params->zone = ngx_bloom_declare_get(cf, &bmcf->zones, &name);
+
+    return params->zone != NULL ? NGX_OK : NGX_ERROR;
+}
+
+
+static ngx_int_t
+ngx_http_bloom_conf_zone_fpr(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field)
+{
+    double  *fpr = field;
+
+    return bloom_units_rate((char *) value->data, value->len, fpr) == 0
+           && *fpr >= BLOOM_FPR_MIN && *fpr <= BLOOM_FPR_MAX ? NGX_OK
+                                                             : NGX_DECLINED;
+}
+
+
+/*
+ * Reads a label.  It has no character that would have to be escaped in HTML, JSON
+ * or a header, since labels are put into error pages.
+ */
+static ngx_int_t
+ngx_http_bloom_conf_zone_label(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *text, void *field)
+{
+    size_t   len;
+    u_char  *p, *end;
+
+    if (text->len == 0 || text->len > NGX_HTTP_BLOOM_CONF_ZONE_LABEL) {
+        return NGX_DECLINED;
+    }
+
+    end = text->data + text->len;
+
+    for (p = text->data; p < end; p += len) {
+        len = bloom_utf8_len(p, end - p);
+
+        if (len == 0 || bloom_utf8_is_hidden(p, len)
+            || ngx_strchr("\"'<>&\\", *p) != NULL)
+        {
+            return NGX_DECLINED;
+        }
+    }
+
+    *(ngx_str_t *) field = *text;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_bloom_conf_zone_limit(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field)
+{
+    const ngx_http_bloom_conf_range_t  *range = param->post;
+
+    return bloom_guard_limit_parse(field, (char *) value->data, value->len,
+                                   (double) range->max)
+           == 0 ? NGX_OK : NGX_DECLINED;
+}
+
+
+static ngx_int_t
+ngx_http_bloom_conf_zone_source_name(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field)
+{
+    *(ngx_str_t *) field = *value;
+
+    return bloom_source_name_valid(value->data, value->len) ? NGX_OK
+                                                            : NGX_DECLINED;
 }

@@ -16,8 +16,26 @@
 #define NGX_HTTP_BLOOM_FEEDBACK_AFTER     60000
 
 
-static char *ngx_http_bloom_feedback_param(ngx_conf_t *cf,
-    ngx_http_bloom_feedback_t *feedback, ngx_str_t *value);
+static const ngx_http_bloom_conf_param_t  ngx_http_bloom_feedback_table[] = {
+
+    { ngx_string("except="), NGX_HTTP_BLOOM_CONF_FEEDBACK,
+      ngx_http_bloom_conf_read_name,
+      offsetof(ngx_http_bloom_feedback_t, except), ngx_http_bloom_conf_on_off,
+      NULL },
+
+    { ngx_string("rate="), NGX_HTTP_BLOOM_CONF_FEEDBACK,
+      ngx_http_bloom_conf_read_interval,
+      offsetof(ngx_http_bloom_feedback_t, interval), NULL,
+      NGX_HTTP_BLOOM_CONF_RATE },
+
+    { ngx_string("after="), NGX_HTTP_BLOOM_CONF_FEEDBACK,
+      ngx_http_bloom_conf_read_time,
+      offsetof(ngx_http_bloom_feedback_t, after),
+      ngx_http_bloom_conf_range(1000, NGX_BLOOM_ADAPT_AFTER, 0),
+      "a time from 1s to 10m" },
+
+    { ngx_null_string, 0, NULL, 0, NULL, NULL }
+};
 
 
 char *
@@ -25,9 +43,9 @@ ngx_http_bloom_feedback_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_bloom_loc_conf_t *blcf = conf;
 
-    char                        *rc;
+    ngx_int_t                    status;
     ngx_str_t                   *value;
-    ngx_uint_t                   i;
+    ngx_uint_t                   i, *code;
     ngx_http_bloom_feedback_t   *feedback;
     ngx_http_bloom_main_conf_t  *bmcf;
 
@@ -55,12 +73,32 @@ ngx_http_bloom_feedback_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     feedback->file = cf->conf_file->file.name;
     feedback->line = cf->conf_file->line;
 
-    for (i = 1; i < cf->args->nelts; i++) {
-        rc = ngx_http_bloom_feedback_param(cf, feedback, &value[i]);
+    for (i = 1;
+         i < cf->args->nelts && ngx_strchr(value[i].data, '=') == NULL;
+         i++)
+    {
+        status = ngx_atoi(value[i].data, value[i].len);
 
-        if (rc != NGX_CONF_OK) {
-            return rc;
+        if (status < 400 || status > 499) {
+            return ngx_http_bloom_conf_invalid(cf, "status", &value[i],
+                                               "from 400 to 499, such as 404, "
+                                               "or \"off\" alone");
         }
+
+        code = ngx_array_push(&feedback->statuses);
+        if (code == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        *code = status;
+    }
+
+    if (ngx_http_bloom_conf_params(cf, i, ngx_http_bloom_feedback_table,
+                                   NGX_HTTP_BLOOM_CONF_FEEDBACK, feedback,
+                                   NULL)
+        != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
     }
 
     if (feedback->statuses.nelts == 0) {
@@ -86,73 +124,6 @@ ngx_http_bloom_feedback_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);
     bmcf->asks = 1;
-
-    return NGX_CONF_OK;
-}
-
-
-/* Reads a status or another parameter. */
-static char *
-ngx_http_bloom_feedback_param(ngx_conf_t *cf,
-    ngx_http_bloom_feedback_t *feedback, ngx_str_t *value)
-{
-    ngx_int_t    status, after;
-    ngx_str_t    time;
-    ngx_uint_t  *code;
-
-    if (ngx_strcmp(value->data, "except=on") == 0) {
-        feedback->except = 1;
-        return NGX_CONF_OK;
-    }
-
-    if (ngx_strcmp(value->data, "except=off") == 0) {
-        feedback->except = 0;
-        return NGX_CONF_OK;
-    }
-
-    if (ngx_strncmp(value->data, "rate=", 5) == 0) {
-        return ngx_http_bloom_conf_rate(cf, value, &feedback->interval);
-    }
-
-    if (ngx_strncmp(value->data, "after=", 6) == 0) {
-        time.data = value->data + 6;
-        time.len = value->len - 6;
-
-        after = ngx_parse_time(&time, 0);
-
-        if (after < 1000 || after > NGX_BLOOM_ADAPT_AFTER) {
-            return ngx_http_bloom_conf_invalid(cf, "parameter", value,
-                                               "\"after=\" and a time "
-                                               "from 1s to 10m");
-        }
-
-        feedback->after = after;
-        return NGX_CONF_OK;
-    }
-
-    if (ngx_http_bloom_conf_old_name(cf, value, NGX_HTTP_BLOOM_CONF_FEEDBACK)
-        != NGX_CONF_OK)
-    {
-        return NGX_CONF_ERROR;
-    }
-
-    status = ngx_atoi(value->data, value->len);
-
-    if (status < 400 || status > 499) {
-        return ngx_http_bloom_conf_invalid(cf, "parameter", value,
-                                           "a status from 400 to 499, such as "
-                                           "404, \"except=on\", "
-                                           "\"except=off\", \"rate=\", "
-                                           "\"after=\", or \"off\" "
-                                           "alone");
-    }
-
-    code = ngx_array_push(&feedback->statuses);
-    if (code == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    *code = status;
 
     return NGX_CONF_OK;
 }

@@ -49,7 +49,7 @@ static const char  *ngx_http_bloom_ffi_conditions[] = {
     "the zone has just got another filter; try again",
     "the zone is not loaded; load an image",
     "the zone's image is older than \"max_age\"; load a new one",
-    ("the zone may lack changes of its \"source=\"; find out whether the "
+    ("the zone may lack changes of its source; find out whether the "
      "follower runs, or load a newer image"),
     "the zone has not applied yet what another instance of nginx has added",
     ("the zone has lost added keys, so it cannot tell that a key is absent; "

@@ -39,9 +39,10 @@ ngx_http_bloom_route_conf(ngx_conf_t *cf, ngx_str_t *to,
     }
 
     if (to->len == 0 || to->data[0] != '/') {
-        return ngx_http_bloom_conf_invalid(cf, "to", to,
-                                           "\"@name\" without variables, or a "
-                                           "URI that begins with \"/\"");
+        return ngx_http_bloom_conf_invalid_value(cf, "to=", to,
+                                                 "\"@name\" without variables, "
+                                                 "or a URI that begins with "
+                                                 "\"/\"");
     }
 
     return NGX_CONF_OK;

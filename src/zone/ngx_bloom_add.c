@@ -190,8 +190,8 @@ ngx_bloom_add_batch_init(ngx_bloom_add_batch_t *batch, ngx_bloom_zone_t *zone,
         ngx_memzero(batch, sizeof(ngx_bloom_add_batch_t));
 
         batch->zone = zone;
-        batch->error = "the zone takes its changes from its \"source=\" "
-                       "alone; send the change there, or remove \"source=\"";
+        batch->error = "the zone takes its changes from its source alone; send "
+                       "the change there, or remove \"bloom_source\"";
         return NGX_DECLINED;
     }
 

@@ -57,7 +57,7 @@ ngx_bloom_changes_init(ngx_bloom_changes_t *changes, ngx_bloom_zone_t *zone,
     if (zone->source.len == 0) {
         changes->batch.error = "the zone takes changes from anywhere, by POST "
                                "keys and POST remove; to take them from a "
-                               "source, add \"source=\" to its \"bloom_zone\"";
+                               "source, add a \"bloom_source\"";
         return NGX_DECLINED;
     }
 

@@ -74,7 +74,7 @@ ngx_bloom_declare_get(ngx_conf_t *cf, ngx_array_t *zones, ngx_str_t *name)
     zone->conf_line = cf->conf_file->line;
     zone->file.fd = NGX_INVALID_FILE;
     zone->required = &ngx_bloom_declare_never;
-    zone->journal = 1;
+    zone->journal = NGX_BLOOM_JOURNAL_AUTO;
     zone->key_form = -1;
     zone->removals = NGX_BLOOM_REMOVALS;
     zone->pool = cf->pool;

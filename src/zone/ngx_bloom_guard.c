@@ -546,7 +546,7 @@ ngx_bloom_guard_form(ngx_bloom_zone_t *zone, const bloom_image_t *image,
     {
         snprintf(error, BLOOM_IMAGE_ERROR_LEN,
                  "has changes of the source \"%.*s\", and the zone takes its "
-                 "changes from another one (\"source=\"): build it with "
+                 "changes from another one (\"bloom_source\"): build it with "
                  "\"ngx-bloom build --source\" for that source",
                  (int) image->source.len, image->source.name);
 

@@ -546,7 +546,7 @@ ngx_bloom_start_log_lost(ngx_bloom_zone_t *zone)
                       "bloom zone \"%V\" starts empty again: it has no journal,"
                       " and its size, capacity, rate, layout, %shash or key "
                       "form changed", &zone->name,
-                      zone->expire ? "expire, slices, " : "");
+                      zone->expire ? "expire, " : "");
 
     } else if (zone->before->state == NULL
                && zone->before->file.name.len == 0)

@@ -125,6 +125,22 @@ typedef enum {
 typedef struct ngx_bloom_queue_s  ngx_bloom_queue_t;
 
 
+/* Whether a zone writes changes to disk ("journal="). */
+enum {
+    NGX_BLOOM_JOURNAL_OFF = 0,
+    NGX_BLOOM_JOURNAL_AUTO,              /* if the configuration has something
+                                            that changes it */
+    NGX_BLOOM_JOURNAL_ON
+};
+
+
+/* Where a directive is; file NULL: nowhere. */
+typedef struct {
+    u_char              *file;
+    ngx_uint_t           line;
+} ngx_bloom_conf_at_t;
+
+
 /* What an image has to be like to be accepted; ngx_bloom_guard.h checks it. */
 enum {
     NGX_BLOOM_GUARD_HAVE = 0,            /* keys that it must have */
@@ -321,7 +337,7 @@ typedef struct ngx_bloom_zone_s {
     bloom_image_t           image;
     ngx_str_t               state_path;  /* the directory of all zones, null-
                                             terminated; len 0: memory only */
-    ngx_uint_t              journal;     /* 0: "journal=off" */
+    ngx_uint_t              journal;     /* NGX_BLOOM_JOURNAL_... */
     ngx_uint_t              adapts;      /* 1: a directive of the configuration
                                             excepts false positives */
     ngx_uint_t              adds;        /* 1: a directive or an endpoint of
@@ -343,9 +359,12 @@ typedef struct ngx_bloom_zone_s {
     uint32_t                slices;      /* of a life; each lasts expire /
                                             slices */
     uint64_t                slice_capacity;        /* keys of a slice */
-    ngx_bloom_guards_t      guards;
-    ngx_str_t               source;      /* where changes come from ("source=");
-                                            len 0: from anywhere */
+    ngx_bloom_guards_t      guards;      /* of bloom_guard */
+    ngx_bloom_conf_at_t     guard_at;
+    ngx_str_t               source;      /* where changes come from
+                                            (bloom_source); len 0: from
+                                            anywhere */
+    ngx_bloom_conf_at_t     source_at;
     uint64_t                source_id;   /* of ngx_bloom_source_id() */
     ngx_msec_t              max_lag;     /* 0: any lag is accepted */
     const char             *changed_by;  /* a directive that changes the zone;

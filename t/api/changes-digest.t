@@ -20,8 +20,8 @@ my $one = BloomTest->new;
 my $two = BloomTest->new;
 
 for my $t ($one, $two) {
-    configure($t, ['zone=ids file=ids.bloom source=s max_lag=off'
-                   . ' removals=1000'], api => 1, workers => 2);
+    configure($t, ['zone=ids file=ids.bloom removals=1000;'
+                   . ' bloom_source zone=ids name=s max_lag=off'], api => 1, workers => 2);
 }
 
 $one->build_image('ids.bloom', ['base'], '-p', '1e-9', '-n', '1k', '--source',

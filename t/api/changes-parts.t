@@ -18,9 +18,12 @@ my $t = BloomTest->new;
 $t->build_image('at10.bloom', ['base', 'old'], '-p', '1e-9', '-n', '10k',
                 '--source', 's=10');
 install_image($t, 'at10');
-configure($t, ['zone=live capacity=10k fpr=1e-9 source=s max_lag=off',
-               'zone=small capacity=10k fpr=1e-9 source=s max_lag=off',
-               'zone=ids file=ids.bloom source=s max_lag=off'],
+configure($t, ['zone=live capacity=10k fpr=1e-9;'
+               . ' bloom_source zone=live name=s max_lag=off',
+               'zone=small capacity=10k fpr=1e-9;'
+               . ' bloom_source zone=small name=s max_lag=off',
+               'zone=ids file=ids.bloom;'
+               . ' bloom_source zone=ids name=s max_lag=off'],
           api => 1, workers => 2);
 $t->run;
 

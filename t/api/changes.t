@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Tests that a zone with "source=" takes changes in order, once and as a whole;
+# Tests that a zone with bloom_source takes changes in order, once and as a whole;
 # that it answers "unknown" instead of "absent" without a sign of life and after
 # a gap; that its place lasts through reloads, crashes, restarts and other
 # images; and what it refuses.
@@ -19,12 +19,16 @@ use BloomTest::Zones;
 
 my $t = BloomTest->new;
 
-my @zones = ('zone=live capacity=10k fpr=1e-9 source=s max_lag=off',
-             'zone=lag capacity=10k fpr=1e-9 source=s max_lag=2s',
-             'zone=ids file=ids.bloom source=s max_lag=off',
-             'zone=urls capacity=10k fpr=1e-9 form=url source=s max_lag=off',
-             'zone=small capacity=10k fpr=1e-9 source=s max_lag=off'
-             . ' removals=2',
+my @zones = ('zone=live capacity=10k fpr=1e-9;'
+             . ' bloom_source zone=live name=s max_lag=off',
+             'zone=lag capacity=10k fpr=1e-9;'
+             . ' bloom_source zone=lag name=s max_lag=2s',
+             'zone=ids file=ids.bloom;'
+             . ' bloom_source zone=ids name=s max_lag=off',
+             'zone=urls capacity=10k fpr=1e-9 form=url;'
+             . ' bloom_source zone=urls name=s max_lag=off',
+             'zone=small capacity=10k fpr=1e-9 removals=2;'
+             . ' bloom_source zone=small name=s max_lag=off',
              'zone=plain capacity=10k fpr=1e-9');
 
 $t->build_image('at10.bloom', ['base', 'old'], '-p', '1e-9', '-n', '10k',
@@ -371,14 +375,14 @@ subtest 'nothing else may change the zone' => sub {
 
     for (sort keys %lines) {
         configure($t, \@zones, api => 1, workers => 2, server => $lines{$_});
-        like($t->reload_fails, qr/zone "live" .* takes its changes from the(?#
-                               ) source "s" alone, but "\Q$_\E.* changes it/,
+        like($t->reload_fails, qr/"bloom_source" .* zone "live", which takes(?#
+                               ) changes from "\Q$_\E.*, too/,
              "$_ is refused");
     }
 
     configure($t, \@zones, api => 1, http => 'bloom_state_path off;');
     like($t->reload_fails,
-         qr/zone "\w+" .* has "source=", and "bloom_state_path" is off/,
+         qr/"bloom_source" .* which has no journal, .*"bloom_state_path" is off/,
          'and so is a zone without a state directory');
 
     configure($t, \@zones, api => 1, workers => 2);

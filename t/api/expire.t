@@ -28,9 +28,9 @@ my $large = 40_000_000;            # bytes of zone "late", which no other has
 configure($t, [
     'zone=ids capacity=8k fpr=0.001 expire=8h',
     'zone=urls capacity=8k fpr=1e-6 expire=8h form=url',
-    'zone=many capacity=4k fpr=0.01 expire=8h slices=4 max_keys=8k',
-    'zone=most capacity=4k fpr=0.01 expire=8h slices=20 max_keys=4200',
-    'zone=few capacity=1k fpr=0.01 expire=8h slices=4 journal=off',
+    'zone=many capacity=4k fpr=0.01 expire=8h max_keys=8k',
+    'zone=most capacity=4k fpr=0.01 expire=8h max_keys=16500',
+    'zone=few capacity=1k fpr=0.01 expire=8h journal=off',
     'zone=brief capacity=1k fpr=1e-9 expire=10s',
     'zone=adapts capacity=1k fpr=1e-6 expire=8h journal=off',
     "zone=late:$large capacity=8k fpr=0.001 expire=8h journal=off",
@@ -185,7 +185,7 @@ subtest 'an empty ring' => sub {
 
     is(zone_state($t, 'many')->{filter}{max_items}, 8000,
        'a zone with max_keys= has room for so many');
-    is(zone_state($t, 'many')->{expire}{ready}, 4 + 1 + 8 - 1,
+    is(zone_state($t, 'many')->{expire}{ready}, 8 + 1 + 16 - 1,
        'and slices for them');
 
     my $brief = zone_state($t, 'brief');
@@ -466,12 +466,12 @@ subtest 'a zone gets more keys than it is made for' => sub {
 
     cmp_ok($filter->{estimated_fpr}, '>', 1.5 * $filter->{promised_fpr},
            'the state has the rate');
-    is(zone_state($t, 'many')->{expire}{live}, 9,
-       'eight slices are full, and one is open');
+    is(zone_state($t, 'many')->{expire}{live}, 17,
+       'sixteen slices are full, and one is open');
 
     for my $zone ('most', 'few') {
         $mark = $t->log_mark;
-        add($t, $zone, [keys_of('e', 6000)]);
+        add($t, $zone, [keys_of('e', $zone eq 'few' ? 6000 : 24_000)]);
         my $empties = $zone eq 'few'
             ? qr/ \(without a journal, the zone starts empty then\)/ : '';
         like($t->wait_for_log($over, $mark),

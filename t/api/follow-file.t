@@ -22,7 +22,8 @@ my $script = abs_path(dirname(__FILE__)
 my $t = BloomTest->new;
 my $log = $t->testdir . '/changes.log';
 
-configure($t, ['zone=ids capacity=10k fpr=1e-9 source=s max_lag=10s'],
+configure($t, ['zone=ids capacity=10k fpr=1e-9;'
+               . ' bloom_source zone=ids name=s max_lag=10s'],
           api => 1);
 $t->run;
 

@@ -22,7 +22,8 @@ my $redis = redis_server($t, 6379, @durable);
 $t->build_image('at0.bloom', ['base', 'old'], '-p', '1e-9', '-n', '200k',
                 '--source', 'ids=0');
 install_image($t, 'at0');
-configure($t, ['zone=ids file=ids.bloom source=ids max_lag=10s'],
+configure($t, ['zone=ids file=ids.bloom;'
+               . ' bloom_source zone=ids name=ids max_lag=10s'],
           api => 1, workers => 2);
 $t->run;
 

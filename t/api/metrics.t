@@ -38,7 +38,7 @@ http {
     bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom;
     bloom_zone zone=aged file=%%TESTDIR%%/aged.bloom max_age=1h;
     bloom_zone zone=seen capacity=100 fpr=0.01 max_keys=301;
-    bloom_zone zone=brief capacity=100 fpr=0.01 expire=20s slices=4;
+    bloom_zone zone=brief capacity=100 fpr=0.01 expire=20s;
     bloom_zone 'zone=q"\\\\x\xc3\xa9\xff' capacity=100 fpr=0.01 journal=off;
     bloom_lookup \$arg_id \$known zone=ids;
 
@@ -162,7 +162,7 @@ subtest 'zones have metrics' => sub {
         'journal_error{zone="seen"}' => 0,
         'expire_seconds{zone="brief"}' => '20.000',
         'live_slices{zone="brief"}' => 1,
-        'ready_slices{zone="brief"}' => 8,
+        'ready_slices{zone="brief"}' => 16,
         'clock_behind_seconds{zone="brief"}' => 0,
         'max_items{zone="brief"}' => 100,
         'loads_total{zone="ids",result="ok"}' => 0,

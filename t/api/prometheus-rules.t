@@ -35,7 +35,8 @@ http {
     %%TEST_GLOBALS_HTTP%%
     bloom_state_path %%TESTDIR%%/state;
     bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom max_age=100000d;
-    bloom_zone zone=fleet capacity=1k fpr=0.01 source=s;
+    bloom_zone zone=fleet capacity=1k fpr=0.01;
+    bloom_source zone=fleet name=s;
     bloom_zone zone=brief capacity=1k fpr=0.01 expire=1h;
     server {
         listen 127.0.0.1:%%PORT_8080%%;

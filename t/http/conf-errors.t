@@ -173,59 +173,48 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
                  . ' and "fpr="';
 
     is_refused('http', ">bloom_zone zone=z $_;", $either)
-        for 'fpr=0.1', 'file=ids.bloom capacity=1k fpr=0.1', 'file=',
-            'capacity= fpr=0.1';
+        for 'fpr=0.1', 'file=ids.bloom capacity=1k fpr=0.1';
+    is_refused('http', '>bloom_zone zone=z file=;',
+               'invalid value "" of "file=": it must be the path of an image');
 
     is_refused('http', '>bloom_zone zone=z;', $either);
     is_refused('http', '>bloom_zone;',
                'invalid number of arguments in "bloom_zone" directive');
     is_refused('http', '>bloom_zone file=ids.bloom;',
-               '"bloom_zone" directive must have the "zone" parameter');
-    table('http', 'bloom_zone %s file=ids.bloom;',
-          'invalid zone "": it must be a name', 'zone=', 'zone=:1m');
+               '"bloom_zone" directive must have the "zone=" parameter');
+    table('http', 'bloom_zone zone=%s file=ids.bloom;',
+          'invalid value "%s" of "zone=": it must be a name, or a name and a'
+          . ' size such as ids:64m', '', ':1m');
 
-    is_refused('http', ">bloom_zone zone=z file=ids.bloom $_;",
-        'bloom zone "z" has "file=", whose image states "capacity", "fpr",'
-        . ' "layout" and "hash": leave these out')
-        for qw(capacity= fpr=0.1 layout=classic hash=murmur3);
+    my %only = ('file=ids.bloom'
+                    => [capacity => qw(fpr=0.1 layout=classic hash=murmur3
+                                       expire=24h)],
+                'capacity=1k fpr=0.1' => [file => qw(watch=1h max_age=1h)]);
+
+    for my $with (sort keys %only) {
+        my ($other, @parameters) = @{ $only{$with} };
+        my ($has) = $with =~ /^(\w+=)/;
+
+        for my $parameter (@parameters) {
+            my ($name) = $parameter =~ /^(\w+=)/;
+
+            is_refused('http', ">bloom_zone zone=z $parameter $with;",
+                       "bloom zone \"z\" has \"$has\" and \"$name\", which goes"
+                       . " with \"$other=\" only: leave out one of them");
+        }
+    }
 
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
           invalid('bloom_zone', qw(zone file capacity fpr layout hash form
-                                   journal required watch max_age must_have
-                                   must_not_have min_keys max_loss
-                                   max_growth removals max_keys expire
-                                   slices source max_lag label)),
+                                   max_keys removals expire watch max_age
+                                   required journal label)),
           qw(colour=red status=404 to=@x decode=uri capacity Capacity=1k
              huge_pages=off =));
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
           'duplicate parameter "%s"', qw(zone=y capacity=1k fpr=0.1));
 
-    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 min_keys=%s;',
-          'invalid min_keys "%s": it must be a count such as 10m, up to 4398g',
-          '', '0', '-1', '1.5k', '10%', '9999g');
-    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 max_loss=%s;',
-          'invalid max_loss "%s": it must be a percentage such as 1%, up to'
-          . ' 100%, or a number of keys such as 500',
-          '', '-1%', '-1', '1.5', '.5%', '1e2%', '20%%', '100.1%', '4399g',
-          'off');
-    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 max_growth=%s;',
-          'invalid max_growth "%s": it must be a percentage such as 50%, or a'
-          . ' number of keys such as 10k',
-          '', '-1%', '-1', '1.5', '.5%', '1e2%', '20%%', '1000001%', '4399g',
-          'off');
-    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
-          'invalid parameter "%s": its name is "max_loss=" and "max_growth="',
-          qw(max_change=20% max_change=));
-    table('http', "bloom_zone zone=z capacity=1k fpr=0.1 $_=%s;",
-          "invalid $_ \"%s\": it must be a file of keys", '')
-        for 'must_have', 'must_not_have';
-    is_accepted('http', 'bloom_zone zone=z capacity=1k fpr=0.1 min_keys=1k'
-                        . " must_have=a must_not_have=b $_;")
-        for 'max_loss=0.5% max_growth=1000000%', 'max_loss=100% max_growth=0%',
-            'max_loss=0 max_growth=10k', 'max_loss=4398g';
-
     table('http', "bloom_zone zone=z capacity=1k fpr=0.1 'label=%s';",
-          q(invalid label "%s": it must be 1 to 100 bytes of printable UTF-8)
+          q(invalid value "%s" of "label=": it must be 1 to 100 bytes of printable UTF-8)
           . q( without any of "'<>&\; write a label with spaces as)
           . ' "label=A list"',
           '', 'x' x 101, "a\tb", "\x7f", "\xc3", "\xc2\x85",
@@ -239,17 +228,173 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
 };
 
 
+subtest 'nginx refuses wrong parameters of bloom_guard' => sub {
+    my $zone = 'bloom_zone zone=z capacity=1k fpr=0.1;';
+
+    table('http', "$zone bloom_guard zone=z min_keys=%s;",
+          'invalid value "%s" of "min_keys=": it must be a count such as 10m,'
+          . ' up to 4398g', '', '0', '-1', '1.5k', '10%', '9999g');
+    table('http', "$zone bloom_guard zone=z max_loss=%s;",
+          'invalid value "%s" of "max_loss=": it must be a percentage such as'
+          . ' 1%, up to 100%, or a number of keys such as 500',
+          '', '-1%', '-1', '1.5', '.5%', '1e2%', '20%%', '100.1%', '4399g',
+          'off');
+    table('http', "$zone bloom_guard zone=z max_growth=%s;",
+          'invalid value "%s" of "max_growth=": it must be a percentage such as'
+          . ' 50%, or a number of keys such as 10k',
+          '', '-1%', '-1', '1.5', '.5%', '1e2%', '20%%', '1000001%', '4399g',
+          'off');
+    table('http', "$zone bloom_guard zone=z $_=%s;",
+          "invalid value \"%s\" of \"$_=\": it must be a file of keys", '')
+        for 'must_have', 'must_not_have';
+    table('http', "$zone bloom_guard zone=%s min_keys=1;",
+          'invalid value "%s" of "zone=": it must be the name of a zone',
+          '', 'ids:1m');
+    table('http', "$zone bloom_guard zone=z %s;",
+          'invalid parameter "%s": write "max_loss=" and "max_growth="',
+          qw(max_change=20% max_change=));
+    table('http', "$zone bloom_guard zone=z %s;",
+          invalid('bloom_guard', qw(zone must_have must_not_have min_keys
+                                    max_loss max_growth)),
+          qw(file=a max_age=1d min_keys));
+    is_refused('http', "$zone\n>bloom_guard min_keys=1;",
+               '"bloom_guard" directive must have the "zone=" parameter');
+    is_refused('http', "$zone\n>bloom_guard zone=z;",
+               '"bloom_guard" directive must have a guard, such as'
+               . ' "max_loss=1%"');
+    is_refused('server', '>bloom_guard zone=ids min_keys=1;',
+               '"bloom_guard" directive is not allowed here');
+
+    # it may stand before the zone
+
+    for my $guard (map { "bloom_guard zone=z min_keys=1k must_have=a"
+                         . " must_not_have=b $_;" }
+                   'max_loss=0.5% max_growth=1000000%',
+                   'max_loss=100% max_growth=0%', 'max_loss=0 max_growth=10k',
+                   'max_loss=4398g')
+    {
+        is_accepted('http', "$zone $guard");
+        is_accepted('http', "$guard $zone");
+    }
+
+    is_refused('http', '>bloom_guard zone=nope min_keys=1;',
+               'unknown bloom zone "nope" in %FILE%:%LINE%: declare it with'
+               . ' "bloom_zone zone=nope ..."');
+    is_refused('http', "$zone bloom_guard zone=z min_keys=1;\n"
+                       . '>bloom_guard zone=z max_loss=1%;',
+               'bloom zone "z" has a "bloom_guard" already, in'
+               . ' %FILE%:%LINE-1%; write all parameters there'
+               . ' in %FILE%:%LINE%', 'a zone that is guarded twice');
+    is_refused('http', join("\n", @$_),
+               '"bloom_guard" in %FILE%:%LINE% names bloom zone "z", which has'
+               . ' "expire=" and loads no image; remove one of them')
+        for ['bloom_zone zone=z capacity=1k fpr=0.1 expire=24h;',
+             '>bloom_guard zone=z min_keys=1;'],
+            ['>bloom_guard zone=z min_keys=1;',
+             'bloom_zone zone=z capacity=1k fpr=0.1 expire=24h;'];
+
+    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
+          'invalid parameter "%s": it is a parameter of "bloom_guard"',
+          qw(must_have=a must_not_have=b min_keys=1 max_loss=1% max_growth=1));
+    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
+          'invalid parameter "%s": write "max_loss=" and "max_growth=" of'
+          . ' "bloom_guard"', qw(max_change=20% max_change=));
+};
+
+
+subtest 'nginx refuses wrong parameters of bloom_source' => sub {
+    my $zone = 'bloom_zone zone=z capacity=1k fpr=0.1';
+
+    table('http', "$zone; bloom_source zone=z name=%s;",
+          'invalid value "%s" of "name=": it must be 1 to 255 letters, digits'
+          . ' and characters of "._:/-"', '', 'a+b', 'a,b', 's' x 256);
+    table('http', "$zone; bloom_source zone=z name=s max_lag=%s;",
+          'invalid value "%s" of "max_lag=": it must be a time of at least 1s,'
+          . ' such as 30s, or "off"', '', qw(0 999ms x -1s on));
+    table('http', "$zone; bloom_source zone=z name=s %s;",
+          invalid('bloom_source', qw(zone name max_lag)),
+          qw(source=s lag=1s max_lag));
+    is_refused('http', "$zone;\n>bloom_source zone=z max_lag=30s;",
+               '"bloom_source" directive must have the "name=" parameter');
+    is_refused('http', "$zone;\n>bloom_source name=s;",
+               '"bloom_source" directive must have the "zone=" parameter');
+    is_refused('http', '>bloom_source zone=nope name=s;',
+               'unknown bloom zone "nope" in %FILE%:%LINE%: declare it with'
+               . ' "bloom_zone zone=nope ..."');
+    is_refused('http', "$zone; bloom_source zone=z name=s;\n"
+                       . '>bloom_source zone=z name=s max_lag=30s;',
+               'bloom zone "z" has a "bloom_source" already, in'
+               . ' %FILE%:%LINE-1%; write all parameters there'
+               . ' in %FILE%:%LINE%', 'a zone that has two sources');
+
+    my $names = '"bloom_source" in %FILE%:%LINE% names bloom zone "z", which';
+    my $remove = 'remove that or "bloom_source", or use another zone';
+
+    for (['expire=1h;', 'has "expire=", and the keys of a source do not expire;'
+                        . ' remove one of them'],
+         ['journal=off;', 'has "journal=off", and the journal keeps the changes'
+                          . ' of the source; remove one of them'],
+         ['; bloom_state_path off;',
+          'has no journal, which keeps the changes of the source, since'
+          . ' "bloom_state_path" is off; set a path'],
+         ['; bloom_add $arg_id zone=z;',
+          "takes changes from \"bloom_add\", too; $remove"],
+         ['; bloom_remove $arg_id zone=z;',
+          "takes changes from \"bloom_remove\", too; $remove"])
+    {
+        my ($more, $why) = @$_;
+
+        is_refused('http', "$zone $more\n>bloom_source zone=z name=s;",
+                   "$names $why");
+        is_refused('http', ">bloom_source zone=z name=s;\n$zone $more",
+                   "$names $why");
+    }
+
+    for my $source (map { "bloom_source zone=z name=$_;" }
+                    's', 'a.b_c:d/e-f', 's max_lag=1s', 's max_lag=off')
+    {
+        is_accepted('http', "$zone max_keys=2k form=url; $source");
+        is_accepted('http', "$source $zone max_keys=2k form=url;");
+    }
+
+    table('http', "$zone %s;",
+          'invalid parameter "%s": write "name=" of "bloom_source"',
+          qw(source=s source=));
+    table('http', "$zone %s;",
+          'invalid parameter "%s": it is a parameter of "bloom_source"',
+          qw(max_lag=30s max_lag=));
+};
+
+
+subtest 'nginx refuses wrong values of journal=' => sub {
+    my $zone = 'bloom_zone zone=z capacity=1k fpr=0.1';
+
+    table('http', "$zone journal=%s;",
+          'invalid value "%s" of "journal=": it must be "auto", "on" or "off"',
+          '', qw(yes On 1));
+    is_refused('http', join("\n", @$_),
+               'bloom zone "z" in %FILE%:%LINE% has "journal=on", but'
+               . ' "bloom_state_path" is off: set a path, or leave out'
+               . ' "journal=on"')
+        for ['bloom_state_path off;', ">$zone journal=on;"],
+            [">$zone journal=on;", 'bloom_state_path off;'];
+    is_accepted('http', "bloom_state_path off; $zone $_;")
+        for '', 'journal=auto', 'journal=off';
+    is_accepted('http', "$zone journal=$_;") for qw(auto on off);
+};
+
+
 subtest 'nginx refuses wrong parameters of zones that start empty' => sub {
     table('http', 'bloom_zone zone=z capacity=%s fpr=0.1;',
-          'invalid capacity "%s": it must be a count such as 10m, up to 4398g',
+          'invalid value "%s" of "capacity=": it must be a count such as 10m, up to 4398g',
           qw(0 0k k -1 1.5 1x 1kk 4399g 18446744073709551616
              18446744073709551615g 0x10));
     table('http', 'bloom_zone zone=z capacity=%s fpr=1e-9;',
-          'invalid capacity "%s": it must be smaller: the filter would'
-          . ' exceed 1 TiB', qw(4398g));
+          '"capacity=4398000000000" of bloom zone "z" is too large: the filter'
+          . ' would exceed 1 TiB', qw(4398g));
 
     table('http', 'bloom_zone zone=z capacity=1k fpr=%s;',
-          'invalid fpr "%s": it must be a rate from 1e-9 to 0.5',
+          'invalid value "%s" of "fpr=": it must be a rate from 1e-9 to 0.5',
           '', '0,1', '1' x 100, qw(0 1 0.51 51% 9e-10 -0.1 +0.1 .1x x 0x1p-3 inf
                                    nan 1e-400 0.1%%));
     is_refused('http', '>bloom_zone zone=z capacity=1k;',
@@ -257,95 +402,56 @@ subtest 'nginx refuses wrong parameters of zones that start empty' => sub {
                . ' as "fpr=0.001"');
 
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 layout=%s;',
-          'invalid layout "%s": it must be "blocked" or "classic"',
-          '', qw(round Blocked blockedx));
+          'invalid value "%s" of "layout=": it must be "blocked" or "classic"; a'
+          . ' filter in layout fuse is an image, which "file=" names',
+          '', qw(round Blocked blockedx fuse));
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 hash=%s;',
-          'invalid hash "%s": it must be "murmur3" or "siphash"',
+          'invalid value "%s" of "hash=": it must be "murmur3" or "siphash"',
           '', qw(md5 murmur));
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
           'invalid parameter "%s": its name is "form="', qw(key=url key=));
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 form=%s;',
-          'invalid form "%s": it must be "raw", "lower", "host" or "url"',
+          'invalid value "%s" of "form=": it must be "raw", "lower", "host" or "url"',
           '', qw(cooked));
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 removals=%s;',
-          'invalid removals "%s": it must be a count such as 10k, up to 10m, or'
+          'invalid value "%s" of "removals=": it must be a count such as 10k, up to 10m, or'
           . ' 0',
           '', qw(-1 1.5 1x off 10000001 11m 1g 18446744073709551616 0x10));
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 max_keys=%s;',
-          'invalid max_keys "%s": it must be a count such as 10m, up to 4398g; leave it out if the filter must not grow',
+          'invalid value "%s" of "max_keys=": it must be a count such as 10m, up to 4398g; leave it out if the filter must not grow',
           '', qw(0 0k -1 1.5k 1x off 4399g 18446744073709551616 0x10));
     table('http', 'bloom_zone zone=z file=ids.bloom max_keys=%s;',
-          'invalid max_keys "%s": it must be a count such as 10m, up to 4398g; leave it out if the filter must not grow',
+          'invalid value "%s" of "max_keys=": it must be a count such as 10m, up to 4398g; leave it out if the filter must not grow',
           '', qw(0 many 4399g));
     table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 max_keys=%s;',
-          'invalid max_keys "%s": it must be greater than "capacity", and at'
-          . ' most 131071 times as much',
-          qw(1 999 1k 1000 131071001 1g));
+          'invalid "max_keys=%s" of bloom zone "z": with "capacity=1000" it must'
+          . ' be from 1001 to 131071000',
+          qw(1 999 1000 131071001));
     is_accepted('http', "bloom_zone zone=z $_;")
         for map({ "capacity=1k fpr=0.1 max_keys=$_" } qw(1001 2K 131071000)),
             'capacity=1 fpr=1e-9 max_keys=2', 'file=ids.bloom max_keys=1';
     my $expires = 'bloom_zone zone=z capacity=1k fpr=0.1';
 
     table('http', "$expires expire=%s;",
-          'invalid expire "%s" of bloom zone "z": it must be a time such as'
-          . ' 24h, at least one second for each of the 8 slices, and at most'
+          'invalid value "%s" of "expire=": it must be a time such as 24h, from 2s to'
           . ' 3650d',
-          '', qw(0 7s 7999ms -1h 1x off 3651d 99999999d));
-    table('http', "$expires expire=24h slices=%s;",
-          'invalid slices "%s": it must be a number from 2 to 20',
-          '', qw(0 1 21 -2 1.5 8x off));
-    table('http', "$expires expire=%s slices=20;",
-          'invalid expire "%s" of bloom zone "z": it must be a time such as'
-          . ' 24h, at least one second for each of the 20 slices, and at most'
-          . ' 3650d', qw(19s 10s));
-    is_refused('http', ">$expires slices=8;",
-               'bloom zone "z" has "slices=" without "expire=": say how long a'
-               . ' key lives, such as "expire=24h"');
+          '', qw(0 1s 1999ms -1h 1x off 3651d 99999999d));
+    table('http', "$expires expire=24h %s;",
+          'invalid parameter "%s": the zone chooses the number of slices'
+          . ' itself; leave it out', qw(slices=8 slices=));
     is_refused('http', ">$expires expire=24h layout=classic;",
                'bloom zone "z" has "expire=" and the layout classic: keys'
                . ' expire in the layout blocked only; leave out "layout="');
-    is_refused('http', ">bloom_zone zone=z file=ids.bloom $_;",
-               'bloom zone "z" has "file=", and the keys of an image do not'
-               . ' expire: leave out "expire=" and "slices=", or "file="')
-        for 'expire=24h', 'slices=8', 'expire=24h slices=8';
-    table('http', "$expires expire=24h %s;",
-          'bloom zone "z" has "expire=", and loads no image that "must_have=",'
-          . ' "must_not_have=", "min_keys=", "max_loss=" or "max_growth=" could'
-          . ' check: leave them out',
-          qw(must_have=a must_not_have=b min_keys=1 max_loss=1% max_growth=1));
-    is_refused('http', ">$expires expire=24h $_=1h;",
-               'bloom zone "z" has no "file=", which "watch=" and "max_age="'
-               . ' need: leave them out') for 'watch', 'max_age';
     table('http', "$expires expire=24h max_keys=%s;",
-          'invalid max_keys "%s" of bloom zone "z": with 8 slices it must be'
-          . ' greater than "capacity" and at most 4125; choose such a'
-          . ' number, or fewer slices', qw(1 1k 4126 131071000));
+          'invalid "max_keys=%s" of bloom zone "z": with "capacity=1000" it must'
+          . ' be from 1001 to 4125', qw(1 1000 4126 131071000));
     is_accepted('http', "$expires $_;")
-        for 'expire=8s', 'expire=2000ms slices=2', 'expire=20s slices=20',
-            'expire=1d', 'expire=3650d', 'expire=24h slices=2', 'expire=24h max_keys=4125',
+        for 'expire=8s', 'expire=2000ms', 'expire=1d', 'expire=3650d',
+            'expire=24h max_keys=4125',
             'expire=24h max_keys=1001', 'expire=24h layout=blocked form=url';
 
-    table('http', "$expires source=%s;",
-          'invalid source "%s": it must be 1 to 255 letters, digits and'
-          . ' characters of "._:/-"', '', 'a+b', 'a,b', 's' x 256);
-    table('http', "$expires source=s max_lag=%s;",
-          'invalid max_lag "%s": it must be a time of at least 1s, such as'
-          . ' 30s, or "off"', '', qw(0 999ms x -1s on));
-    is_refused('http', ">$expires max_lag=30s;",
-               'bloom zone "z" has "max_lag=" without "source=": say where its'
-               . ' changes come from, such as "source=ids"');
-    is_refused('http', ">$expires source=s expire=1h;",
-               'bloom zone "z" has "source=" and "expire=": the keys of a'
-               . ' source do not expire; leave out one of them');
-    is_refused('http', ">$expires source=s journal=off;",
-               'bloom zone "z" has "source=" and "journal=off": the journal'
-               . ' keeps the changes of the source; leave out one of them');
-    is_accepted('http', "$expires $_;")
-        for 'source=s', 'source=a.b_c:d/e-f', 'source=s max_lag=1s',
-            'source=s max_lag=off', 'source=s max_keys=2k form=url';
-
     table('http', 'bloom_zone zone=z file=ids.bloom form=%s;',
-          'invalid form "%s": it must be "raw", "lower", "host" or "url"',
+          'invalid value "%s" of "form=": it must be "raw", "lower", "host" or "url"',
           '', qw(cooked URL));
 
     is_accepted('http', "bloom_zone zone=z $_;")
@@ -399,31 +505,29 @@ subtest 'nginx refuses wrong parameters of rules' => sub {
     is_refused('location', '>bloom_reject absent;',
                'invalid number of arguments in "bloom_reject" directive');
     is_refused('location', '>bloom_reject absent $uri;',
-               '"bloom_reject" directive must have the "zone" parameter');
+               '"bloom_reject" directive must have the "zone=" parameter');
     table('location', 'bloom_reject absent $uri zone=%s;',
-          'invalid zone "": it must be a name', '');
-    is_refused('location', '>bloom_reject absent $uri zone=ids:1m;',
-        'invalid zone "ids": it must be a name without a size, which only'
-        . ' "bloom_zone" takes');
+          'invalid value "%s" of "zone=": it must be the name of a zone', '',
+          'ids:1m');
 
     table('location', 'bloom_reject absent $uri zone=ids status=%s;',
-          'invalid status "%s": it must be a code from 400 to 599',
+          'invalid value "%s" of "status=": it must be a code from 400 to 599',
           '', qw(200 302 399 600 404x -404 99999999999999999999));
     table('location', 'bloom_reject absent $uri zone=ids decode=%s;',
-          'invalid decode "%s": it must be "uri", "form" or "off"',
+          'invalid value "%s" of "decode=": it must be "uri", "form" or "off"',
           '', qw(on url Form));
     table('location', 'bloom_pass absent $uri zone=ids split=%s;',
-          'invalid split "%s": it must be one byte, such as split=,',
+          'invalid value "%s" of "split=": it must be one byte, such as split=,',
           '', ',,', 'comma');
     table('location', 'bloom_pass absent $uri zone=ids split=, match=%s;',
-          'invalid match "%s": it must be "any" or "all"', '', qw(every All));
+          'invalid value "%s" of "match=": it must be "any" or "all"', '', qw(every All));
     is_refused('location', '>bloom_reject absent $uri zone=ids match=all;',
                '"bloom_reject" directive has "match=" without "split="');
 
     my @rule = qw(split match invalid empty exact dry_run name);
 
     table('location', "$_ zone=ids if=%s;",
-          'invalid if "%s": it must be a condition with a variable, such as'
+          'invalid value "%s" of "if=": it must be a condition with a variable, such as'
           . ' if=$variable', '', 'reads', 1)
         for 'bloom_reject absent $uri', 'bloom_pass absent $uri',
             'bloom_route absent $uri to=@known', 'bloom_add $uri',
@@ -444,7 +548,7 @@ subtest 'nginx refuses wrong parameters of rules' => sub {
           'duplicate parameter "%s"', qw(exact dry_run));
     for my $parameter (qw(invalid empty)) {
         table('location', "bloom_pass absent \$uri zone=ids $parameter=%s;",
-              "invalid value of \"$parameter\" \"%s\": it must be \"fire\" or"
+              "invalid value \"%s\" of \"$parameter=\": it must be \"fire\" or"
               . ' "pass"', '', qw(on off Fire firex passed));
         is_accepted('location', "bloom_reject absent \$uri zone=ids"
                                 . " $parameter=$_;")
@@ -466,7 +570,7 @@ subtest 'nginx refuses wrong parameters of rules' => sub {
         table('location', "$directive \$uri zone=ids %s;",
               invalid($directive, qw(zone decode if split)), @others);
         table('location', "$directive \$uri zone=ids split=%s;",
-              'invalid split "%s": it must be one byte, such as split=,',
+              'invalid value "%s" of "split=": it must be one byte, such as split=,',
               '', ',,', 'comma');
         is_refused('location', "$directive \$uri zone=ids;\n>$directive off;",
                    "\"$directive off\" cannot be used together with another"
@@ -492,10 +596,10 @@ subtest 'nginx refuses wrong targets of routes' => sub {
     my $where = '"@name" without variables, or a URI that begins with "/"';
 
     table('location', 'bloom_route absent $uri zone=ids to=%s;',
-          "invalid to \"%s\": it must be $where",
+          "invalid value \"%s\" of \"to=\": it must be $where",
           '', qw(@ name known http://example.com/ $uri @$arg_x));
     is_refused('location', '>bloom_route absent $uri zone=ids;',
-               '"bloom_route" directive must have the "to" parameter');
+               '"bloom_route" directive must have the "to=" parameter');
     is_accepted('location', "bloom_route absent \$uri zone=ids to=$_;")
         for qw(@known / /x?y=$arg_z);
 
@@ -640,7 +744,7 @@ subtest 'nginx refuses wrong and duplicate settings' => sub {
               'invalid value "%s": it must be "pass", "reject", or where to'
               . ' route the request, such as "to=@exact"', 'off', 'fail', '@x');
         table($where, 'bloom_unknown to=%s;',
-              'invalid to "%s": it must be "@name" without variables, or a URI'
+              'invalid value "%s" of "to=": it must be "@name" without variables, or a URI'
               . ' that begins with "/"', '', '@', 'exact', '$uri');
         is_accepted($where, 'bloom_unknown to=/x?y=$arg_z;');
         table($where, 'bloom_log_level %s;',
@@ -660,14 +764,19 @@ subtest 'nginx refuses wrong and duplicate settings' => sub {
 
 subtest 'nginx refuses wrong values of bloom_feedback and bloom_audit' => sub {
     for my $where (qw(http server location)) {
-        my $feedback = 'invalid parameter "%s": it must be a status from 400 to'
-            . ' 499, such as 404, "except=on", "except=off", "rate=",'
-            . ' "after=", or "off" alone';
+        my $feedback = 'invalid status "%s": it must be from 400 to 499, such'
+            . ' as 404, or "off" alone';
 
         table($where, 'bloom_feedback %s;', $feedback,
               qw(399 500 200 x on 404x));
         table($where, 'bloom_feedback 404 %s;', $feedback,
-              qw(off 4040 except except=yes EXCEPT=on add=on));
+              qw(off 4040 except));
+        table($where, 'bloom_feedback 404 %s;',
+              invalid('bloom_feedback', qw(except rate after)),
+              qw(EXCEPT=on add=on));
+        table($where, 'bloom_feedback 404 except=%s;',
+              'invalid value "%s" of "except=": it must be "on" or "off"',
+              '', 'yes');
         table($where, 'bloom_feedback 404 %s;',
               'invalid parameter "%s": its name is "except="',
               qw(learn=on learn=off));
@@ -677,14 +786,13 @@ subtest 'nginx refuses wrong values of bloom_feedback and bloom_audit' => sub {
         table($where, 'bloom_feedback 404 %s;',
               'invalid parameter "%s": its name is "after="',
               'learn_after=1s');
-        table($where, 'bloom_feedback 404 except=on %s;',
-              'invalid rate "%s": it must be "rate=" and a number of'
-              . ' keys from 1 to 1000000, such as "10r/s" or "30r/m"',
-              map { "rate=$_" } '', qw(0r/s 1000001r/s 10r/sx));
-        table($where, 'bloom_feedback 404 except=on %s;',
-              'invalid parameter "%s": it must be "after=" and a time from'
-              . ' 1s to 10m',
-              map { "after=$_" } '', qw(0 999ms 601s 11m 1d -1m x 1sx));
+        table($where, 'bloom_feedback 404 except=on rate=%s;',
+              'invalid value "%s" of "rate=": it must be a number of keys from 1'
+              . ' to 1000000, such as "10r/s" or "30r/m"',
+              '', qw(0r/s 1000001r/s 10r/sx));
+        table($where, 'bloom_feedback 404 except=on after=%s;',
+              'invalid value "%s" of "after=": it must be a time from 1s to 10m',
+              '', qw(0 999ms 601s 11m 1d -1m x 1sx));
         is_refused($where, ">bloom_feedback $_;",
                    '"bloom_feedback" directive needs at least one status, such'
                    . ' as 404')
@@ -701,18 +809,21 @@ subtest 'nginx refuses wrong values of bloom_feedback and bloom_audit' => sub {
               $_)
             for qw(1 0.1 100 0.001);
         table($where, 'bloom_audit 1% %s;',
-              'invalid parameter "%s": it must be "add=on", "add=off" or'
-              . ' "rate="', qw(add add=yes ADD=on except=on after=1s));
+              invalid('bloom_audit', qw(add rate)),
+              qw(add ADD=on except=on after=1s));
+        table($where, 'bloom_audit 1% add=%s;',
+              'invalid value "%s" of "add=": it must be "on" or "off"',
+              '', 'yes');
         table($where, 'bloom_audit 1% %s;',
               'invalid parameter "%s": its name is "add="',
               qw(learn=on learn=off));
         table($where, 'bloom_audit 1% %s;',
               'invalid parameter "%s": its name is "rate="',
               'learn_rate=1r/s');
-        table($where, 'bloom_audit 1% add=on %s;',
-              'invalid rate "%s": it must be "rate=" and a number of'
-              . ' keys from 1 to 1000000, such as "10r/s" or "30r/m"',
-              map { "rate=$_" } '', qw(1 r/s 0r/s -1r/s 1r/h 1.5r/s
+        table($where, 'bloom_audit 1% add=on rate=%s;',
+              'invalid value "%s" of "rate=": it must be a number of keys from 1'
+              . ' to 1000000, such as "10r/s" or "30r/m"',
+              '', qw(1 r/s 0r/s -1r/s 1r/h 1.5r/s
                                              1000001r/s 10r/sx on));
     }
     is_refused('location', "bloom_audit 1%;\n>bloom_audit off;",
@@ -720,7 +831,8 @@ subtest 'nginx refuses wrong values of bloom_feedback and bloom_audit' => sub {
     is_refused('location', "bloom_feedback off;\n>bloom_feedback 404;",
                '"bloom_feedback" directive is duplicate');
     table('location', 'bloom_reject absent $uri zone=ids name=%s;',
-          'invalid name "%s": it must be a name that is not empty', '');
+          'invalid value "%s" of "name=": it must be a name that is not empty',
+          '');
 };
 
 
@@ -1041,11 +1153,11 @@ subtest 'nginx refuses wrong parameters of bloom_lookup' => sub {
                        . '>bloom_lookup $args $known zone=ids;',
                'the duplicate "known" variable');
     is_refused('http', '>bloom_lookup $uri $known;',
-               '"bloom_lookup" directive must have the "zone" parameter');
+               '"bloom_lookup" directive must have the "zone=" parameter');
     table('http', 'bloom_lookup $uri $known zone=ids %s;',
           invalid('bloom_lookup', qw(zone decode)), qw(status=404 to=@known));
     table('http', 'bloom_lookup $uri $known zone=ids decode=%s;',
-          'invalid decode "%s": it must be "uri", "form" or "off"', qw(x));
+          'invalid value "%s" of "decode=": it must be "uri", "form" or "off"', qw(x));
     is_refused('server', '>bloom_lookup $uri $known zone=ids;',
                '"bloom_lookup" directive is not allowed here');
 };

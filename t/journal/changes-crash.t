@@ -27,7 +27,8 @@ use constant STEPS => 80;
 
 $t->build_image('ids.bloom', ['base'], '-p', '1e-9', '-n', '20k',
                 '--source', 's=0');
-configure($t, ['zone=ids file=ids.bloom source=s max_lag=off removals=1000'],
+configure($t, ['zone=ids file=ids.bloom removals=1000;'
+               . ' bloom_source zone=ids name=s max_lag=off'],
           api => 1, workers => 2);
 $t->run;
 $t->expect_log(qr/exited on signal 9/);

@@ -38,7 +38,8 @@ image('at5', 5, 'base', map { my $b = $_; map { "b$b-$_$filler" } 1 .. KEYS }
 image('late', 15, 'base', map { my $b = $_; map { "b$b-$_$filler" } 1 .. KEYS }
                               1 .. 15);
 install_image($t, 'at0');
-configure($t, ['zone=ids file=ids.bloom source=s max_lag=off'],
+configure($t, ['zone=ids file=ids.bloom;'
+               . ' bloom_source zone=ids name=s max_lag=off'],
           api => 1, workers => 2);
 $t->run;
 

@@ -38,7 +38,8 @@ my @keys = qw(base old later strange none);
 
 begin_state($t, 'ids', $journal);
 image(0, time);
-configure($t, ['zone=ids file=ids.bloom source=s max_lag=off'], api => 1);
+configure($t, ['zone=ids file=ids.bloom;'
+               . ' bloom_source zone=ids name=s max_lag=off'], api => 1);
 $t->run;
 is(ask_until_known($t, 'ids', @keys), '01100',
    'a newer image at an earlier position gets all changes after it');

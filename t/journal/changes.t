@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Tests a zone with "source=" against an exact ledger: changes come in random
+# Tests a zone with bloom_source against an exact ledger: changes come in random
 # batches, some of them twice, and in parts from two followers at once, while nginx is reloaded, killed, upgraded, loads
 # images at earlier and later positions, and is cleared.  After each event the
 # zone has exactly the keys that the ledger has at the zone's position, and goes
@@ -247,7 +247,8 @@ my %events = (
 );
 
 install_image($t, image_of(0));
-configure($t, ['zone=ids file=ids.bloom source=s max_lag=off removals=20k'],
+configure($t, ['zone=ids file=ids.bloom removals=20k;'
+               . ' bloom_source zone=ids name=s max_lag=off'],
           api => 1, workers => 2);
 $t->run;
 $t->expect_log(qr/exited on signal 9/);

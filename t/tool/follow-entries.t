@@ -23,10 +23,11 @@ my @zones = qw(both one urls);
 my $long = 'x' x 65535;
 my ($follower, $other);
 
-configure($t, ['zone=few capacity=10k fpr=1e-9 source=ids max_lag=off'
-               . ' removals=2',
-               map { "zone=$_ capacity=1m fpr=1e-9 source=ids max_lag=off"
-                     . ' removals=50k' . ($_ eq 'urls' ? ' form=url' : '') }
+configure($t, ['zone=few capacity=10k fpr=1e-9 removals=2;'
+               . ' bloom_source zone=few name=ids max_lag=off',
+               map { "zone=$_ capacity=1m fpr=1e-9 removals=50k"
+                     . ($_ eq 'urls' ? ' form=url' : '')
+                     . "; bloom_source zone=$_ name=ids max_lag=off" }
                qw(both one urls)],
           api => 1, workers => 2);
 $t->run;

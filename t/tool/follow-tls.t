@@ -59,7 +59,8 @@ $t->write_file_expand('nginx.conf', <<"CONF");
 events { }
 http {
     %%TEST_GLOBALS_HTTP%%
-    bloom_zone zone=ids capacity=10k fpr=1e-9 source=ids max_lag=10s;
+    bloom_zone zone=ids capacity=10k fpr=1e-9;
+    bloom_source zone=ids name=ids max_lag=10s;
     server {
         listen 127.0.0.1:%%PORT_8080%%;
         location /bloom/ { bloom_api write=on; }

@@ -238,7 +238,7 @@ $one->set(source => 'ids');
 for (['404', 'refused', qr/404 failed.*check the URL/],
      ['401', 'refused', qr/--netrc/],
      ['403 read_only', 'refused', qr/needs write=on/],
-     ['409 not_possible', 'refused', qr/needs source= and an image/],
+     ['409 not_possible', 'refused', qr/needs a bloom_source and an image/],
      ['409 wrong_source', 'wrong_source', qr/correct --source/],
      ['400', 'refused', qr/check the versions/],
      ['413', 'too_large', qr/entry $ids[0] .*too large/],

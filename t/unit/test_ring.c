@@ -69,6 +69,22 @@ test_a_ring_has_slices_for_a_life(void **state)
 
 
 static void
+test_a_life_has_eight_parts_of_a_second_at_least(void **state)
+{
+    (void) state;
+
+    assert_int_equal(bloom_ring_slices(BLOOM_RING_LIFE_MIN),
+                     BLOOM_RING_SLICES_MIN);
+    assert_int_equal(bloom_ring_slices(2999), 2);
+    assert_int_equal(bloom_ring_slices(3000), 3);
+    assert_int_equal(bloom_ring_slices(7999), 7);
+    assert_int_equal(bloom_ring_slices(8000), 8);
+    assert_int_equal(bloom_ring_slices(86400000), 8);
+    assert_int_equal(bloom_ring_slices(BLOOM_RING_LIFE_MAX), 8);
+}
+
+
+static void
 test_a_ring_has_more_slices_for_more_keys(void **state)
 {
     uint32_t          s;
@@ -420,6 +436,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_a_ring_has_slices_for_a_life),
+        cmocka_unit_test(test_a_life_has_eight_parts_of_a_second_at_least),
         cmocka_unit_test(test_a_ring_has_more_slices_for_more_keys),
         cmocka_unit_test(test_what_is_out_of_range_is_refused),
         cmocka_unit_test(test_the_lowest_rates),

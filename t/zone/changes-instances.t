@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Tests a zone with "source=" while it has two instances, as during an upgrade.
+# Tests a zone with bloom_source while it has two instances, as during an upgrade.
 # Each takes changes at the position that both know, and applies what the other
 # one got.  An instance whose image is too old for the position says "unknown".  A
 # sign of life reaches both, whichever got it.
@@ -22,8 +22,10 @@ $t->build_image('at0.bloom', ['base', 'gone'], '-p', '1e-9', '-n', '10k',
 $t->build_image('at50.bloom', ['base', 'fresh'], '-p', '1e-9', '-n', '10k',
                 '--source', 's=50');
 install_image($t, 'at0');
-configure($t, ['zone=ids file=ids.bloom source=s max_lag=off',
-               'zone=lag capacity=10k fpr=1e-9 source=s max_lag=2s'], api => 1,
+configure($t, ['zone=ids file=ids.bloom;'
+               . ' bloom_source zone=ids name=s max_lag=off',
+               'zone=lag capacity=10k fpr=1e-9;'
+               . ' bloom_source zone=lag name=s max_lag=2s'], api => 1,
           server => 'location = /pid { return 200 $pid; }');
 $t->run;
 

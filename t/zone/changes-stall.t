@@ -26,7 +26,8 @@ use constant { SIZE => 16 << 20, SLEEPS => qr/^(?:35|230) / };
 
 my $t = BloomTest->new;
 
-configure($t, ['zone=ids:16m capacity=10k fpr=1e-9 source=s max_lag=off'],
+configure($t, ['zone=ids:16m capacity=10k fpr=1e-9;'
+               . ' bloom_source zone=ids name=s max_lag=off'],
           api => 1, server => 'location = /other { return 200 $pid; }');
 $t->run;
 

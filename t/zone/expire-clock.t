@@ -21,7 +21,7 @@ my $t = BloomTest->new;
 my $dir = $t->testdir;
 my $clock = BloomTest::Clock->new($t);
 my $time = BloomTest::Expiry->new($t, $clock);
-my $expires = ' expire=8h slices=8';
+my $expires = ' expire=8h';
 
 # Starts or reloads with the zones; the first one is plain if $more is empty.
 

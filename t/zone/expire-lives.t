@@ -30,21 +30,21 @@ my $state = $t->testdir . '/state/ids';
 
 # how long a key of zone ids lives; a reload changes it
 
-my ($life, $slices, $capacity) = (8 * HOUR, 8, '2k');
+my ($life, $capacity) = (8 * HOUR, '2k');
 
 sub conf {
     configure($t, ["zone=ids capacity=$capacity fpr=1e-9 removals=5k"
-                   . " expire=${life}s slices=$slices",
-                   'zone=memory capacity=2k fpr=1e-9 removals=5k expire=8h'
-                   . ' slices=4 journal=off', 'zone=tick capacity=8k fpr=0.001'],
+                   . " expire=${life}s",
+                   'zone=memory capacity=2k fpr=1e-9 removals=5k expire=4h'
+                   . ' journal=off', 'zone=tick capacity=8k fpr=0.001'],
               api => 1, add => 1, workers => 2);
 }
 
 conf();
 $t->run;
 
-my $ids = $time->ledger('ids', life => $life, slices => $slices);
-my $memory = $time->ledger('memory', life => 8 * HOUR, slices => 4);
+my $ids = $time->ledger('ids', life => $life, slices => 8);
+my $memory = $time->ledger('memory', life => 4 * HOUR, slices => 8);
 my @ledgers = ($ids, $memory);
 my $number = 0;
 
@@ -136,12 +136,12 @@ my %disturb = (
         $memory->forget;
     },
     'a reload with other parameters' => sub {
-        ($life, $slices, $capacity)
-            = any([8 * HOUR, 8, '2k'], [8 * HOUR, 3, '2k'], [4 * HOUR, 8, '2k'],
-                  [12 * HOUR, 20, '3k'], [8 * HOUR, 8, '4k']) ->@*;
+        ($life, $capacity)
+            = any([8 * HOUR, '2k'], [4 * HOUR, '2k'], [12 * HOUR, '3k'],
+                  [8 * HOUR, '4k']) ->@*;
         conf();
         $t->reload;
-        $ids->change(life => $life, slices => $slices);
+        $ids->change(life => $life, slices => 8);
     },
 );
 

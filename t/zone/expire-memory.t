@@ -65,7 +65,7 @@ sub fill {
 
 for my $pages ('small', 'huge') {
     subtest "on $pages pages" => sub {
-        begin($pages, 'capacity=8m fpr=1e-6 expire=8h slices=8');
+        begin($pages, 'capacity=8m fpr=1e-6 expire=8h');
 
         zone_memory($t->master)
             or plan(skip_all => 'not allowed to look into /proc/PID/map_files;'
@@ -149,7 +149,7 @@ for my $capacity (40_000, 1000) {
     subtest "each byte of a dropped slice is cleared, capacity=$capacity"
         => sub
     {
-        begin('small', "capacity=$capacity fpr=1e-6 expire=8h slices=8", SIZE);
+        begin('small', "capacity=$capacity fpr=1e-6 expire=8h", SIZE);
 
         zone_memory($t->master)
             or plan(skip_all => 'not allowed to look into /proc/PID/map_files;'

@@ -26,7 +26,7 @@ $faults->needed;
 
 my $clock = BloomTest::Clock->new($t);
 
-my $zone = 'zone=ids capacity=800 fpr=1e-6 expire=8h slices=8';
+my $zone = 'zone=ids capacity=800 fpr=1e-6 expire=8h';
 my $keys_of_slice = 100;
 my ($now, %added, $fillers) = (0);
 
@@ -454,7 +454,7 @@ subtest 'the helper stops or dies while it drops slices' => sub {
 # A slice of 8 MiB is cleared in pieces.
 
 subtest 'the helper stops or dies between the pieces of a slice' => sub {
-    begin(zone => 'zone=ids:200m capacity=4m fpr=1e-5 expire=8h slices=2');
+    begin(zone => 'zone=ids:400m capacity=16m fpr=1e-5 expire=8h');
 
     for my $how (qw(stop kill)) {
         my @keys = map { "$how$_" } 1 .. 2000;

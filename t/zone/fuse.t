@@ -443,7 +443,7 @@ subtest 'a zone that starts empty has another layout' => sub {
     my ($exit, $output) = $t->test_config;
 
     isnt($exit, 0, 'layout=fuse is refused');
-    like($output, qr/invalid layout "fuse".*"blocked" or "classic"/,
+    like($output, qr/invalid value "fuse" of "layout=".*"blocked" or "classic"/,
          'the message has the layouts');
 };
 

@@ -66,7 +66,15 @@ my @bad = (
 sub set_up {
     my ($parameters, %option) = @_;
 
-    configure($t, ["zone=ids:2m file=ids.bloom $parameters"], api => 1,
+    my ($guards, $others) = ('', '');
+
+    for (split ' ', $parameters) {
+        /^(?:must_have|must_not_have|min_keys|max_loss|max_growth)=/
+            ? ($guards .= " $_") : ($others .= " $_");
+    }
+
+    $guards = "; bloom_guard zone=ids$guards" if length $guards;
+    configure($t, ["zone=ids:2m file=ids.bloom$others$guards"], api => 1,
               %option);
 }
 
@@ -367,8 +375,8 @@ subtest 'a zone without a state directory' => sub {
 
     # memory that is recreated
 
-    configure($t, ["zone=ids:3m file=ids.bloom $change journal=off"],
-              api => 1);
+    configure($t, ["zone=ids:3m file=ids.bloom journal=off;"
+                   . " bloom_guard zone=ids $change"], api => 1);
     ($outcome) = $t->try_reload;
     is($outcome, 'refused', 'a reload that recreates the memory compares');
     install_image($t, 'hundred');
@@ -381,7 +389,8 @@ subtest 'a zone without a state directory' => sub {
 
 
 subtest 'a zone that starts empty' => sub {
-    configure($t, ["zone=ids capacity=2k fpr=1e-9 $all"], api => 1);
+    configure($t, ["zone=ids capacity=2k fpr=1e-9; bloom_guard zone=ids $all"],
+              api => 1);
     $t->run;
     $t->expect_log(qr/\[error\].*must_have/);
 

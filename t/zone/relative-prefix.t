@@ -36,7 +36,8 @@ $t->build_image('without.bloom', ['id4'], '-p', '1e-9', '-n', '1k');
 $t->write_file('must.txt', "must\n");
 
 sub conf {
-    configure($t, ['zone=ids:2m file=ids.bloom must_have=must.txt', @_],
+    configure($t, ['zone=ids:2m file=ids.bloom;'
+                   . ' bloom_guard zone=ids must_have=must.txt', @_],
               api => 1,
               main => "working_directory $dir/elsewhere;");
 

@@ -70,7 +70,7 @@ subtest 'the value is on or off' => sub {
 
     for my $value ('maybe', '', '1') {
         set_up("required=$value");
-        like($t->run_fails, qr/\[emerg\] invalid required "$value"/,
+        like($t->run_fails, qr/\[emerg\] invalid value "$value" of "required="/,
              "the value '$value' is refused");
     }
 

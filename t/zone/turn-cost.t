@@ -30,12 +30,12 @@ use constant SOME => 16;
 # What is measured, the zone, and how many keys its open part has room for
 
 my @zones = (
-    ['small', 'ring', 'capacity=22k', 11_000],
-    ['large', 'ring', 'capacity=' . $times * 2800 . 'k', $times * 1_400_000],
+    ['small', 'ring', 'capacity=88k', 11_000],
+    ['large', 'ring', 'capacity=' . $times * 11_200 . 'k', $times * 1_400_000],
     ['few', 'layers', 'capacity=6k', 6000],
     ['many', 'layers', 'capacity=' . $times * 700 . 'k', $times * 700_000],
 );
-my %zone = (ring => 'fpr=1e-9 expire=24h slices=2',
+my %zone = (ring => 'fpr=1e-9 expire=24h',
             layers => 'fpr=1e-8 max_keys=20m');
 
 my $t = BloomTest->new(log_level => 'notice');

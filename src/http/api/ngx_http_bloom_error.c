@@ -79,21 +79,21 @@ static ngx_http_bloom_error_entry_t  ngx_http_bloom_errors[] = {
      * Remedy: send the request again when that load has ended. */
     { 409, "load_in_progress" },
 
-    /* The zone has `file=` and no journal, or it has `source=`.
+    /* The zone has `file=` and no journal, or it has a source.
      * Remedy: give the zone a journal, or send the change to its source. */
     { 409, "no_additions" },
 
-    /* The zone has `file=` and no journal, or it has `source=`.
+    /* The zone has `file=` and no journal, or it has a source.
      * Remedy: give the zone a journal, or send the change to its source. */
     { 409, "no_removals" },
 
-    /* `changes` and `gap` need `source=`, and `clear?only=` must not have it;
+    /* `changes` and `gap` need `bloom_source`, and `clear?only=` must not have it;
      * `reload` needs `file=`; images and checkpoints need a state directory; a
      * zone whose keys expire has no images and no checkpoints.
      * Remedy: the message says what the zone lacks. */
     { 409, "not_possible" },
 
-    /* The zone has another `source=`.
+    /* The zone has another source.
      * Remedy: send the changes to the zones of their source. */
     { 409, "wrong_source" },
 
@@ -125,7 +125,7 @@ static ngx_http_bloom_error_entry_t  ngx_http_bloom_errors[] = {
      * zone's `form=` (the message has both), lacks the `as_of` that `max_age`
      * needs, has changes of another source, may lack keys that were already
      * dropped from the journal, or is refused by a
-     * [guard](directives.md#guards) of the zone (the message has the guard, and
+     * [guard](directives.md#bloom_guard) of the zone (the message has the guard, and
      * the key or both numbers of keys).
      * Remedy: correct the image or its build. The old image keeps serving. */
     { 422, "image_refused" },

@@ -32,7 +32,7 @@ typedef enum {
     NGX_HTTP_BLOOM_STATS_JOURNAL,        /* the zone has a journal */
     NGX_HTTP_BLOOM_STATS_EXPIRES,        /* the zone has "expire=" */
     NGX_HTTP_BLOOM_STATS_RING,           /* and serves */
-    NGX_HTTP_BLOOM_STATS_SOURCE,         /* the zone has "source=" */
+    NGX_HTTP_BLOOM_STATS_SOURCE,         /* the zone has a source */
     NGX_HTTP_BLOOM_STATS_SEEN,           /* and has had a sign of life */
     NGX_HTTP_BLOOM_STATS_MAX_LAG,        /* and "max_lag=" is not off */
     NGX_HTTP_BLOOM_STATS_LOADED,         /* the helper has loaded an image, or

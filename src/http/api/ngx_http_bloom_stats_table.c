@@ -262,8 +262,8 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
      * that the system's clock has now. */
     { "expire", OBJECT, IF(EXPIRES), MEMBER },
 
-    /* The zone's [source](directives.md#changes-from-a-source); `null` without
-     * `source=`. */
+    /* The zone's [source](directives.md#bloom_source); `null` without
+     * `bloom_source`. */
     { "source", OBJECT, IF(SOURCE), MEMBER },
 
     /* Keys that are absent although their bits are set: [removed](#remove)
@@ -420,7 +420,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "expire_seconds", NULL,
       "Time for which a key lives at least after it was last added (expire)." },
 
-    /* Number of slices that a life has. */
+    /* Number of slices of a life: 8, or one for each second of a shorter life. */
     { "expire.slices", NUMBER(info.slices), ALWAYS, MEMBER },
 
     /* Time after its first key at which a slice is closed, and up to which a

@@ -83,7 +83,7 @@ ngx_http_bloom_task_post_clear(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
             return ngx_http_bloom_response_refuse(r,
                                               NGX_HTTP_BLOOM_E_NOT_POSSIBLE,
                                               "zone \"%V\" takes its changes "
-                                              "from its \"source=\" alone, "
+                                              "from its source alone, "
                                               "which restores a key by adding "
                                               "it; nothing was changed",
                                               &zone->name);

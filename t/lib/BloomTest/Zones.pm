@@ -23,7 +23,9 @@ use constant PR_SET_THP_DISABLE => 41;
 
 
 # Writes an nginx.conf with these zones, given as parameters of `bloom_zone`,
-# and a location for each: GET /ids?k=KEY shows the answer of zone ids.  With
+# and a location for each: GET /ids?k=KEY shows the answer of zone ids.  Further
+# directives may follow the parameters, as in 'zone=ids file=ids.bloom;
+# bloom_source zone=ids name=s'.  With
 # the option `add`, GET /add/ids?k=KEY adds a key by `bloom_add`; with `remove`,
 # GET /remove/ids?k=KEY removes it by `bloom_remove`.  The option `api` puts the
 # endpoint at /bloom/.  Other options: workers (default: 1),

@@ -23,10 +23,14 @@ use constant { EXPIRING_CAPACITY => 6000, EXPIRING_REMOVALS => 4000,
                FLOOD => 5, GONE => 60 };
 use constant EXPIRING => ['visits', 'tickets'];
 
-# expire and slices
-my @lives = ([8, 4], [8, 2], [16, 8], [16, 4]);
-my $longest = max(map { $_->[0] + $_->[0] / $_->[1] } @lives);
-my %wrong = (early => [4, 4], outlived => [3600, 4]);
+# expire=
+my @lives = (8, 6, 12, 16);
+my $longest = max(map { $_ + slice($_) } @lives);
+my %wrong = (early => 4, outlived => 3600);
+
+# Returns how long a slice is open: an eighth of a life, and a second at least.
+
+sub slice { return $_[0] / ($_[0] < 8 ? $_[0] : 8) }
 
 
 sub prepare_expiring {
@@ -40,10 +44,10 @@ sub prepare_expiring {
 sub _note_life {
     my ($self, $what, $zone) = @_;
 
-    my ($expire, $slices) = @{ $self->{lives}{$zone} };
+    my $expire = $self->{lives}{$zone};
 
     $self->{ledger}->write($what => $zone, sprintf('%.6f', now()), $expire,
-                           $expire / $slices);
+                           slice($expire));
 }
 
 
@@ -53,19 +57,17 @@ sub expiring_zones {
     my ($self) = @_;
 
     return map {
-        my ($expire, $slices) = @{ $wrong{$self->{break}}
-                                   // $self->{lives}{$_} };
+        my $expire = $wrong{$self->{break}} // $self->{lives}{$_};
 
         "zone=$_ capacity=" . EXPIRING_CAPACITY . ' fpr=1e-9'
-            . " expire=${expire}s slices=$slices"
-            . ' removals=' . EXPIRING_REMOVALS
+            . " expire=${expire}s removals=" . EXPIRING_REMOVALS
             . ($_ eq 'tickets' ? ' journal=off' : '');
     } @{ +EXPIRING };
 }
 
 
-# Reloads nginx with another life, or with other slices, of zone visits.  Both
-# lives may be in effect meanwhile.
+# Reloads nginx with another life of zone visits.  Both lives may be in effect
+# meanwhile.
 
 sub hup_expire {
     my ($self) = @_;
@@ -74,16 +76,15 @@ sub hup_expire {
     my @others = grep { $_ != $old } @lives;
     my $new = $others[rand @others];
 
-    $self->{note}->("$new->[0]s/$new->[1]");
+    $self->{note}->("${new}s");
     $self->_in_doubt;
     $self->{lives}{visits} = $new;
     $self->_note_life('lives', 'visits');
     $self->set_up;
     $self->hup;
 
-    my ($expire, $slices) = @$old;
-    $self->{ledger}->write(lived => 'visits', sprintf('%.6f', now()), $expire,
-                           $expire / $slices);
+    $self->{ledger}->write(lived => 'visits', sprintf('%.6f', now()), $old,
+                           slice($old));
 }
 
 
@@ -182,8 +183,7 @@ sub rest {
     my ($self) = @_;
 
     my ($wait) = sort { $b <=> $a } map {
-        my ($expire, $slices) = @{ $self->{lives}{$_} };
-        $expire + $expire / $slices;
+        $self->{lives}{$_} + slice($self->{lives}{$_});
     } @{ +EXPIRING };
 
     select undef, undef, undef, $wait + 5;

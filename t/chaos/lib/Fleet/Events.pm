@@ -85,8 +85,10 @@ sub start {
                                              swallow => $break eq 'gap');
         $node->build_image('ids.bloom', ['base'], $self->shape,
                            '--source', 'ids=0');
-        configure($node, ['zone=ids file=ids.bloom source=ids removals='
-                          . 2 * $self->{keys} . " max_lag=${max_lag}s"],
+        configure($node, ['zone=ids file=ids.bloom removals='
+                          . 2 * $self->{keys}
+                          . "; bloom_source zone=ids name=ids"
+                          . " max_lag=${max_lag}s"],
                   api => 1, workers => 2);
         $node->run;
     }
