@@ -93,7 +93,7 @@ ngx_http_bloom_json_value(bloom_json_writer_t *json, const char *name,
 
     case NGX_HTTP_BLOOM_STATS_OBJECT:
 
-        if (stats->has[field->needs]) {
+        if (ngx_http_bloom_stats_has(stats, field)) {
             ngx_http_bloom_json_object(json, name, stats, field->place);
 
         } else {

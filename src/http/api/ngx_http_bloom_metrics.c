@@ -241,7 +241,7 @@ ngx_http_bloom_metrics_sample(ngx_http_bloom_text_t *text,
     const char                    *value;
     ngx_http_bloom_stats_state_t  *state;
 
-    if (!stats->has[field->needs]) {
+    if (!ngx_http_bloom_stats_has(stats, field)) {
         return;
     }
 

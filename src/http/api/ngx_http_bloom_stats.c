@@ -98,14 +98,6 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
     stats->state = ngx_http_bloom_stats_str(
                          ngx_http_bloom_stats_state_names[info->condition]);
 
-    stats->has[NGX_HTTP_BLOOM_STATS_ALWAYS] = 1;
-    stats->has[NGX_HTTP_BLOOM_STATS_MAX_AGE] = (zone->max_age != 0);
-    stats->has[NGX_HTTP_BLOOM_STATS_JOURNAL] = info->journal;
-    stats->has[NGX_HTTP_BLOOM_STATS_WRONG] = (info->wrong_at != 0);
-    stats->has[NGX_HTTP_BLOOM_STATS_EXPIRES] = (info->expire != 0);
-    stats->has[NGX_HTTP_BLOOM_STATS_RING] = (info->expire != 0
-                                             && info->generation != 0);
-
     if (zone->source.len != 0) {
         ngx_http_bloom_stats_source(stats, zone);
     }
@@ -114,12 +106,16 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
         *ngx_http_bloom_token(stats->token, info) = '\0';
 
         ngx_http_bloom_stats_image(stats);
+
+    } else {
+        ngx_memzero(&stats->info.image, sizeof(stats->info.image));
     }
+
+    stats->ring = (info->expire != 0 && info->generation != 0);
 
     ngx_http_bloom_stats_journal(stats);
 
     if (info->loaded.started_at != 0) {
-        stats->has[NGX_HTTP_BLOOM_STATS_LOADED] = 1;
         stats->load_ok = (info->loaded.outcome == NGX_BLOOM_DONE);
         stats->load_result.names = ngx_http_bloom_stats_result_names;
         stats->load_result.number = info->loaded.outcome;
@@ -178,9 +174,6 @@ ngx_http_bloom_stats_source(ngx_http_bloom_stats_t *stats,
     (void) ngx_sprintf(stats->digest, "%016xL%Z", info->place.digest.value);
     (void) bloom_position_write(info->place.digest.since, stats->since);
 
-    stats->has[NGX_HTTP_BLOOM_STATS_SOURCE] = 1;
-    stats->has[NGX_HTTP_BLOOM_STATS_SEEN] = (info->lag != UINT64_MAX);
-    stats->has[NGX_HTTP_BLOOM_STATS_MAX_LAG] = (zone->max_lag != 0);
 }
 
 
@@ -235,11 +228,6 @@ ngx_http_bloom_stats_image(ngx_http_bloom_stats_t *stats)
                         &stats->key_form, g->k,
                         stats->info.uploaded ? "true" : "false");
 
-    stats->has[NGX_HTTP_BLOOM_STATS_SERVING] = 1;
-    stats->has[NGX_HTTP_BLOOM_STATS_FILLS] = (g->layout != BLOOM_LAYOUT_FUSE);
-    stats->has[NGX_HTTP_BLOOM_STATS_CREATED] = (image->created != 0);
-    stats->has[NGX_HTTP_BLOOM_STATS_AS_OF] = (image->as_of != 0);
-    stats->has[NGX_HTTP_BLOOM_STATS_DAMAGED] = (stats->info.lost_at != 0);
 }
 
 

@@ -17,30 +17,6 @@
 #pragma GCC visibility push(hidden)
 
 
-/* The condition for a value.  If a zone does not meet it, the sample is left
- * out, or the object is null. */
-typedef enum {
-    NGX_HTTP_BLOOM_STATS_ALWAYS = 0,     /* nothing */
-    NGX_HTTP_BLOOM_STATS_SERVING,        /* an image serves */
-    NGX_HTTP_BLOOM_STATS_FILLS,          /* and its bits are set as keys are
-                                            added: its layout is not fuse */
-    NGX_HTTP_BLOOM_STATS_CREATED,        /* the image says when it was built */
-    NGX_HTTP_BLOOM_STATS_AS_OF,          /* the image has an as_of */
-    NGX_HTTP_BLOOM_STATS_DAMAGED,        /* added keys may be lost */
-    NGX_HTTP_BLOOM_STATS_WRONG,          /* an audit found a wrong absent */
-    NGX_HTTP_BLOOM_STATS_MAX_AGE,        /* the zone has "max_age=" */
-    NGX_HTTP_BLOOM_STATS_JOURNAL,        /* the zone has a journal */
-    NGX_HTTP_BLOOM_STATS_EXPIRES,        /* the zone has "expire=" */
-    NGX_HTTP_BLOOM_STATS_RING,           /* and serves */
-    NGX_HTTP_BLOOM_STATS_SOURCE,         /* the zone has a source */
-    NGX_HTTP_BLOOM_STATS_SEEN,           /* and has had a sign of life */
-    NGX_HTTP_BLOOM_STATS_MAX_LAG,        /* and "max_lag=" is not off */
-    NGX_HTTP_BLOOM_STATS_LOADED,         /* the helper has loaded an image, or
-                                            tried to */
-    NGX_HTTP_BLOOM_STATS_NEEDS
-} ngx_http_bloom_stats_need_e;
-
-
 typedef struct {
     const char *const           *names;  /* of all states, and NULL; without
                                             them, there is no state */
@@ -50,7 +26,6 @@ typedef struct {
 
 typedef struct {
     ngx_bloom_info_t             info;
-    ngx_uint_t                   has[NGX_HTTP_BLOOM_STATS_NEEDS];
 
     /* derived from `info`; a string with data NULL, and an empty text, are null
      * in JSON */
@@ -76,7 +51,7 @@ typedef struct {
     char                         position[BLOOM_POSITION_TEXT_MAX];
     u_char                       digest[sizeof("0123456789abcdef")];
     char                         since[BLOOM_POSITION_TEXT_MAX];
-    uint64_t                     max_lag;              /* ms */
+    uint64_t                     max_lag;              /* ms; UINT64_MAX: off */
     uint64_t                     max_body;
 
     uint64_t                     filter_bytes;
@@ -84,6 +59,7 @@ typedef struct {
     double                       estimated_fpr;
     double                       fill_ratio;           /* NaN: none */
     uint64_t                     layers;               /* in use */
+    ngx_uint_t                   ring;                 /* of slices serves */
 
     u_char                       journal_error[512];
     ngx_http_bloom_stats_state_t  load_result;

@@ -10,13 +10,21 @@
 
 #include "ngx_http_bloom_stats_table.h"
 
+#include <math.h>
+
+
+static uint64_t ngx_http_bloom_stats_read(ngx_http_bloom_stats_t *stats,
+    size_t offset, size_t size);
+
 
 /* Columns of the table: the type, place and size of a value, and what it
  * needs. */
 
-#define AT(type, value)                                                       \
-    NGX_HTTP_BLOOM_STATS_##type, offsetof(ngx_http_bloom_stats_t, value),     \
+#define PLACE(value)                                                          \
+    offsetof(ngx_http_bloom_stats_t, value),                                  \
     sizeof(((ngx_http_bloom_stats_t *) 0)->value)
+
+#define AT(type, value)  NGX_HTTP_BLOOM_STATS_##type, PLACE(value)
 
 #define NUMBER(value)   AT(NUMBER, value)
 #define BOOL(value)     AT(BOOL, value)
@@ -32,8 +40,8 @@
 #define OBJECT          NGX_HTTP_BLOOM_STATS_OBJECT, 0, 0
 #define PARTS           NGX_HTTP_BLOOM_STATS_PARTS, 0, 0
 
-#define IF(need)        NGX_HTTP_BLOOM_STATS_##need
-#define ALWAYS          IF(ALWAYS)
+#define IF(value)       PLACE(value)
+#define ALWAYS          0, 0
 #define MEMBER          NULL, NULL, NULL           /* no metric */
 
 
@@ -202,7 +210,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "audit_results_total", "result=\"unanswered\"", NULL },
 
     /* ... It is `null` if there was none. */
-    { "audit.last_wrong_absent", TIME(info.wrong_at), IF(WRONG),
+    { "audit.last_wrong_absent", TIME(info.wrong_at), IF(info.wrong_at),
       "last_wrong_absent_timestamp_seconds", NULL,
       "Unix time at which bloom_audit last found a wrong absent." },
 
@@ -252,19 +260,19 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "label", STRING(label), ALWAYS, MEMBER },
 
     /* Properties of the image that serves; `null` if no image serves. */
-    { "image", OBJECT, IF(SERVING), MEMBER },
+    { "image", OBJECT, IF(info.generation), MEMBER },
 
     /* The filter that serves, additions included; `null` if no image serves. */
-    { "filter", OBJECT, IF(SERVING), MEMBER },
+    { "filter", OBJECT, IF(info.generation), MEMBER },
 
     /* How keys expire; `null` without `expire=`. Keys expire by a clock of the
      * zone, which nobody can set. All times that the endpoint shows are those
      * that the system's clock has now. */
-    { "expire", OBJECT, IF(EXPIRES), MEMBER },
+    { "expire", OBJECT, IF(info.expire), MEMBER },
 
     /* The zone's [source](directives.md#bloom_source); `null` without
      * `bloom_source`. */
-    { "source", OBJECT, IF(SOURCE), MEMBER },
+    { "source", OBJECT, IF(source.len), MEMBER },
 
     /* Keys that are absent although their bits are set: [removed](#remove)
      * keys, and the [excepted keys](adaptive.md) of `bloom_feedback`. */
@@ -291,7 +299,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     /* The helper process, which does the slow work. */
     { "helper", OBJECT, ALWAYS, MEMBER },
 
-    { NULL, LABELS(labels), IF(SERVING),
+    { NULL, LABELS(labels), IF(info.generation),
       "image_info", NULL,
       "Always 1; the labels describe the image that serves." },
 
@@ -301,22 +309,22 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     /* `true` if the image was uploaded, `false` if it comes from `file=`. */
     { "image.uploaded", BOOL(info.uploaded), ALWAYS, MEMBER },
 
-    { "image.created", TIME(info.image.created), IF(CREATED),
+    { "image.created", TIME(info.image.created), IF(info.image.created),
       "image_created_timestamp_seconds", NULL,
       "Unix time at which the image that serves was built." },
 
     /* Time up to which the image's keys are complete (`--as-of`). */
-    { "image.as_of", TIME(info.image.as_of), IF(AS_OF),
+    { "image.as_of", TIME(info.image.as_of), IF(info.image.as_of),
       "image_as_of_timestamp_seconds", NULL,
       "Unix time up to which the keys of the image that serves are complete, "
       "if the image states it." },
 
-    { NULL, NUMBER(age), IF(SERVING),
+    { NULL, NUMBER(age), IF(info.generation),
       "image_age_seconds", NULL,
       "Age of the image that serves: the time since its as_of, or since it "
       "was built if it has no as_of." },
 
-    { NULL, NUMBER(max_age), IF(MAX_AGE),
+    { NULL, NUMBER(max_age), IF(max_age),
       "image_max_age_seconds", NULL,
       "Age (max_age) at which an image becomes stale and every answer "
       "becomes unknown." },
@@ -344,11 +352,11 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
 
     /* ... Layers do not count. For `fuse`, these are the keys of the image and
      * the room of the first layer. */
-    { "image.capacity", NUMBER(info.image.capacity), IF(SERVING),
+    { "image.capacity", NUMBER(info.image.capacity), IF(info.generation),
       "image_capacity", NULL,
       "Number of keys that the image that serves is sized for." },
 
-    { "image.items", NUMBER(info.image.items), IF(SERVING),
+    { "image.items", NUMBER(info.image.items), IF(info.generation),
       "image_items", NULL,
       "Number of keys that the image that serves was built with." },
 
@@ -357,7 +365,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
 
     /* ... The number is from the time of the load. See
      * [lists](key-forms.md#lists). */
-    { "image.excepted", NUMBER(info.excepted), IF(SERVING),
+    { "image.excepted", NUMBER(info.excepted), IF(info.generation),
       "image_excepted", NULL,
       "Number of exceptions that the builder of the image that serves chose "
       "(--except)." },
@@ -366,7 +374,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "filter.bits_set", NUMBER(info.bits_set), ALWAYS, MEMBER },
 
     /* ... For `fuse`, it is `null`. */
-    { "filter.fill_ratio", RATE(fill_ratio), IF(FILLS),
+    { "filter.fill_ratio", RATE(fill_ratio), IF(info.generation),
       "fill_ratio", NULL,
       "Share of the filter's bits that are set, from 0 to 1; if keys expire, "
       "of those of the live slices. The layout fuse has none: its base does "
@@ -374,7 +382,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
 
     /* ... For `fuse`, it is the exact number of keys in the base and the
      * estimate of its layers. */
-    { "filter.estimated_items", NUMBER(estimated_items), IF(SERVING),
+    { "filter.estimated_items", NUMBER(estimated_items), IF(info.generation),
       "estimated_items", NULL,
       "Number of keys in the filter, additions included, as estimated from "
       "its bits; if keys expire, a key counts once in each live slice that "
@@ -384,7 +392,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
      * have ([`max_keys=`](directives.md#growth)); `image.capacity` if it does
      * not grow, and for `fuse` without `max_keys=`; if keys expire, the number
      * of additions within a life for which it is made. */
-    { "filter.max_items", NUMBER(info.max_items), IF(SERVING),
+    { "filter.max_items", NUMBER(info.max_items), IF(info.generation),
       "max_items", NULL,
       "Number of keys that the filter has room for, with all layers that it "
       "can have (max_keys); image_capacity if it does not grow; if keys "
@@ -393,11 +401,11 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     /* ... It is `image.fpr` if the filter does not grow. For `fuse` without
      * `max_keys=`, it is twice that: the base and the layer have it once
      * each. */
-    { "filter.promised_fpr", RATE(info.promised_fpr), IF(SERVING),
+    { "filter.promised_fpr", RATE(info.promised_fpr), IF(info.generation),
       "promised_fpr", NULL,
       "False-positive rate that the filter has with max_items keys." },
 
-    { "filter.layers", NUMBER(layers), IF(SERVING),
+    { "filter.layers", NUMBER(layers), IF(info.generation),
       "layers", NULL,
       "Number of layers that the filter has grown by." },
 
@@ -411,16 +419,17 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "filter.parts", PARTS, ALWAYS, MEMBER },
 
     /* Estimated false-positive rate with `filter.estimated_items` keys. */
-    { "filter.estimated_fpr", RATE(estimated_fpr), IF(SERVING),
+    { "filter.estimated_fpr", RATE(estimated_fpr), IF(info.generation),
       "estimated_fpr", NULL,
       "Estimated false-positive rate of the filter: the share of keys that "
       "were never added for which it answers present." },
 
-    { "expire.seconds", SECONDS(info.expire), IF(EXPIRES),
+    { "expire.seconds", SECONDS(info.expire), IF(info.expire),
       "expire_seconds", NULL,
       "Time for which a key lives at least after it was last added (expire)." },
 
-    /* Number of slices of a life: 8, or one for each second of a shorter life. */
+    /* Number of slices of a life: 8, or one for each second of a shorter
+     * life. */
     { "expire.slices", NUMBER(info.slices), ALWAYS, MEMBER },
 
     /* Time after its first key at which a slice is closed, and up to which a
@@ -430,18 +439,18 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     /* Number of keys with which a slice is closed earlier. */
     { "expire.slice_capacity", NUMBER(info.slice_capacity), ALWAYS, MEMBER },
 
-    { "expire.live", NUMBER(info.live_slices), IF(RING),
+    { "expire.live", NUMBER(info.live_slices), IF(ring),
       "live_slices", NULL,
       "Number of slices that lookups test, if keys expire." },
 
     /* ... If it is 0 and the open slice should be closed, the open slice stays
      * open: keys live longer, and the rate rises. */
-    { "expire.ready", NUMBER(info.ready_slices), IF(RING),
+    { "expire.ready", NUMBER(info.ready_slices), IF(ring),
       "ready_slices", NULL,
       "Number of empty slices that can be opened next, if keys expire." },
 
     /* ... Keys live longer by as much. */
-    { "expire.clock_behind_seconds", NUMBER(info.clock_behind), IF(EXPIRES),
+    { "expire.clock_behind_seconds", NUMBER(info.clock_behind), IF(info.expire),
       "clock_behind_seconds", NULL,
       "Time by which the clock that keys expire by is behind the system's "
       "clock, for example because the machine was off." },
@@ -452,7 +461,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     /* Position of the zone in the source. */
     { "source.position", TEXT(position), ALWAYS, MEMBER },
 
-    { NULL, NUMBER(info.place.position.high), IF(SOURCE),
+    { NULL, NUMBER(info.place.position.high), IF(source.len),
       "source_position", NULL,
       "Position of the zone in its source (source); of HIGH-LOW, the number "
       "HIGH, which is a time in ms if the source is a Redis stream." },
@@ -471,18 +480,18 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
      * a clear has taken the zone back in the source; `late`: the last sign of
      * life is older than `max_lag`; `gap`: changes are missing that the image
      * does not have. */
-    { "source.state", STATE(source_state), IF(SOURCE),
+    { "source.state", STATE(source_state), IF(source.len),
       "source_state", NULL,
       "1 for the state that the zone's source is in, 0 for every other "
       "state." },
 
     /* ... It is in milliseconds; `null` if there was no sign of life. */
-    { "source.lag_ms", MS(info.lag), IF(SEEN),
+    { "source.lag_ms", MS(info.lag), IF(source.len),
       "source_lag_seconds", NULL,
       "Time since the zone last had all changes of its source." },
 
     /* ... It is in milliseconds; `null` if it is off. */
-    { "source.max_lag_ms", MS(max_lag), IF(MAX_LAG),
+    { "source.max_lag_ms", MS(max_lag), IF(source.len),
       "source_max_lag_seconds", NULL,
       "Lag (max_lag) from which on the zone answers unknown instead of "
       "absent." },
@@ -490,7 +499,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     /* The most bytes of changes in the body of [`POST changes`](#changes). */
     { "source.max_body", NUMBER(max_body), ALWAYS, MEMBER },
 
-    { "image.fpr", RATE(info.image.fpr), IF(SERVING),
+    { "image.fpr", RATE(info.image.fpr), IF(info.generation),
       "image_fpr", NULL,
       "False-positive rate that the image that serves has once it holds as "
       "many keys as its capacity." },
@@ -523,7 +532,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "bank_bytes", NULL,
       "Size of the largest filter that the zone has room for." },
 
-    { "memory.filter_bytes", NUMBER(filter_bytes), IF(SERVING),
+    { "memory.filter_bytes", NUMBER(filter_bytes), IF(info.generation),
       "filter_bytes", NULL,
       "Size of the filter that serves." },
 
@@ -537,15 +546,15 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     /* `true` if the zone has a journal. */
     { "journal.enabled", BOOL(info.journal), ALWAYS, MEMBER },
 
-    { "journal.bytes", NUMBER(info.journal_bytes), IF(JOURNAL),
+    { "journal.bytes", NUMBER(info.journal_bytes), IF(info.journal),
       "journal_bytes", NULL,
       "Size of the journal, from its oldest segment to its end." },
 
-    { "journal.unsynced_bytes", NUMBER(info.unsynced_bytes), IF(JOURNAL),
+    { "journal.unsynced_bytes", NUMBER(info.unsynced_bytes), IF(info.journal),
       "journal_unsynced_bytes", NULL,
       "Size of the part of the journal that may not be on disk yet." },
 
-    { "journal.replay_bytes", NUMBER(info.replay_bytes), IF(JOURNAL),
+    { "journal.replay_bytes", NUMBER(info.replay_bytes), IF(info.journal),
       "journal_replay_bytes", NULL,
       "Size of the journal after the last checkpoint; the next start replays "
       "this part." },
@@ -562,7 +571,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "they are lost when the next generation serves." },
 
     /* ... It is `null` while the zone is not damaged. */
-    { "journal.lost_at", TIME(info.lost_at), IF(DAMAGED),
+    { "journal.lost_at", TIME(info.lost_at), IF(info.lost_at),
       "journal_lost_timestamp_seconds", NULL,
       "Unix time up to which added keys may be lost, while the zone is "
       "damaged; an image with an as_of more than an hour later repairs the "
@@ -574,7 +583,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "journal_error", NULL,
       "1 while the journal cannot be written or synchronised, else 0." },
 
-    { NULL, BOOL(load_ok), IF(LOADED),
+    { NULL, BOOL(load_ok), IF(info.loaded.started_at),
       "last_load_success", NULL,
       "1 if the last image load while nginx ran succeeded, 0 if it failed." },
 
@@ -585,12 +594,13 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     /* Why the last load failed; `null` if it succeeded. */
     { "load.message", TEXT(info.loaded.message), ALWAYS, MEMBER },
 
-    { "load.started_at", TIME(info.loaded.started_at), IF(LOADED),
+    { "load.started_at", TIME(info.loaded.started_at),
+      IF(info.loaded.started_at),
       "last_load_timestamp_seconds", NULL,
       "Unix time at which the last load of an image began." },
 
     /* ... It is in milliseconds. */
-    { "load.duration_ms", MS(info.loaded.duration), IF(LOADED),
+    { "load.duration_ms", MS(info.loaded.duration), IF(info.loaded.started_at),
       "last_load_duration_seconds", NULL,
       "Duration of the last load of an image." },
 
@@ -620,14 +630,40 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
 };
 
 
+ngx_uint_t
+ngx_http_bloom_stats_has(ngx_http_bloom_stats_t *stats,
+    const ngx_http_bloom_stats_field_t *field)
+{
+    if (field->needs_size != 0
+        && ngx_http_bloom_stats_read(stats, field->needs, field->needs_size)
+           == 0)
+    {
+        return 0;
+    }
+
+    return !(field->type == NGX_HTTP_BLOOM_STATS_RATE
+             && isnan(ngx_http_bloom_stats_rate(stats, field)))
+           && !(field->type == NGX_HTTP_BLOOM_STATS_MS
+                && ngx_http_bloom_stats_number(stats, field) == UINT64_MAX);
+}
+
+
 uint64_t
 ngx_http_bloom_stats_number(ngx_http_bloom_stats_t *stats,
     const ngx_http_bloom_stats_field_t *field)
 {
+    return ngx_http_bloom_stats_read(stats, field->offset, field->size);
+}
+
+
+static uint64_t
+ngx_http_bloom_stats_read(ngx_http_bloom_stats_t *stats, size_t offset,
+    size_t size)
+{
     u_char  *value;
 
-    value = (u_char *) stats + field->offset;
+    value = (u_char *) stats + offset;
 
-    return field->size == sizeof(uint32_t) ? *(uint32_t *) value
-                                           : *(uint64_t *) value;
+    return size == sizeof(uint32_t) ? *(uint32_t *) value
+                                    : *(uint64_t *) value;
 }

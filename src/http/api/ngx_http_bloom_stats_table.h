@@ -64,7 +64,10 @@ typedef struct {
     ngx_http_bloom_stats_type_e  type;
     size_t                       offset;
     size_t                       size;
-    ngx_http_bloom_stats_need_e  needs;
+    size_t                       needs;  /* the place of a number: if it is 0,
+                                            the sample is left out, or the
+                                            object is null */
+    size_t                       needs_size;  /* 0: it needs nothing */
     const char                  *metric; /* its name without "nginx_bloom_", or
                                             NULL; one that ends in "_total" is
                                             a counter, any other a gauge */
@@ -76,6 +79,11 @@ typedef struct {
 
 /* The table; its last field has the type NGX_HTTP_BLOOM_STATS_END. */
 extern const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[];
+
+/* Returns 1 if what the field needs is there, and it has a value of type RATE
+ * or MS if it is of this type. */
+ngx_uint_t ngx_http_bloom_stats_has(ngx_http_bloom_stats_t *stats,
+    const ngx_http_bloom_stats_field_t *field);
 
 /* Returns a value of type NUMBER, BOOL, TIME, MS or SECONDS. */
 uint64_t ngx_http_bloom_stats_number(ngx_http_bloom_stats_t *stats,
