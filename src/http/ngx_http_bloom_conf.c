@@ -25,7 +25,7 @@ static ngx_uint_t ngx_http_bloom_conf_is_gone(ngx_conf_t *cf,
     ngx_uint_t where, ngx_str_t *value);
 static ngx_int_t ngx_http_bloom_conf_find(const ngx_conf_enum_t *e,
     ngx_str_t *name, ngx_uint_t *field);
-static u_char *ngx_http_bloom_conf_choices(u_char *p, size_t len,
+static void ngx_http_bloom_conf_choices(u_char *p, size_t len,
     const ngx_conf_enum_t *choice);
 
 
@@ -42,21 +42,6 @@ static struct {
     { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("slices="),
       "the zone chooses the number of slices itself; leave it out" },
 
-    { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("must_have="),
-      "it is a parameter of \"bloom_guard\"" },
-
-    { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("must_not_have="),
-      "it is a parameter of \"bloom_guard\"" },
-
-    { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("min_keys="),
-      "it is a parameter of \"bloom_guard\"" },
-
-    { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("max_loss="),
-      "it is a parameter of \"bloom_guard\"" },
-
-    { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("max_growth="),
-      "it is a parameter of \"bloom_guard\"" },
-
     { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("max_change="),
       "write \"max_loss=\" and \"max_growth=\" of \"bloom_guard\"" },
 
@@ -65,9 +50,6 @@ static struct {
 
     { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("source="),
       "write \"name=\" of \"bloom_source\"" },
-
-    { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("max_lag="),
-      "it is a parameter of \"bloom_source\"" },
 
     { NGX_HTTP_BLOOM_CONF_AUDIT, ngx_string("learn="),
       "its name is \"add=\"" },
@@ -164,9 +146,9 @@ static char *
 ngx_http_bloom_conf_read(ngx_conf_t *cf,
     const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *conf)
 {
-    u_char     *p, choices[NGX_MAX_CONF_ERRSTR / 2];
-    ngx_int_t   rc;
-    ngx_str_t   text;
+    u_char     choices[NGX_MAX_CONF_ERRSTR / 2];
+    ngx_int_t  rc;
+    ngx_str_t  text;
 
     text.data = value->data + param->name.len;
     text.len = value->len - param->name.len;
@@ -182,8 +164,7 @@ ngx_http_bloom_conf_read(ngx_conf_t *cf,
                                                  &text, param->want);
     }
 
-    p = ngx_http_bloom_conf_choices(choices, sizeof(choices), param->post);
-    *p = '\0';
+    ngx_http_bloom_conf_choices(choices, sizeof(choices), param->post);
 
     return ngx_http_bloom_conf_invalid_value(cf, (char *) param->name.data,
                                              &text, (char *) choices);
@@ -216,8 +197,8 @@ ngx_http_bloom_conf_missing(ngx_conf_t *cf,
 }
 
 
-/* Logs what to write instead of a parameter, or which ones the directive takes.
- * Returns NGX_CONF_ERROR. */
+/* Logs what to write instead of a parameter, which directive takes it, or which
+ * parameters this one takes.  Returns NGX_CONF_ERROR. */
 static char *
 ngx_http_bloom_conf_unknown(ngx_conf_t *cf,
     const ngx_http_bloom_conf_param_t *table, ngx_uint_t where,
@@ -226,13 +207,32 @@ ngx_http_bloom_conf_unknown(ngx_conf_t *cf,
     u_char                             *p, *last,
                                         takes[NGX_MAX_CONF_ERRSTR / 2];
     ngx_str_t                          *directive;
+    ngx_uint_t                          i;
     const ngx_http_bloom_conf_param_t  *param;
+
+    static const struct {
+        ngx_uint_t   where;
+        char        *directive;
+    } owners[] = {
+        { NGX_HTTP_BLOOM_CONF_ZONE, "bloom_zone" },
+        { NGX_HTTP_BLOOM_CONF_GUARD, "bloom_guard" },
+        { NGX_HTTP_BLOOM_CONF_SOURCE, "bloom_source" }
+    };
 
     if (ngx_http_bloom_conf_is_gone(cf, where, value)) {
         return NGX_CONF_ERROR;
     }
 
     directive = cf->args->elts;
+
+    for (i = 0; i < sizeof(owners) / sizeof(owners[0]); i++) {
+        if (ngx_http_bloom_conf_row(table, owners[i].where, value) != NULL) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid parameter \"%V\": it is a parameter of "
+                               "\"%s\"", value, owners[i].directive);
+            return NGX_CONF_ERROR;
+        }
+    }
 
     p = takes;
     last = takes + sizeof(takes);
@@ -343,19 +343,19 @@ ngx_int_t
 ngx_http_bloom_conf_read_time(ngx_conf_t *cf,
     const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field)
 {
-    uint64_t                           *ms = field;
+    uint64_t                           *time = field;
     ngx_int_t                           n;
     const ngx_http_bloom_conf_range_t  *range = param->post;
 
     if (range->off && ngx_strcmp(value->data, "off") == 0) {
-        *ms = 0;
+        *time = 0;
         return NGX_OK;
     }
 
-    n = ngx_parse_time(value, 0);
-    *ms = (uint64_t) n;
+    n = ngx_parse_time(value, range->seconds);
+    *time = (uint64_t) n;
 
-    return n != NGX_ERROR && *ms >= range->min && *ms <= range->max
+    return n != NGX_ERROR && *time >= range->min && *time <= range->max
            ? NGX_OK : NGX_DECLINED;
 }
 
@@ -431,8 +431,8 @@ ngx_http_bloom_conf_find(const ngx_conf_enum_t *e, ngx_str_t *name,
 }
 
 
-/* Writes the names to choose from.  Returns where they end. */
-static u_char *
+/* Writes the names to choose from, and a null. */
+static void
 ngx_http_bloom_conf_choices(u_char *p, size_t len,
     const ngx_conf_enum_t *choice)
 {
@@ -447,7 +447,7 @@ ngx_http_bloom_conf_choices(u_char *p, size_t len,
                          &e->name);
     }
 
-    return p;
+    *p = '\0';
 }
 
 
@@ -585,7 +585,7 @@ ngx_http_bloom_conf_invalid_value(ngx_conf_t *cf, const char *name,
 char *
 ngx_http_bloom_conf_enum(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    u_char      *p, choices[NGX_MAX_CONF_ERRSTR / 2];
+    u_char       choices[NGX_MAX_CONF_ERRSTR / 2];
     ngx_str_t   *value;
     ngx_uint_t  *field;
 
@@ -601,12 +601,8 @@ ngx_http_bloom_conf_enum(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_OK;
     }
 
-    p = ngx_http_bloom_conf_choices(choices, sizeof(choices), cmd->post);
+    ngx_http_bloom_conf_choices(choices, sizeof(choices), cmd->post);
 
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                       "invalid value \"%V\" in \"%V\" directive, it must be "
-                       "%*s", &value[1], &cmd->name, (size_t) (p - choices),
-                       choices);
-
-    return NGX_CONF_ERROR;
+    return ngx_http_bloom_conf_invalid_value(cf, (char *) cmd->name.data,
+                                             &value[1], (char *) choices);
 }

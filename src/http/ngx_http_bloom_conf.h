@@ -4,9 +4,9 @@
  * This header declares what all files that read directives need: parameters and
  * errors.
  *
- * The parameters of a directive, such as "zone=ids", are rows of a table.  A row
- * says which function reads the value, where it stores it, and what a message
- * about an invalid value says.
+ * The parameters of a directive, such as "zone=ids", are rows of a table.  A
+ * row says which function reads the value, where it stores it, and what a
+ * message about an invalid value says.
  */
 
 #ifndef _NGX_HTTP_BLOOM_CONF_H_INCLUDED_
@@ -64,6 +64,7 @@ typedef struct {
     uint64_t     min;
     uint64_t     max;
     ngx_uint_t   off;                    /* 1: "off" is 0 */
+    ngx_uint_t   seconds;                /* 1: a time is in seconds, not ms */
 } ngx_http_bloom_conf_range_t;
 
 /* What the value of "rate=" must be. */
@@ -71,7 +72,10 @@ typedef struct {
     "a number of keys from 1 to 1000000, such as \"10r/s\" or \"30r/m\""
 
 #define ngx_http_bloom_conf_range(min, max, off)                              \
-    (&(const ngx_http_bloom_conf_range_t) { min, max, off })
+    (&(const ngx_http_bloom_conf_range_t) { min, max, off, 0 })
+
+#define ngx_http_bloom_conf_seconds(min, max)                                 \
+    (&(const ngx_http_bloom_conf_range_t) { min, max, 0, 1 })
 
 /*
  * Each reads a value, as `read` of a parameter does.  What it stores:
@@ -80,7 +84,7 @@ typedef struct {
  * text      an ngx_str_t that is not empty, unless the row's `want` is NULL
  * path      an ngx_str_t: a name of a file, made absolute
  * count     a uint64_t; `post` is its range
- * time      a uint64_t, ms; `post` is its range
+ * time      a uint64_t, or another integer of this size; `post` is its range
  * interval  an ngx_uint_t: the microseconds between two events of a rate such
  *           as 10r/s
  * byte      a u_char

@@ -129,7 +129,7 @@ ngx_http_bloom_conf_change_headers(ngx_conf_t *cf,
 {
     size_t                      len;
     ngx_str_t                  *name;
-    ngx_uint_t                  i, *index, alone[2];
+    ngx_uint_t                  i, *index;
     ngx_http_variable_t        *v;
     ngx_http_core_main_conf_t  *cmcf;
 
@@ -140,11 +140,7 @@ ngx_http_bloom_conf_change_headers(ngx_conf_t *cf,
     cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
     v = cmcf->variables.elts;
 
-    alone[0] = (ngx_uint_t) change->key.index;
-    alone[1] = (ngx_uint_t) -1;
-
-    index = (change->key.index != NGX_ERROR) ? alone
-                                             : change->key.value.flushes;
+    index = change->key.value.flushes;
 
     for ( /* void */ ; index && *index != (ngx_uint_t) -1; index++) {
 
@@ -161,7 +157,7 @@ ngx_http_bloom_conf_change_headers(ngx_conf_t *cf,
 
             change->lists = 1;
 
-            if (index == alone) {
+            if (change->key.index != NGX_ERROR) {
                 change->sent = i;
                 change->header.data = name->data + len;
                 change->header.len = name->len - len;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This header declares the parameters of directives with a key, and the function
- * that reads them.
+ * This header declares the parameters of directives with a key, and the
+ * function that reads them.
  */
 
 #ifndef _NGX_HTTP_BLOOM_CONF_KEY_H_INCLUDED_
@@ -31,9 +31,9 @@ typedef struct {
 
 /*
  * Reads the key `text` and the parameters, which begin with argument `first`.
- * The caller has set the defaults of params.  The directive takes the parameters
- * of any key, and those of the groups in `where`.  Returns NGX_CONF_OK or
- * NGX_CONF_ERROR.
+ * The caller has set the defaults of params.  The directive takes the
+ * parameters of any key, and those of the groups in `where`.  Returns
+ * NGX_CONF_OK or NGX_CONF_ERROR.
  */
 char *ngx_http_bloom_conf_key(ngx_conf_t *cf, ngx_str_t *text, ngx_uint_t first,
     ngx_uint_t where, ngx_http_bloom_conf_params_t *params,

@@ -16,8 +16,6 @@ typedef struct {
 } ngx_http_bloom_conf_warn_name_t;
 
 
-static void ngx_http_bloom_conf_warn_key(ngx_conf_t *cf,
-    ngx_http_bloom_rule_t *first, ngx_http_bloom_rule_t *rule);
 static void ngx_http_bloom_conf_warn_variables(ngx_conf_t *cf,
     ngx_http_bloom_rule_t *first, ngx_http_bloom_rule_t *rule,
     ngx_uint_t *index, char *where);
@@ -117,35 +115,22 @@ ngx_http_bloom_conf_warn(ngx_conf_t *cf, ngx_http_bloom_main_conf_t *bmcf)
                                               list[i]->nelts - j);
             }
 
-            ngx_http_bloom_conf_warn_key(cf, rule, &rule[j]);
+            ngx_http_bloom_conf_warn_variables(cf, rule, &rule[j],
+                                               rule[j].key.value.flushes,
+                                               "the key");
+
+            if (rule[j].filter != NULL) {
+                ngx_http_bloom_conf_warn_variables(cf, rule, &rule[j],
+                                                   rule[j].filter->flushes,
+                                                   "\"if=\"");
+            }
         }
     }
 }
 
 
-/* Warns of variables in a rule's key and condition that have no value yet;
- * `first` is the first rule of its list. */
-static void
-ngx_http_bloom_conf_warn_key(ngx_conf_t *cf, ngx_http_bloom_rule_t *first,
-    ngx_http_bloom_rule_t *rule)
-{
-    ngx_uint_t  *index, alone[2];
-
-    alone[0] = (ngx_uint_t) rule->key.index;
-    alone[1] = (ngx_uint_t) -1;
-
-    index = (rule->key.index != NGX_ERROR) ? alone : rule->key.value.flushes;
-
-    ngx_http_bloom_conf_warn_variables(cf, first, rule, index, "the key");
-
-    if (rule->filter != NULL) {
-        ngx_http_bloom_conf_warn_variables(cf, first, rule,
-                                           rule->filter->flushes, "\"if=\"");
-    }
-}
-
-
-/* Warns of the variables with these indices, which end with -1. */
+/* Warns of those of the variables with these indices, which end with -1, that
+ * have no value when rules run; `first` is the first rule of the list. */
 static void
 ngx_http_bloom_conf_warn_variables(ngx_conf_t *cf, ngx_http_bloom_rule_t *first,
     ngx_http_bloom_rule_t *rule, ngx_uint_t *index, char *where)

@@ -18,53 +18,15 @@
 /* The longest label of a zone, in bytes. */
 #define NGX_HTTP_BLOOM_CONF_ZONE_LABEL  100
 
-/* How old the last sign of life of a source may be unless "max_lag=" says
- * otherwise, ms. */
-#define NGX_HTTP_BLOOM_CONF_MAX_LAG     60000
 
-
-/* The parameters of bloom_zone. */
-typedef struct {
-    ngx_bloom_zone_t          *zone;     /* first: see ..._zone_name() */
-    uint64_t                   size;     /* 0: not given, as below */
-    ngx_str_t                  file;
-    uint64_t                   capacity;
-    double                     fpr;
-    ngx_uint_t                 layout;
-    ngx_uint_t                 hash;
-    ngx_uint_t                 form;     /* -1: not given */
-    uint64_t                   max_keys;
-    uint64_t                   removals;
-    uint64_t                   expire;   /* ms, and so are times below */
-    uint64_t                   watch;
-    uint64_t                   max_age;
-    ngx_uint_t                 required;
-    ngx_uint_t                 journal;
-    ngx_str_t                  label;
-} ngx_http_bloom_conf_zone_t;
-
-/* The parameters of bloom_guard. */
-typedef struct {
-    ngx_bloom_zone_t          *zone;
-    ngx_bloom_guards_t         guards;
-} ngx_http_bloom_conf_guard_t;
-
-/* The parameters of bloom_source. */
-typedef struct {
-    ngx_bloom_zone_t          *zone;
-    ngx_str_t                  name;
-    uint64_t                   max_lag;
-} ngx_http_bloom_conf_source_t;
-
-
-static char *ngx_http_bloom_conf_zone_apply(ngx_conf_t *cf,
-    ngx_http_bloom_conf_zone_t *params, uint64_t given);
+static ngx_bloom_zone_t *ngx_http_bloom_conf_zone_read(ngx_conf_t *cf,
+    ngx_uint_t where, uint64_t *given);
+static ngx_bloom_zone_t *ngx_http_bloom_conf_zone_find(ngx_conf_t *cf,
+    ngx_uint_t where);
 static char *ngx_http_bloom_conf_zone_go_together(ngx_conf_t *cf,
-    ngx_http_bloom_conf_zone_t *params, uint64_t given);
+    ngx_bloom_zone_t *zone, uint64_t given);
 static char *ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
-    ngx_http_bloom_conf_zone_t *params);
-static char *ngx_http_bloom_conf_zone_once(ngx_conf_t *cf,
-    ngx_bloom_zone_t *zone, ngx_bloom_conf_at_t *at);
+    ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_http_bloom_conf_zone_check(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_http_bloom_conf_zone_refuse(ngx_conf_t *cf,
@@ -73,6 +35,10 @@ static ngx_int_t ngx_http_bloom_conf_zone_refuse(ngx_conf_t *cf,
 static void ngx_http_bloom_conf_zone_warn(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_http_bloom_conf_zone_name(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field);
+static ngx_int_t ngx_http_bloom_conf_zone_layout(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field);
+static ngx_int_t ngx_http_bloom_conf_zone_hash(ngx_conf_t *cf,
     const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field);
 static ngx_int_t ngx_http_bloom_conf_zone_fpr(ngx_conf_t *cf,
     const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field);
@@ -84,23 +50,17 @@ static ngx_int_t ngx_http_bloom_conf_zone_source_name(ngx_conf_t *cf,
     const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field);
 
 
-static ngx_conf_enum_t  ngx_http_bloom_conf_layouts[] = {
-    { ngx_string("blocked"), BLOOM_LAYOUT_BLOCKED },
-    { ngx_string("classic"), BLOOM_LAYOUT_CLASSIC },
-    { ngx_null_string, 0 }
-};
-
-static ngx_conf_enum_t  ngx_http_bloom_conf_hashes[] = {
-    { ngx_string("murmur3"), BLOOM_HASH_MURMUR3 },
-    { ngx_string("siphash"), BLOOM_HASH_SIPHASH },
-    { ngx_null_string, 0 }
-};
-
 static ngx_conf_enum_t  ngx_http_bloom_conf_forms[] = {
     { ngx_string("raw"), BLOOM_FORM_RAW },
     { ngx_string("lower"), BLOOM_FORM_LOWER },
     { ngx_string("host"), BLOOM_FORM_HOST },
     { ngx_string("url"), BLOOM_FORM_URL },
+    { ngx_null_string, 0 }
+};
+
+static ngx_conf_enum_t  ngx_http_bloom_conf_required[] = {
+    { ngx_string("on"), 0 },
+    { ngx_string("off"), 1 },
     { ngx_null_string, 0 }
 };
 
@@ -113,45 +73,45 @@ static ngx_conf_enum_t  ngx_http_bloom_conf_journals[] = {
 
 
 /* The parameters of bloom_zone, and whether they go with "file=" or with
- * "capacity=" only. */
+ * "capacity=" only; and those of bloom_guard and bloom_source. */
 
-#define FIELD(field)  offsetof(ngx_http_bloom_conf_zone_t, field)
+#define FIELD(field)  offsetof(ngx_bloom_zone_t, field)
 
 static const ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_zone_table[] = {
 
-    { ngx_string("zone="), NGX_HTTP_BLOOM_CONF_ZONE|NGX_HTTP_BLOOM_CONF_MUST,
-      ngx_http_bloom_conf_zone_name, FIELD(zone), NULL,
-      "a name, or a name and a size such as ids:64m" },
+    { ngx_string("zone="),
+      NGX_HTTP_BLOOM_CONF_ZONE|NGX_HTTP_BLOOM_CONF_GUARD
+      |NGX_HTTP_BLOOM_CONF_SOURCE,
+      ngx_http_bloom_conf_zone_name, 0, NULL, NULL },
 
     { ngx_string("file="), NGX_HTTP_BLOOM_CONF_ZONE|NGX_HTTP_BLOOM_CONF_FILE,
-      ngx_http_bloom_conf_read_path, FIELD(file), NULL,
+      ngx_http_bloom_conf_read_path, FIELD(file.name), NULL,
       "the path of an image" },
 
     { ngx_string("capacity="),
       NGX_HTTP_BLOOM_CONF_ZONE|NGX_HTTP_BLOOM_CONF_CAPACITY,
-      ngx_http_bloom_conf_read_count, FIELD(capacity),
+      ngx_http_bloom_conf_read_count, FIELD(image.capacity),
       ngx_http_bloom_conf_range(1, BLOOM_CAPACITY_MAX, 0),
       "a count such as 10m, up to 4398g" },
 
     { ngx_string("fpr="),
       NGX_HTTP_BLOOM_CONF_ZONE|NGX_HTTP_BLOOM_CONF_CAPACITY,
-      ngx_http_bloom_conf_zone_fpr, FIELD(fpr), NULL,
+      ngx_http_bloom_conf_zone_fpr, FIELD(image.fpr), NULL,
       "a rate from 1e-9 to 0.5" },
 
     { ngx_string("layout="),
       NGX_HTTP_BLOOM_CONF_ZONE|NGX_HTTP_BLOOM_CONF_CAPACITY,
-      ngx_http_bloom_conf_read_name, FIELD(layout),
-      ngx_http_bloom_conf_layouts,
+      ngx_http_bloom_conf_zone_layout, FIELD(image.geometry.layout), NULL,
       "\"blocked\" or \"classic\"; a filter in layout fuse is an image, which "
       "\"file=\" names" },
 
     { ngx_string("hash="),
       NGX_HTTP_BLOOM_CONF_ZONE|NGX_HTTP_BLOOM_CONF_CAPACITY,
-      ngx_http_bloom_conf_read_name, FIELD(hash), ngx_http_bloom_conf_hashes,
-      NULL },
+      ngx_http_bloom_conf_zone_hash, FIELD(image.hasher.kind), NULL,
+      "\"murmur3\" or \"siphash\"" },
 
     { ngx_string("form="), NGX_HTTP_BLOOM_CONF_ZONE,
-      ngx_http_bloom_conf_read_name, FIELD(form), ngx_http_bloom_conf_forms,
+      ngx_http_bloom_conf_read_name, FIELD(key_form), ngx_http_bloom_conf_forms,
       NULL },
 
     { ngx_string("max_keys="), NGX_HTTP_BLOOM_CONF_ZONE,
@@ -178,12 +138,12 @@ static const ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_zone_table[] = {
 
     { ngx_string("max_age="), NGX_HTTP_BLOOM_CONF_ZONE|NGX_HTTP_BLOOM_CONF_FILE,
       ngx_http_bloom_conf_read_time, FIELD(max_age),
-      ngx_http_bloom_conf_range(1000, NGX_MAX_INT_T_VALUE, 0),
-      "a time of at least 1s, such as 2d" },
+      ngx_http_bloom_conf_seconds(1, NGX_MAX_INT_T_VALUE),
+      "a time over 0, such as 2d" },
 
     { ngx_string("required="), NGX_HTTP_BLOOM_CONF_ZONE,
-      ngx_http_bloom_conf_read_name, FIELD(required),
-      ngx_http_bloom_conf_on_off, NULL },
+      ngx_http_bloom_conf_read_name, FIELD(optional),
+      ngx_http_bloom_conf_required, NULL },
 
     { ngx_string("journal="), NGX_HTTP_BLOOM_CONF_ZONE,
       ngx_http_bloom_conf_read_name, FIELD(journal),
@@ -191,21 +151,8 @@ static const ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_zone_table[] = {
 
     { ngx_string("label="), NGX_HTTP_BLOOM_CONF_ZONE,
       ngx_http_bloom_conf_zone_label, FIELD(label), NULL,
-      "1 to 100 bytes of printable UTF-8 without any of \"'<>&\\; write a label "
-      "with spaces as \"label=A list\"" },
-
-    { ngx_null_string, 0, NULL, 0, NULL, NULL }
-};
-
-#undef FIELD
-
-
-#define FIELD(field)  offsetof(ngx_http_bloom_conf_guard_t, field)
-
-static const ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_guard_table[] = {
-
-    { ngx_string("zone="), NGX_HTTP_BLOOM_CONF_GUARD|NGX_HTTP_BLOOM_CONF_MUST,
-      ngx_http_bloom_conf_read_zone, FIELD(zone), NULL, "the name of a zone" },
+      "1 to 100 bytes of printable UTF-8 without any of \"'<>&\\; write a "
+      "label with spaces as \"label=A list\"" },
 
     { ngx_string("must_have="), NGX_HTTP_BLOOM_CONF_GUARD,
       ngx_http_bloom_conf_read_path, FIELD(guards.file[NGX_BLOOM_GUARD_HAVE]),
@@ -230,21 +177,8 @@ static const ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_guard_table[] = {
       ngx_http_bloom_conf_range(0, BLOOM_GUARD_GROWTH_MAX, 0),
       "a percentage such as 50%, or a number of keys such as 10k" },
 
-    { ngx_null_string, 0, NULL, 0, NULL, NULL }
-};
-
-#undef FIELD
-
-
-#define FIELD(field)  offsetof(ngx_http_bloom_conf_source_t, field)
-
-static const ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_source_table[] = {
-
-    { ngx_string("zone="), NGX_HTTP_BLOOM_CONF_SOURCE|NGX_HTTP_BLOOM_CONF_MUST,
-      ngx_http_bloom_conf_read_zone, FIELD(zone), NULL, "the name of a zone" },
-
     { ngx_string("name="), NGX_HTTP_BLOOM_CONF_SOURCE|NGX_HTTP_BLOOM_CONF_MUST,
-      ngx_http_bloom_conf_zone_source_name, FIELD(name), NULL,
+      ngx_http_bloom_conf_zone_source_name, FIELD(source), NULL,
       "1 to 255 letters, digits and characters of \"._:/-\"" },
 
     { ngx_string("max_lag="), NGX_HTTP_BLOOM_CONF_SOURCE,
@@ -295,36 +229,17 @@ ngx_http_bloom_conf_zone_state_path(ngx_conf_t *cf, ngx_command_t *cmd,
 char *
 ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    uint64_t                     given;
-    ngx_http_bloom_conf_zone_t   params;
+    uint64_t           given;
+    ngx_bloom_zone_t  *zone;
 
-    ngx_memzero(&params, sizeof(ngx_http_bloom_conf_zone_t));
+    zone = ngx_http_bloom_conf_zone_read(cf, NGX_HTTP_BLOOM_CONF_ZONE, &given);
 
-    params.layout = BLOOM_LAYOUT_BLOCKED;
-    params.hash = BLOOM_HASH_MURMUR3;
-    params.form = (ngx_uint_t) -1;
-    params.removals = NGX_BLOOM_REMOVALS;
-    params.required = 1;
-    params.journal = NGX_BLOOM_JOURNAL_AUTO;
-
-    if (ngx_http_bloom_conf_params(cf, 1, ngx_http_bloom_conf_zone_table,
-                                   NGX_HTTP_BLOOM_CONF_ZONE, &params, &given)
-        != NGX_CONF_OK)
-    {
-        return NGX_CONF_ERROR;
-    }
-
-    /* a second declaration must not change the first one */
-
-    if (params.zone->shm_zone == NULL
-        && ngx_http_bloom_conf_zone_apply(cf, &params, given) != NGX_CONF_OK)
-    {
-        return NGX_CONF_ERROR;
-    }
-
-    if (ngx_bloom_declare_zone(cf, params.zone, (size_t) params.size,
-                               &ngx_http_bloom_module)
-        != NGX_OK)
+    if (zone == NULL
+        || ngx_http_bloom_conf_zone_go_together(cf, zone, given) != NGX_CONF_OK
+        || (zone->file.name.len == 0
+            && ngx_http_bloom_conf_zone_empty(cf, zone) != NGX_CONF_OK)
+        || ngx_bloom_declare_zone(cf, zone, zone->size, &ngx_http_bloom_module)
+           != NGX_OK)
     {
         return NGX_CONF_ERROR;
     }
@@ -333,87 +248,187 @@ ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* Sets the parameters of a zone. */
-static char *
-ngx_http_bloom_conf_zone_apply(ngx_conf_t *cf,
-    ngx_http_bloom_conf_zone_t *params, uint64_t given)
+char *
+ngx_http_bloom_conf_zone_guard(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_bloom_zone_t  *zone;
+    uint64_t  given;
 
-    if (ngx_http_bloom_conf_zone_go_together(cf, params, given)
-        != NGX_CONF_OK)
+    if (ngx_http_bloom_conf_zone_read(cf, NGX_HTTP_BLOOM_CONF_GUARD, &given)
+        == NULL)
     {
         return NGX_CONF_ERROR;
     }
 
-    zone = params->zone;
-
-    zone->file.name = params->file;
-    zone->key_form = (ngx_int_t) params->form;
-    zone->max_keys = params->max_keys;
-    zone->removals = (ngx_uint_t) params->removals;
-    zone->watch = (ngx_msec_t) params->watch;
-    zone->max_age = (time_t) (params->max_age / 1000);
-    zone->optional = !params->required;
-    zone->journal = params->journal;
-    zone->label = params->label;
-
-    if (params->file.len != 0) {
-        return NGX_CONF_OK;
-    }
-
-    return ngx_http_bloom_conf_zone_empty(cf, params);
+    return cf->args->nelts > 2 ? NGX_CONF_OK
+           : "must have a guard, such as \"max_loss=1%\"";
 }
 
 
-/* Checks that a zone has either an image or a capacity, and only parameters that
- * go with it. */
-static char *
-ngx_http_bloom_conf_zone_go_together(ngx_conf_t *cf,
-    ngx_http_bloom_conf_zone_t *params, uint64_t given)
+char *
+ngx_http_bloom_conf_zone_source(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    char                               *has, *other;
-    ngx_uint_t                          with;
-    const ngx_http_bloom_conf_param_t  *param;
+    uint64_t           given;
+    ngx_bloom_zone_t  *zone;
 
-    if ((params->file.len != 0) == (params->capacity != 0)) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "bloom zone \"%V\" must have either \"file=\", "
-                           "or \"capacity=\" and \"fpr=\"",
-                           &params->zone->name);
+    zone = ngx_http_bloom_conf_zone_read(cf, NGX_HTTP_BLOOM_CONF_SOURCE,
+                                         &given);
+    if (zone == NULL) {
         return NGX_CONF_ERROR;
     }
 
-    with = NGX_HTTP_BLOOM_CONF_CAPACITY;
-    has = "file=";
-    other = "capacity=";
+    zone->source_id = ngx_bloom_source_id(&zone->source);
 
-    if (params->file.len == 0) {
-        with = NGX_HTTP_BLOOM_CONF_FILE;
-        has = "capacity=";
-        other = "file=";
+    return NGX_CONF_OK;
+}
+
+
+/* Reads the parameters of a directive into the zone that it names, which has no
+ * such directive yet.  Returns NULL after an error. */
+static ngx_bloom_zone_t *
+ngx_http_bloom_conf_zone_read(ngx_conf_t *cf, ngx_uint_t where,
+    uint64_t *given)
+{
+    ngx_str_t            *directive;
+    ngx_bloom_zone_t     *zone;
+    ngx_bloom_conf_at_t  *at;
+
+    zone = ngx_http_bloom_conf_zone_find(cf, where);
+    if (zone == NULL) {
+        return NULL;
     }
 
-    for (param = ngx_http_bloom_conf_zone_table; param->name.len; param++) {
+    at = where == NGX_HTTP_BLOOM_CONF_ZONE ? &zone->zone_at
+         : where == NGX_HTTP_BLOOM_CONF_GUARD ? &zone->guard_at
+         : &zone->source_at;
 
-        if ((param->where & with)
-            && (given & ((uint64_t) 1 << (param
-                                          - ngx_http_bloom_conf_zone_table))))
+    if (at->file != NULL) {
+        directive = cf->args->elts;
+
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "bloom zone \"%V\" has a \"%V\" already, in %s:%ui; "
+                           "write all parameters there",
+                           &zone->name, directive, at->file, at->line);
+        return NULL;
+    }
+
+    at->file = cf->conf_file->file.name.data;
+    at->line = cf->conf_file->line;
+
+    return ngx_http_bloom_conf_params(cf, 1, ngx_http_bloom_conf_zone_table,
+                                      where, zone, given)
+           == NGX_CONF_OK ? zone : NULL;
+}
+
+
+/* Finds the zone that a directive names, and reads its size.  Returns NULL
+ * after an error. */
+static ngx_bloom_zone_t *
+ngx_http_bloom_conf_zone_find(ngx_conf_t *cf, ngx_uint_t where)
+{
+    u_char                      *colon;
+    uint64_t                     bytes;
+    ngx_str_t                   *value, name, size;
+    ngx_uint_t                   i;
+    ngx_bloom_zone_t            *zone;
+    ngx_http_bloom_main_conf_t  *bmcf;
+
+    value = cf->args->elts;
+    bytes = 0;
+
+    for (i = 1; i < cf->args->nelts; i++) {
+        if (ngx_strncmp(value[i].data, "zone=", 5) == 0) {
+            break;
+        }
+    }
+
+    if (i == cf->args->nelts) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\" directive must have the \"zone=\" "
+                           "parameter", value);
+        return NULL;
+    }
+
+    name.data = value[i].data + 5;
+    name.len = value[i].len - 5;
+
+    colon = where == NGX_HTTP_BLOOM_CONF_ZONE
+            ? (u_char *) ngx_strchr(name.data, ':') : NULL;
+
+    if (colon != NULL) {
+        size.data = colon + 1;
+        size.len = name.data + name.len - size.data;
+        name.len = colon - name.data;
+
+        if (bloom_units_bytes((char *) size.data, size.len, &bytes) != 0
+            || bytes == 0 || bytes > NGX_MAX_SIZE_T_VALUE)
+        {
+            (void) ngx_http_bloom_conf_invalid(cf, "zone size", &size,
+                                               "a size such as 64m");
+            return NULL;
+        }
+    }
+
+    if (name.len == 0
+        || (colon == NULL && ngx_strchr(name.data, ':') != NULL))
+    {
+        (void) ngx_http_bloom_conf_invalid_value(cf, "zone=", &name,
+                                                 "the name of a zone");
+        return NULL;
+    }
+
+    bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);
+
+    zone = ngx_bloom_declare_get(cf, &bmcf->zones, &name);
+
+    if (zone != NULL && bytes != 0) {
+        zone->size = (size_t) bytes;
+    }
+
+    return zone;
+}
+
+
+/* Checks that a zone has either an image or a capacity, and only parameters
+ * that go with it. */
+static char *
+ngx_http_bloom_conf_zone_go_together(ngx_conf_t *cf, ngx_bloom_zone_t *zone,
+    uint64_t given)
+{
+    ngx_uint_t                          file;
+    const ngx_http_bloom_conf_param_t  *param;
+
+    file = (zone->file.name.len != 0);
+
+    if (file == (zone->image.capacity != 0)) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "bloom zone \"%V\" must have either \"file=\", "
+                           "or \"capacity=\" and \"fpr=\"", &zone->name);
+        return NGX_CONF_ERROR;
+    }
+
+    for (param = ngx_http_bloom_conf_zone_table;
+         param->name.len;
+         param++, given >>= 1)
+    {
+        if ((given & 1)
+            && (param->where & (file ? NGX_HTTP_BLOOM_CONF_CAPACITY
+                                     : NGX_HTTP_BLOOM_CONF_FILE)))
         {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "bloom zone \"%V\" has \"%s\" and \"%V\", "
                                "which goes with \"%s\" only: leave out one of "
-                               "them", &params->zone->name, has, &param->name,
-                               other);
+                               "them", &zone->name,
+                               file ? "file=" : "capacity=", &param->name,
+                               file ? "capacity=" : "file=");
             return NGX_CONF_ERROR;
         }
     }
 
-    if (params->file.len == 0 && params->fpr == 0) {
+    if (!file && zone->image.fpr == 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "bloom zone \"%V\" has \"capacity=\" without "
                            "\"fpr=\": add one, such as \"fpr=0.001\"",
-                           &params->zone->name);
+                           &zone->name);
         return NGX_CONF_ERROR;
     }
 
@@ -424,30 +439,30 @@ ngx_http_bloom_conf_zone_go_together(ngx_conf_t *cf,
 /* Describes the filter of a zone that starts empty: an image without keys. */
 static char *
 ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
-    ngx_http_bloom_conf_zone_t *params)
+    ngx_bloom_zone_t *zone)
 {
-    int                rc;
-    double             fpr;
-    uint64_t           most;
-    bloom_image_t     *image;
-    ngx_bloom_zone_t  *zone;
+    int             rc;
+    double          fpr;
+    uint32_t        layout;
+    uint64_t        most;
+    bloom_image_t  *image;
 
-    zone = params->zone;
     image = &zone->image;
+    layout = image->geometry.layout ? image->geometry.layout
+                                    : BLOOM_LAYOUT_BLOCKED;
 
-    image->capacity = params->capacity;
-    image->fpr = params->fpr;
-    image->hasher.kind = (uint32_t) params->hash;
+    if (image->hasher.kind == 0) {
+        image->hasher.kind = BLOOM_HASH_MURMUR3;
+    }
 
     if (zone->key_form != -1) {
         image->key_form = (uint32_t) zone->key_form;
     }
 
-    if (params->expire == 0) {
+    if (zone->expire == 0) {
         most = image->capacity * ((2 << BLOOM_LAYERS_MAX) - 1);
 
-    } else if (params->layout == BLOOM_LAYOUT_BLOCKED) {
-        zone->expire = params->expire;
+    } else if (layout == BLOOM_LAYOUT_BLOCKED) {
         zone->slices = bloom_ring_slices(zone->expire);
         most = bloom_ring_max_keys(image->capacity, zone->slices);
 
@@ -487,98 +502,17 @@ ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
         fpr = zone->max_keys ? ngx_max(image->fpr / 2, BLOOM_FPR_MIN)
                              : image->fpr;
 
-        rc = bloom_geometry_size(&image->geometry, (uint32_t) params->layout,
-                                 image->capacity, fpr);
+        rc = bloom_geometry_size(&image->geometry, layout, image->capacity,
+                                 fpr);
     }
 
     if (rc != 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"capacity=%uL\" of bloom zone \"%V\" is too "
                            "large: the filter would exceed 1 TiB",
-                           params->capacity, &zone->name);
+                           image->capacity, &zone->name);
         return NGX_CONF_ERROR;
     }
-
-    return NGX_CONF_OK;
-}
-
-
-char *
-ngx_http_bloom_conf_zone_guard(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    uint64_t                      given;
-    ngx_http_bloom_conf_guard_t   params;
-
-    ngx_memzero(&params, sizeof(ngx_http_bloom_conf_guard_t));
-
-    if (ngx_http_bloom_conf_params(cf, 1, ngx_http_bloom_conf_guard_table,
-                                   NGX_HTTP_BLOOM_CONF_GUARD, &params, &given)
-        != NGX_CONF_OK)
-    {
-        return NGX_CONF_ERROR;
-    }
-
-    if ((given & (given - 1)) == 0) {
-
-        /* nothing but "zone=" */
-
-        return "must have a guard, such as \"max_loss=1%\"";
-    }
-
-    params.zone->guards = params.guards;
-
-    return ngx_http_bloom_conf_zone_once(cf, params.zone,
-                                         &params.zone->guard_at);
-}
-
-
-char *
-ngx_http_bloom_conf_zone_source(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_bloom_zone_t              *zone;
-    ngx_http_bloom_conf_source_t   params;
-
-    ngx_memzero(&params, sizeof(ngx_http_bloom_conf_source_t));
-
-    params.max_lag = NGX_HTTP_BLOOM_CONF_MAX_LAG;
-
-    if (ngx_http_bloom_conf_params(cf, 1, ngx_http_bloom_conf_source_table,
-                                   NGX_HTTP_BLOOM_CONF_SOURCE, &params, NULL)
-        != NGX_CONF_OK)
-    {
-        return NGX_CONF_ERROR;
-    }
-
-    zone = params.zone;
-
-    zone->source = params.name;
-    zone->source_id = ngx_bloom_source_id(&zone->source);
-    zone->max_lag = (ngx_msec_t) params.max_lag;
-
-    return ngx_http_bloom_conf_zone_once(cf, zone, &zone->source_at);
-}
-
-
-/* Notes where the directive is that sets something of a zone, and refuses a
- * second one. */
-static char *
-ngx_http_bloom_conf_zone_once(ngx_conf_t *cf, ngx_bloom_zone_t *zone,
-    ngx_bloom_conf_at_t *at)
-{
-    ngx_str_t  *directive;
-
-    directive = cf->args->elts;
-
-    if (at->file != NULL) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "bloom zone \"%V\" has a \"%V\" already, in %s:%ui; "
-                           "write all parameters there",
-                           &zone->name, directive, at->file, at->line);
-        return NGX_CONF_ERROR;
-    }
-
-    at->file = cf->conf_file->file.name.data;
-    at->line = cf->conf_file->line;
 
     return NGX_CONF_OK;
 }
@@ -717,42 +651,37 @@ ngx_http_bloom_conf_zone_warn(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
 }
 
 
-/* Reads the name of the zone that is declared, and its size. */
+/* The zone has been read before: ngx_http_bloom_conf_zone_find(). */
 static ngx_int_t
 ngx_http_bloom_conf_zone_name(ngx_conf_t *cf,
     const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field)
 {
-    u_char                      *colon;
-    ngx_str_t                    name, size;
-    ngx_http_bloom_conf_zone_t  *params = field;
-    ngx_http_bloom_main_conf_t  *bmcf;
+    return NGX_OK;
+}
 
-    name = *value;
-    colon = (u_char *) ngx_strchr(name.data, ':');
 
-    if (colon != NULL) {
-        size.data = colon + 1;
-        size.len = name.data + name.len - size.data;
-        name.len = colon - name.data;
+static ngx_int_t
+ngx_http_bloom_conf_zone_layout(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field)
+{
+    uint32_t  *layout = field;
 
-        if (bloom_units_bytes((char *) size.data, size.len, &params->size) != 0
-            || params->size == 0 || params->size > NGX_MAX_SIZE_T_VALUE)
-        {
-            (void) ngx_http_bloom_conf_invalid(cf, "zone size", &size,
-                                               "a size such as 64m");
-            return NGX_ERROR;
-        }
-    }
+    *layout = bloom_geometry_layout_parse((char *) value->data, value->len);
 
-    if (name.len == 0) {
-        return NGX_DECLINED;
-    }
+    return *layout == BLOOM_LAYOUT_BLOCKED || *layout == BLOOM_LAYOUT_CLASSIC
+           ? NGX_OK : NGX_DECLINED;
+}
 
-    bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);
 
-    params->zone = ngx_bloom_declare_get(cf, &bmcf->zones, &name);
+static ngx_int_t
+ngx_http_bloom_conf_zone_hash(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field)
+{
+    uint32_t  *hash = field;
 
-    return params->zone != NULL ? NGX_OK : NGX_ERROR;
+    *hash = bloom_hasher_parse((char *) value->data, value->len);
+
+    return *hash != 0 ? NGX_OK : NGX_DECLINED;
 }
 
 
@@ -769,8 +698,8 @@ ngx_http_bloom_conf_zone_fpr(ngx_conf_t *cf,
 
 
 /*
- * Reads a label.  It has no character that would have to be escaped in HTML, JSON
- * or a header, since labels are put into error pages.
+ * Reads a label.  It has no character that would have to be escaped in HTML,
+ * JSON or a header, since labels are put into error pages.
  */
 static ngx_int_t
 ngx_http_bloom_conf_zone_label(ngx_conf_t *cf,

@@ -24,8 +24,8 @@ char *ngx_http_bloom_conf_zone_source(ngx_conf_t *cf, ngx_command_t *cmd,
 /*
  * Completes the zones once the whole configuration has been read: their state
  * path, and whether anything adds keys to them.  Refuses directives that
- * contradict one another.  Warns of zones that cannot take the keys of bloom_add
- * or bloom_audit.
+ * contradict one another.  Warns of zones that cannot take the keys of
+ * bloom_add or bloom_audit.
  */
 ngx_int_t ngx_http_bloom_conf_zone_init(ngx_conf_t *cf,
     ngx_http_bloom_main_conf_t *bmcf);

@@ -77,6 +77,7 @@ ngx_bloom_declare_get(ngx_conf_t *cf, ngx_array_t *zones, ngx_str_t *name)
     zone->journal = NGX_BLOOM_JOURNAL_AUTO;
     zone->key_form = -1;
     zone->removals = NGX_BLOOM_REMOVALS;
+    zone->max_lag = NGX_BLOOM_MAX_LAG;
     zone->pool = cf->pool;
     zone->ccf = (ngx_core_conf_t *) ngx_get_conf(cf->cycle->conf_ctx,
                                                  ngx_core_module);
@@ -151,13 +152,6 @@ ngx_bloom_declare_zone(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
     uint64_t           bank;
     ngx_shm_zone_t    *old;
     ngx_bloom_zone_t  *live;
-
-    if (zone->shm_zone != NULL) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "bloom zone \"%V\" is already declared in %s:%ui",
-                           &zone->name, zone->conf_file, zone->conf_line);
-        return NGX_ERROR;
-    }
 
     zone->conf_file = cf->conf_file->file.name.data;
     zone->conf_line = cf->conf_file->line;

@@ -63,6 +63,9 @@ typedef enum {
 #define NGX_BLOOM_REMOVALS      10000
 #define NGX_BLOOM_REMOVALS_MAX  10000000
 
+/* How old the last sign of life of a source may be without "max_lag=", ms. */
+#define NGX_BLOOM_MAX_LAG       60000
+
 /* Room for the pending keys of a zone without a state directory, in bytes. */
 #define NGX_BLOOM_ZONE_PENDING  (256 * 1024)
 
@@ -359,6 +362,7 @@ typedef struct ngx_bloom_zone_s {
     uint32_t                slices;      /* of a life; each lasts expire /
                                             slices */
     uint64_t                slice_capacity;        /* keys of a slice */
+    ngx_bloom_conf_at_t     zone_at;     /* where bloom_zone is */
     ngx_bloom_guards_t      guards;      /* of bloom_guard */
     ngx_bloom_conf_at_t     guard_at;
     ngx_str_t               source;      /* where changes come from

@@ -135,8 +135,8 @@ sub table {
 
 subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
     is_refused('http', '>bloom_zone zone=ids capacity=1k fpr=0.1;',
-        "bloom zone \"ids\" is already declared in %FILE%:%LINE-1%"
-        . ' in %FILE%:%LINE%', 'a zone that is declared twice');
+        'bloom zone "ids" has a "bloom_zone" already, in %FILE%:%LINE-1%;'
+        . ' write all parameters there in %FILE%:%LINE%', 'a zone that is declared twice');
     is_refused('http', "bloom_zone zone=z capacity=1k fpr=0.1;\n"
         . '>limit_req_zone $uri zone=z:1m rate=1r/s;',
         'the shared memory zone "z" is already declared for a different use',
@@ -183,8 +183,8 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
     is_refused('http', '>bloom_zone file=ids.bloom;',
                '"bloom_zone" directive must have the "zone=" parameter');
     table('http', 'bloom_zone zone=%s file=ids.bloom;',
-          'invalid value "%s" of "zone=": it must be a name, or a name and a'
-          . ' size such as ids:64m', '', ':1m');
+          'invalid value "" of "zone=": it must be the name of a zone',
+          '', ':1m');
 
     my %only = ('file=ids.bloom'
                     => [capacity => qw(fpr=0.1 layout=classic hash=murmur3
@@ -256,7 +256,10 @@ subtest 'nginx refuses wrong parameters of bloom_guard' => sub {
     table('http', "$zone bloom_guard zone=z %s;",
           invalid('bloom_guard', qw(zone must_have must_not_have min_keys
                                     max_loss max_growth)),
-          qw(file=a max_age=1d min_keys));
+          qw(image=a min_keys));
+    table('http', "$zone bloom_guard zone=z %s;",
+          'invalid parameter "%s": it is a parameter of "bloom_zone"',
+          qw(file=a max_age=1d));
     is_refused('http', "$zone\n>bloom_guard min_keys=1;",
                '"bloom_guard" directive must have the "zone=" parameter');
     is_refused('http', "$zone\n>bloom_guard zone=z;",
@@ -748,7 +751,7 @@ subtest 'nginx refuses wrong and duplicate settings' => sub {
               . ' that begins with "/"', '', '@', 'exact', '$uri');
         is_accepted($where, 'bloom_unknown to=/x?y=$arg_z;');
         table($where, 'bloom_log_level %s;',
-              'invalid value "%s" in "bloom_log_level" directive, it must be'
+              'invalid value "%s" of "bloom_log_level": it must be'
               . ' "info", "notice", "warn" or "error"', 'debug', 'warning');
     }
 
