@@ -96,22 +96,16 @@ static char *
 ngx_http_bloom_feedback_param(ngx_conf_t *cf,
     ngx_http_bloom_feedback_t *feedback, ngx_str_t *value)
 {
-    ngx_int_t    status, after;
+    ngx_int_t    rc, status, after;
     ngx_str_t    time;
     ngx_uint_t  *code;
 
-    if (ngx_strcmp(value->data, "except=on") == 0) {
-        feedback->except = 1;
-        return NGX_CONF_OK;
-    }
+    rc = ngx_http_bloom_feedback_learns(cf, value, "except",
+                                        NGX_HTTP_BLOOM_CONF_FEEDBACK,
+                                        &feedback->except, &feedback->interval);
 
-    if (ngx_strcmp(value->data, "except=off") == 0) {
-        feedback->except = 0;
-        return NGX_CONF_OK;
-    }
-
-    if (ngx_strncmp(value->data, "rate=", 5) == 0) {
-        return ngx_http_bloom_conf_rate(cf, value, &feedback->interval);
+    if (rc != NGX_DECLINED) {
+        return rc == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
     }
 
     if (ngx_strncmp(value->data, "after=", 6) == 0) {
@@ -128,12 +122,6 @@ ngx_http_bloom_feedback_param(ngx_conf_t *cf,
 
         feedback->after = after;
         return NGX_CONF_OK;
-    }
-
-    if (ngx_http_bloom_conf_old_name(cf, value, NGX_HTTP_BLOOM_CONF_FEEDBACK)
-        != NGX_CONF_OK)
-    {
-        return NGX_CONF_ERROR;
     }
 
     status = ngx_atoi(value->data, value->len);
@@ -155,6 +143,33 @@ ngx_http_bloom_feedback_param(ngx_conf_t *cf,
     *code = status;
 
     return NGX_CONF_OK;
+}
+
+
+ngx_int_t
+ngx_http_bloom_feedback_learns(ngx_conf_t *cf, ngx_str_t *value,
+    const char *name, ngx_uint_t where, ngx_flag_t *on, ngx_uint_t *interval)
+{
+    size_t   len;
+    u_char  *word;
+
+    len = ngx_strlen(name);
+    word = value->data + len + 1;
+
+    if (ngx_strncmp(value->data, name, len) == 0 && word[-1] == '='
+        && (ngx_strcmp(word, "on") == 0 || ngx_strcmp(word, "off") == 0))
+    {
+        *on = (word[1] == 'n');
+        return NGX_OK;
+    }
+
+    if (ngx_strncmp(value->data, "rate=", 5) == 0) {
+        return ngx_http_bloom_conf_rate(cf, value, interval) == NGX_CONF_OK
+               ? NGX_OK : NGX_ERROR;
+    }
+
+    return ngx_http_bloom_conf_old_name(cf, value, where) == NGX_CONF_OK
+           ? NGX_DECLINED : NGX_ERROR;
 }
 
 

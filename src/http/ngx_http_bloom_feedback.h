@@ -36,6 +36,18 @@
 char *ngx_http_bloom_feedback_conf(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
+/*
+ * Reads "NAME=on", "NAME=off" or "rate=", which bloom_feedback and bloom_audit
+ * both have, and refuses an old name of a parameter of the group `where`.
+ * Returns
+ *
+ *     NGX_OK          *on or *interval is set
+ *     NGX_DECLINED    the value is none of these
+ *     NGX_ERROR       it is refused, with an error logged
+ */
+ngx_int_t ngx_http_bloom_feedback_learns(ngx_conf_t *cf, ngx_str_t *value,
+    const char *name, ngx_uint_t where, ngx_flag_t *on, ngx_uint_t *interval);
+
 /* Marks the zones that except keys.  Warns once of a bloom_feedback whose zone
  * has no room for excepted keys, also where rules and bloom_feedback are
  * inherited, and of one that applies to no rule of its location. */

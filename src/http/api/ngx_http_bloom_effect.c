@@ -125,7 +125,7 @@ ngx_http_bloom_effect_enforcing(ngx_http_bloom_rule_t *first,
         if (!place[i].conf->policy.dry_run
             && (effect == NGX_HTTP_BLOOM_EFFECT_FIRES
                 || place[i].conf->policy.unknown
-                   != NGX_BLOOM_RULE_UNKNOWN_PASS))
+                   != NGX_BLOOM_RULE_PASS))
         {
             return &place[i];
         }
@@ -216,7 +216,7 @@ ngx_http_bloom_effect_doing(ngx_http_bloom_text_t *text,
                                      ? "in dry run, " : "");
 
     if (effect == NGX_HTTP_BLOOM_EFFECT_UNKNOWN
-        && place->conf->policy.unknown == NGX_BLOOM_RULE_UNKNOWN_ROUTE)
+        && place->conf->policy.unknown == NGX_BLOOM_RULE_ROUTE)
     {
         ngx_http_bloom_text_printf(text, "routed to ");
         ngx_http_bloom_text_append(text,

@@ -420,10 +420,6 @@ ngx_http_bloom_explain_put_place(ngx_http_bloom_turns_t *turns,
     ngx_str_t               location;
     ngx_http_bloom_text_t  *text, *scratch;
 
-    /* by NGX_HTTP_BLOOM_UNKNOWN_... */
-
-    static const char  *unknown[] = { "pass", "reject", "route" };
-
     text = &turns->text;
     scratch = &explain->scratch;
 
@@ -443,9 +439,10 @@ ngx_http_bloom_explain_put_place(ngx_http_bloom_turns_t *turns,
 
     ngx_http_bloom_text_printf(text, ",\"dry_run\":%s,\"unknown\":\"%s\"",
                                place->conf->policy.dry_run ? "true" : "false",
-                               unknown[place->conf->policy.unknown]);
+                               ngx_bloom_rule_actions[
+                                                place->conf->policy.unknown]);
 
-    if (place->conf->policy.unknown == NGX_BLOOM_RULE_UNKNOWN_ROUTE) {
+    if (place->conf->policy.unknown == NGX_BLOOM_RULE_ROUTE) {
         ngx_http_bloom_explain_string(text, ",\"to\":",
                                       &place->conf->unknown_to->to.value);
     }
