@@ -506,7 +506,7 @@ ngx_http_bloom_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     }
 
     ngx_conf_merge_uint_value(conf->policy.unknown, prev->policy.unknown,
-                              NGX_BLOOM_RULE_UNKNOWN_PASS);
+                              NGX_BLOOM_RULE_PASS);
     ngx_conf_merge_uint_value(conf->policy.log_level, prev->policy.log_level,
                               NGX_LOG_INFO);
 

@@ -515,7 +515,7 @@ first_column() {
 
 check_files() {
     same "docs/architecture.md has the files of the source" \
-         "$(printf '%s\n' ngx_http_bloom_module.c src/{core,interop,store,zone,http,http/api}/*.[ch] | sort)" \
+         "$(printf '%s\n' ngx_http_bloom_module.c src/{core,interop,store,zone,rules,http,http/api}/*.[ch] | sort)" \
          "$(first_column docs/architecture.md \
             | grep -oE '`[a-z0-9_/]+\.(\[ch\]|c|h)`' | tr -d '`' \
             | sed 's/\(.*\)\[ch\]/\1c\n\1h/' | sort)"

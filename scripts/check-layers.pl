@@ -10,12 +10,14 @@
 #     call through a declaration in the wrong header.
 #   - A function is declared in the header of the file that defines it, unless
 #     the file is named after the function, as cmd_add.c.
+#   - No file below src/http names anything of nginx's http or stream modules.
 #   - No source file has more than 900 lines.
 #   - `config` lists only files that exist, none of the tool's, and another file
 #     needs each of them.
 #
 # Prints a line "ok ..." or "not ok ..." for each rule.  Run "make all" first.
-# Then breaks the rules about includes in a copy, and checks that it notices.
+# Then breaks the rules about the text of files in a copy, and checks that it
+# notices.
 #
 # check-layers.pl --order prints the files of each layer from the ground up: a
 # file needs only those above its line, and those of the layers below.
@@ -185,6 +187,25 @@ sub includes {
 }
 
 
+# Returns the lines below src/http that name a type, a function or a header of
+# nginx's http or stream modules.  Both kinds of module use those layers.
+sub protocols {
+    my ($root) = @_;
+    my @named;
+
+    for my $file (grep { m,^src/(?:core|store|zone|rules)/, } files_of($root)) {
+        my $line = 0;
+        for (split /\n/, slurp("$root/$file")) {
+            $line++;
+            push @named, "$file:$line names $1"
+                if /\b(ngx_(?:http|stream)(?:_\w+|\.h))/;
+        }
+    }
+
+    return @named;
+}
+
+
 # Checks which symbols the compiled objects need from each other.
 sub symbols {
     my (%source, %defined, %needs, %used);
@@ -313,9 +334,10 @@ sub listed {
 }
 
 
-# Adds a line to a file of a copy of the sources, and returns what is noticed.
+# Adds a line to a file of a copy of the sources, and returns what a check of the
+# copy notices.
 sub broken {
-    my ($file, $line) = @_;
+    my ($file, $line, $check) = @_;
     my $copy = File::Temp->newdir;
 
     for my $source (files_of('.')) {
@@ -327,7 +349,7 @@ sub broken {
     print $fh "$line\n";
     close $fh;
 
-    return includes("$copy");
+    return $check->("$copy");
 }
 
 
@@ -347,6 +369,8 @@ if (@ARGV) {
 result('every #include points to the same layer or to one below', @$wrong);
 result('no files include each other in a circle', @$circle);
 
+result('no file below src/http names http or stream', protocols('.'));
+
 result("no source file has more than $longest lines",
        map { my $n = () = slurp($_) =~ /\n/g;
              $n > $longest ? "$_ has $n lines" : () }
@@ -362,11 +386,18 @@ result('every function is declared in the header of its file',
 result('config lists the files of the module, and each is needed',
        listed($symbols->{used}));
 
-my ($more) = broken('src/core/bloom_crc.h', '#include "ngx_bloom_io.h"');
+my ($more) = broken('src/core/bloom_crc.h', '#include "ngx_bloom_io.h"',
+                    \&includes);
 result('an include that points the wrong way is noticed',
        @$more == @$wrong + 1 ? () : 'it was not found');
 
-(undef, $circle) = broken('src/core/bloom_bytes.h', '#include "bloom_image.h"');
+(undef, $circle) = broken('src/core/bloom_bytes.h', '#include "bloom_image.h"',
+                          \&includes);
 result('a circle of includes is noticed', @$circle ? () : 'none was found');
+
+my @named = broken('src/rules/ngx_bloom_rule.h', '#include <ngx_http.h>',
+                   \&protocols);
+result('an http header in src/rules is noticed',
+       @named == 1 ? () : 'it was not found');
 
 exit $failed;

@@ -15,7 +15,6 @@
 #include "ngx_bloom_adapt.h"
 #include "ngx_bloom_rule.h"
 #include "ngx_bloom_rule_decide.h"
-#include "ngx_bloom_rule_key.h"
 #include "ngx_bloom_rule_pin.h"
 #include "ngx_bloom_zone.h"
 

@@ -51,19 +51,6 @@ static const ngx_http_bloom_conf_param_t  ngx_http_bloom_audit_table[] = {
 };
 
 
-/* Reads a fraction such as "0.1%".  Returns thousandths of a percent, or
- * NGX_ERROR. */
-static ngx_int_t
-ngx_http_bloom_audit_rate(ngx_str_t *value)
-{
-    if (value->len < 2 || value->data[value->len - 1] != '%') {
-        return NGX_ERROR;
-    }
-
-    return ngx_atofp(value->data, value->len - 1, 3);
-}
-
-
 /* Logs what a fraction must be; returns NGX_CONF_ERROR. */
 static char *
 ngx_http_bloom_audit_invalid(ngx_conf_t *cf, ngx_str_t *value)
@@ -97,6 +84,7 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     ngx_int_t                    rate;
     ngx_str_t                   *value;
+    ngx_http_bloom_audit_t      *audit;
     ngx_http_bloom_main_conf_t  *bmcf;
 
     if (blcf->audit != NGX_CONF_UNSET_PTR) {
@@ -110,39 +98,43 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_OK;
     }
 
-    rate = ngx_http_bloom_audit_rate(&value[1]);
+    /* in thousandths of a percent */
+
+    rate = (value[1].len != 0 && value[1].data[value[1].len - 1] == '%')
+           ? ngx_atofp(value[1].data, value[1].len - 1, 3) : NGX_ERROR;
 
     if (rate < 1 || rate > NGX_HTTP_BLOOM_AUDIT_ALL) {
         return ngx_http_bloom_audit_invalid(cf, &value[1]);
     }
 
-    blcf->audit = ngx_pcalloc(cf->pool, sizeof(ngx_http_bloom_audit_t));
-    if (blcf->audit == NULL) {
+    audit = ngx_pcalloc(cf->pool, sizeof(ngx_http_bloom_audit_t));
+    if (audit == NULL) {
         return NGX_CONF_ERROR;
     }
 
-    blcf->audit->rate = rate;
-    blcf->audit->share = value[1];
-    blcf->audit->file = cf->conf_file->file.name;
-    blcf->audit->line = cf->conf_file->line;
+    audit->rate = rate;
+    audit->share = value[1];
+    audit->file = cf->conf_file->file.name;
+    audit->line = cf->conf_file->line;
 
     if (ngx_http_bloom_conf_params(cf, 2, ngx_http_bloom_audit_table,
-                                   NGX_HTTP_BLOOM_CONF_AUDIT, blcf->audit,
-                                   NULL)
+                                   NGX_HTTP_BLOOM_CONF_AUDIT, audit, NULL)
         != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
     }
 
-    if (blcf->audit->interval != 0 && !blcf->audit->add) {
+    if (audit->interval != 0 && !audit->add) {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
                            "\"rate=\" of \"bloom_audit\" has no effect "
                            "without \"add=on\"");
     }
 
-    if (blcf->audit->interval == 0) {
-        blcf->audit->interval = NGX_HTTP_BLOOM_AUDIT_INTERVAL;
+    if (audit->interval == 0) {
+        audit->interval = NGX_HTTP_BLOOM_AUDIT_INTERVAL;
     }
+
+    blcf->audit = audit;
 
     bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);
     bmcf->asks = 1;
@@ -320,7 +312,7 @@ static void
 ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
     ngx_http_bloom_audited_t *audited, ngx_uint_t status)
 {
-    u_char             buf[NGX_BLOOM_RULE_KEY_LOG_LEN], *last;
+    u_char             buf[NGX_BLOOM_RULE_LOG_LEN], *last;
     ngx_uint_t         outcome;
     ngx_bloom_zone_t  *zone;
 
@@ -355,7 +347,7 @@ ngx_http_bloom_audit_wrong(ngx_http_request_t *r,
                                   audited->conf->interval);
     }
 
-    last = ngx_bloom_rule_key_log(buf, &audited->key);
+    last = ngx_bloom_rule_log_key(buf, &audited->key);
 
     ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                   "wrong absent: bloom zone \"%V\" lacks key \"%*s\": %s; "

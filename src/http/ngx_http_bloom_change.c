@@ -276,7 +276,7 @@ ngx_http_bloom_change_warn(ngx_http_request_t *r,
     ngx_http_bloom_change_t *change, const ngx_http_bloom_change_kind_t *kind,
     ngx_str_t *value)
 {
-    u_char  *p, buf[NGX_BLOOM_RULE_KEY_LOG_LEN];
+    u_char  *p, buf[NGX_BLOOM_RULE_LOG_LEN];
 
     if (!change->lists
         || change->warned
@@ -287,7 +287,7 @@ ngx_http_bloom_change_warn(ngx_http_request_t *r,
 
     change->warned = 1;
 
-    p = ngx_bloom_rule_key_log(buf, value);
+    p = ngx_bloom_rule_log_key(buf, value);
 
     ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
                   "\"%*s\" is one key for \"%s\" in %s:%ui, of bloom zone "

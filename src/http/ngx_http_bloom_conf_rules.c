@@ -293,12 +293,12 @@ ngx_http_bloom_conf_rules_unknown(ngx_conf_t *cf, ngx_command_t *cmd,
     value = cf->args->elts;
 
     if (ngx_strcmp(value[1].data, "pass") == 0) {
-        blcf->policy.unknown = NGX_BLOOM_RULE_UNKNOWN_PASS;
+        blcf->policy.unknown = NGX_BLOOM_RULE_PASS;
         return NGX_CONF_OK;
     }
 
     if (ngx_strcmp(value[1].data, "reject") == 0) {
-        blcf->policy.unknown = NGX_BLOOM_RULE_UNKNOWN_REJECT;
+        blcf->policy.unknown = NGX_BLOOM_RULE_REJECT;
         return NGX_CONF_OK;
     }
 
@@ -309,7 +309,7 @@ ngx_http_bloom_conf_rules_unknown(ngx_conf_t *cf, ngx_command_t *cmd,
                                            "\"to=@exact\"");
     }
 
-    blcf->policy.unknown = NGX_BLOOM_RULE_UNKNOWN_ROUTE;
+    blcf->policy.unknown = NGX_BLOOM_RULE_ROUTE;
 
     blcf->unknown_to = ngx_pcalloc(cf->pool, sizeof(ngx_http_bloom_target_t));
     if (blcf->unknown_to == NULL) {
@@ -404,7 +404,7 @@ ngx_http_bloom_conf_rules_check_routes(ngx_conf_t *cf,
 
         for (k = 0; k < rule->places->nelts; k++) {
 
-            if (place[k].conf->policy.unknown == NGX_BLOOM_RULE_UNKNOWN_ROUTE
+            if (place[k].conf->policy.unknown == NGX_BLOOM_RULE_ROUTE
                 && ngx_http_bloom_route_check(cf,
                                               place[k].conf->unknown_to,
                                               place[k].server)

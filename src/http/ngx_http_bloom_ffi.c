@@ -25,6 +25,15 @@
 #define NGX_HTTP_BLOOM_FFI_REASON  512
 
 
+typedef ngx_int_t (*ngx_http_bloom_ffi_change_pt)(ngx_bloom_zone_t *zone,
+    ngx_str_t *key, ngx_bloom_add_batch_t *batch);
+
+
+static int ngx_http_bloom_ffi_many_valid(const ngx_http_bloom_ffi_key_t *keys,
+    size_t n, unsigned char *answers);
+static int ngx_http_bloom_ffi_change(ngx_http_bloom_ffi_zone_t *handle,
+    const char *key, size_t len, ngx_http_bloom_ffi_change_pt change,
+    int failed);
 static ngx_inline int ngx_http_bloom_ffi_check(const void *zone,
     const char *key, size_t len);
 static ngx_inline int ngx_http_bloom_ffi_check_zone(const void *zone);
@@ -164,25 +173,9 @@ ngx_http_bloom_ffi_test_many(ngx_http_bloom_ffi_zone_t *handle,
         return rc;
     }
 
-    if (n > NGX_HTTP_BLOOM_FFI_KEYS_MAX) {
-        return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_E_ARGUMENT,
-                                       "there are more than 1024 keys");
-    }
-
-    if (n == 0) {
-        return 0;
-    }
-
-    if (keys == NULL || answers == NULL) {
-        return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_E_ARGUMENT,
-                                       "a pointer is NULL");
-    }
-
-    for (i = 0; i < n; i++) {
-        if (keys[i].data == NULL && keys[i].len != 0) {
-            return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_E_ARGUMENT,
-                                           "a pointer is NULL");
-        }
+    rc = ngx_http_bloom_ffi_many_valid(keys, n, answers);
+    if (rc != 0 || n == 0) {
+        return rc;
     }
 
     zone = (ngx_bloom_zone_t *) handle;
@@ -235,38 +228,37 @@ ngx_http_bloom_ffi_test_many(ngx_http_bloom_ffi_zone_t *handle,
 }
 
 
+/* Returns 0 if the arguments are valid, else the result. */
+static int
+ngx_http_bloom_ffi_many_valid(const ngx_http_bloom_ffi_key_t *keys, size_t n,
+    unsigned char *answers)
+{
+    size_t  i;
+
+    if (n > NGX_HTTP_BLOOM_FFI_KEYS_MAX) {
+        return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_E_ARGUMENT,
+                                       "there are more than 1024 keys");
+    }
+
+    for (i = 0; i < n; i++) {
+        if (keys == NULL || answers == NULL
+            || (keys[i].data == NULL && keys[i].len != 0))
+        {
+            return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_E_ARGUMENT,
+                                           "a pointer is NULL");
+        }
+    }
+
+    return 0;
+}
+
+
 int
 ngx_http_bloom_ffi_add(ngx_http_bloom_ffi_zone_t *handle, const char *key,
     size_t len)
 {
-    int                    rc;
-    ngx_str_t              text;
-    ngx_bloom_add_batch_t  batch;
-
-    rc = ngx_http_bloom_ffi_check(handle, key, len);
-    if (rc != 0) {
-        return rc;
-    }
-
-    text.data = (u_char *) key;
-    text.len = len;
-
-    switch (ngx_bloom_add_one((ngx_bloom_zone_t *) handle, &text, &batch)) {
-
-    case NGX_OK:
-        return batch.added ? NGX_HTTP_BLOOM_FFI_ADDED
-                           : NGX_HTTP_BLOOM_FFI_PRESENT;
-
-    case NGX_ABORT:
-        return ngx_http_bloom_ffi_not_valid(batch.error);
-
-    case NGX_DECLINED:
-        return ngx_http_bloom_ffi_refuse(NGX_HTTP_BLOOM_FFI_E_NEVER, &batch);
-
-    default: /* NGX_ERROR */
-        return ngx_http_bloom_ffi_refuse(NGX_HTTP_BLOOM_FFI_E_NOT_SAVED,
-                                         &batch);
-    }
+    return ngx_http_bloom_ffi_change(handle, key, len, ngx_bloom_add_one,
+                                     NGX_HTTP_BLOOM_FFI_E_NOT_SAVED);
 }
 
 
@@ -274,6 +266,16 @@ int
 ngx_http_bloom_ffi_remove(ngx_http_bloom_ffi_zone_t *handle, const char *key,
     size_t len)
 {
+    return ngx_http_bloom_ffi_change(handle, key, len, ngx_bloom_remove_one,
+                                     NGX_HTTP_BLOOM_FFI_E_NOT_NOW);
+}
+
+
+/* Adds or removes a key by `change`, whose result NGX_ERROR means `failed`. */
+static int
+ngx_http_bloom_ffi_change(ngx_http_bloom_ffi_zone_t *handle, const char *key,
+    size_t len, ngx_http_bloom_ffi_change_pt change, int failed)
+{
     int                    rc;
     ngx_str_t              text;
     ngx_bloom_add_batch_t  batch;
@@ -286,11 +288,13 @@ ngx_http_bloom_ffi_remove(ngx_http_bloom_ffi_zone_t *handle, const char *key,
     text.data = (u_char *) key;
     text.len = len;
 
-    switch (ngx_bloom_remove_one((ngx_bloom_zone_t *) handle, &text, &batch)) {
+    switch (change((ngx_bloom_zone_t *) handle, &text, &batch)) {
 
     case NGX_OK:
-        return batch.removed ? NGX_HTTP_BLOOM_FFI_REMOVED
-                             : NGX_HTTP_BLOOM_FFI_ABSENT;
+        return batch.added ? NGX_HTTP_BLOOM_FFI_ADDED
+               : batch.removed ? NGX_HTTP_BLOOM_FFI_REMOVED
+               : batch.already_present ? NGX_HTTP_BLOOM_FFI_PRESENT
+                                       : NGX_HTTP_BLOOM_FFI_ABSENT;
 
     case NGX_ABORT:
         return ngx_http_bloom_ffi_not_valid(batch.error);
@@ -302,7 +306,7 @@ ngx_http_bloom_ffi_remove(ngx_http_bloom_ffi_zone_t *handle, const char *key,
         return ngx_http_bloom_ffi_refuse(NGX_HTTP_BLOOM_FFI_E_NO_ROOM, &batch);
 
     default: /* NGX_ERROR */
-        return ngx_http_bloom_ffi_refuse(NGX_HTTP_BLOOM_FFI_E_NOT_NOW, &batch);
+        return ngx_http_bloom_ffi_refuse(failed, &batch);
     }
 }
 

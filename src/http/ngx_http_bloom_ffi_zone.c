@@ -7,6 +7,7 @@
  */
 
 #include "ngx_http_bloom_ffi_zone.h"
+#include "ngx_bloom_declare.h"
 
 #include <pthread.h>
 
@@ -60,25 +61,8 @@ ngx_http_bloom_ffi_zone_may(void)
 ngx_bloom_zone_t *
 ngx_http_bloom_ffi_zone_find(const ngx_str_t *name)
 {
-    ngx_uint_t          i;
-    ngx_bloom_zone_t  **zone;
-
-    if (ngx_http_bloom_ffi_zone_all == NULL) {
-        return NULL;
-    }
-
-    zone = ngx_http_bloom_ffi_zone_all->elts;
-
-    for (i = 0; i < ngx_http_bloom_ffi_zone_all->nelts; i++) {
-
-        if (zone[i]->name.len == name->len
-            && ngx_memcmp(zone[i]->name.data, name->data, name->len) == 0)
-        {
-            return zone[i];
-        }
-    }
-
-    return NULL;
+    return ngx_http_bloom_ffi_zone_all == NULL
+           ? NULL : ngx_bloom_declare_find(ngx_http_bloom_ffi_zone_all, name);
 }
 
 

@@ -156,7 +156,7 @@ ngx_http_bloom_key_decode(ngx_http_request_t *r, ngx_http_bloom_key_t *key,
 
     ctx = ngx_http_bloom_ctx_get(r);
 
-    return ngx_bloom_rule_key_decode(text, key->decode,
+    return ngx_bloom_rule_decode(text, key->decode,
                                      ctx ? &ctx->decoded : NULL, r->pool);
 }
 

@@ -11,8 +11,6 @@
 
 static ngx_int_t ngx_http_bloom_route_judge(ngx_http_request_t *r,
     ngx_http_bloom_target_t *target, ngx_str_t *path, ngx_str_t *args);
-static ngx_int_t ngx_http_bloom_route_refuse(ngx_http_request_t *r,
-    ngx_http_bloom_target_t *target, char *part, ngx_str_t *text, char *why);
 static ngx_uint_t ngx_http_bloom_route_climbs(ngx_str_t *uri);
 static ngx_uint_t ngx_http_bloom_route_has(ngx_str_t *text, u_char up_to);
 
@@ -160,33 +158,29 @@ static ngx_int_t
 ngx_http_bloom_route_judge(ngx_http_request_t *r,
     ngx_http_bloom_target_t *target, ngx_str_t *path, ngx_str_t *args)
 {
+    char       *part, *why;
+    u_char     *p, buf[NGX_BLOOM_RULE_LOG_LEN];
+    ngx_str_t  *text;
+
+    part = "path";
+    text = path;
+
     if (ngx_http_bloom_route_has(path, 0x1f)) {
-        return ngx_http_bloom_route_refuse(r, target, "path", path,
-                                           "has a control character");
+        why = "has a control character";
+
+    } else if (ngx_http_bloom_route_climbs(path)) {
+        why = "has a segment \"..\"";
+
+    } else if (ngx_http_bloom_route_has(args, ' ')) {
+        part = "query";
+        text = args;
+        why = "has a control character or a space";
+
+    } else {
+        return NGX_OK;
     }
 
-    if (ngx_http_bloom_route_climbs(path)) {
-        return ngx_http_bloom_route_refuse(r, target, "path", path,
-                                           "has a segment \"..\"");
-    }
-
-    if (ngx_http_bloom_route_has(args, ' ')) {
-        return ngx_http_bloom_route_refuse(r, target, "query", args,
-                                           "has a control character or a "
-                                           "space");
-    }
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_bloom_route_refuse(ngx_http_request_t *r,
-    ngx_http_bloom_target_t *target, char *part, ngx_str_t *text, char *why)
-{
-    u_char  *p, buf[NGX_BLOOM_RULE_KEY_LOG_LEN];
-
-    p = ngx_bloom_rule_key_log(buf, text);
+    p = ngx_bloom_rule_log_key(buf, text);
 
     ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                   "request not routed: the %s \"%*s\" of the target %s; use an "

@@ -2,8 +2,9 @@
 
 /*
  * This header declares how a request is routed: a rule decides in the PREACCESS
- * phase, and the route is taken in the PRECONTENT phase, before "try_files".  So
- * the access checks of the location that the client asked for come in between.
+ * phase, and the route is taken in the PRECONTENT phase, before "try_files".
+ * So the access checks of the location that the client asked for come in
+ * between.
  */
 
 #ifndef _NGX_HTTP_BLOOM_ROUTE_H_INCLUDED_
@@ -15,16 +16,16 @@
 
 
 /*
- * Reads where a route leads, the value of "to=" in the current directive: "@name"
- * without variables, or a URI.  Returns NGX_CONF_OK, or an error.
+ * Reads where a route leads, the value of "to=" in the current directive:
+ * "@name" without variables, or a URI.  Returns NGX_CONF_OK, or an error.
  */
 char *ngx_http_bloom_route_conf(ngx_conf_t *cf, ngx_str_t *to,
     ngx_http_bloom_target_t *target);
 
 /*
  * Refuses a route to a named location that the server lacks.  Otherwise the
- * mistake would show only when a request is routed.  Returns NGX_OK, or NGX_ERROR
- * with an error logged.
+ * mistake would show only when a request is routed.  Returns NGX_OK, or
+ * NGX_ERROR with an error logged.
  */
 ngx_int_t ngx_http_bloom_route_check(ngx_conf_t *cf,
     ngx_http_bloom_target_t *target, ngx_http_core_srv_conf_t *server);

@@ -250,8 +250,8 @@ ngx_http_bloom_value_mark(ngx_http_request_t *r)
 
 /* Evaluates the escaped variable, which is safe in a URL or in a header. */
 static ngx_int_t
-ngx_http_bloom_value_escaped(ngx_http_request_t *r, ngx_http_variable_value_t *v,
-    uintptr_t data)
+ngx_http_bloom_value_escaped(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data)
 {
     ngx_str_t  value;
 
@@ -618,29 +618,13 @@ ngx_http_bloom_value_byte(u_char **pos, u_char *end)
 static ngx_int_t
 ngx_http_bloom_value_decode(ngx_pool_t *pool, ngx_str_t *value)
 {
-    size_t   i;
-    u_char  *p;
-
-    for (i = 0; i < value->len; i++) {
-        if (value->data[i] == '%' || value->data[i] == '+') {
-            break;
-        }
-    }
-
-    if (i == value->len) {
+    if (memchr(value->data, '%', value->len) == NULL
+        && memchr(value->data, '+', value->len) == NULL)
+    {
         return NGX_OK;
     }
 
-    p = ngx_pnalloc(pool, value->len);
-    if (p == NULL) {
-        return NGX_ERROR;
-    }
-
-    value->len = bloom_key_decode(p, value->data, value->len,
-                                  BLOOM_DECODE_FORM);
-    value->data = p;
-
-    return NGX_OK;
+    return ngx_bloom_rule_decode(value, BLOOM_DECODE_FORM, NULL, pool);
 }
 
 
@@ -648,35 +632,25 @@ ngx_http_bloom_value_decode(ngx_pool_t *pool, ngx_str_t *value)
 static ngx_int_t
 ngx_http_bloom_value_escape(ngx_pool_t *pool, ngx_str_t *value)
 {
-    u_char  *p, *c, *end;
+    u_char     *p;
+    uintptr_t   escaped;
 
-    if (value->len == 0) {
+    escaped = ngx_escape_uri(NULL, value->data, value->len,
+                             NGX_ESCAPE_URI_COMPONENT);
+
+    if (escaped == 0) {
         return NGX_OK;
     }
 
-    p = ngx_pnalloc(pool, 3 * value->len);
+    p = ngx_pnalloc(pool, value->len + 2 * escaped);
     if (p == NULL) {
         return NGX_ERROR;
     }
 
-    c = value->data;
-    end = c + value->len;
+    (void) ngx_escape_uri(p, value->data, value->len, NGX_ESCAPE_URI_COMPONENT);
 
     value->data = p;
-
-    for ( /* void */ ; c < end; c++) {
-
-        if (bloom_is_alpha(*c) || bloom_is_digit(*c) || *c == '-' || *c == '.'
-            || *c == '_' || *c == '~')
-        {
-            *p++ = *c;
-
-        } else {
-            p = ngx_sprintf(p, "%%%02Xi", (ngx_int_t) *c);
-        }
-    }
-
-    value->len = p - value->data;
+    value->len += 2 * escaped;
 
     return NGX_OK;
 }

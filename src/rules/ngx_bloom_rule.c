@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file asks the zone of a rule about a key with "exact", and about the parts
- * of a list.
+ * This file decodes keys, and asks the zones of rules with "exact" or "split=".
  */
 
 #include "ngx_bloom_rule.h"
@@ -18,6 +17,40 @@ const char  *ngx_bloom_rule_actions[] = {
     "reject",
     "route"
 };
+
+
+ngx_int_t
+ngx_bloom_rule_decode(ngx_str_t *text, bloom_decode_e decode,
+    ngx_bloom_rule_decoded_t *last, ngx_pool_t *pool)
+{
+    u_char     *p;
+    ngx_str_t   from;
+
+    if (last != NULL && last->decode == decode
+        && last->from.data == text->data && last->from.len == text->len)
+    {
+        *text = last->text;
+        return NGX_OK;
+    }
+
+    p = ngx_pnalloc(pool, text->len);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    from = *text;
+
+    text->len = bloom_key_decode(p, from.data, from.len, decode);
+    text->data = p;
+
+    if (last != NULL) {
+        last->decode = decode;
+        last->from = from;
+        last->text = *text;
+    }
+
+    return NGX_OK;
+}
 
 
 ngx_uint_t

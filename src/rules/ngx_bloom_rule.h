@@ -3,15 +3,15 @@
 /*
  * This header declares a rule, and how the zone of a rule is asked about a key.
  *
- * The files of this layer know neither requests nor connections.  For each rule,
- * their caller evaluates the condition and the key, asks the rule for an answer,
- * lets ngx_bloom_rule_decide() decide about it, and carries the decision out:
+ * The files of this layer know neither requests nor connections.  For each
+ * rule, their caller evaluates the condition and the key, asks the rule for an
+ * answer, lets ngx_bloom_rule_decide() decide about it, and carries out the
+ * verdict:
  *
- *     text of a key ---> ngx_bloom_rule_ask() ---> an answer, counted for the
- *                                                  zone
- *     answer, policy --> ngx_bloom_rule_decide() -> a verdict, counted for the
- *                                                  rule, logged, and noted for
- *                                                  the variables
+ *     key ------> ngx_bloom_rule_ask() -----> answer, counted for the zone
+ *     answer,
+ *     policy ---> ngx_bloom_rule_decide() --> verdict, counted for the rule,
+ *                                             logged, noted for the variables
  */
 
 #ifndef _NGX_BLOOM_RULE_H_INCLUDED_
@@ -23,6 +23,7 @@
 #include "ngx_bloom_counters.h"
 #include "ngx_bloom_lookup.h"
 #include "ngx_bloom_zone.h"
+#include "bloom_key.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -80,6 +81,22 @@ typedef enum {
                                             with an unknown key */
 } ngx_bloom_rule_count_e;
 
+
+/* The last text that was decoded for a request: several rules often have the
+ * same key. */
+typedef struct {
+    bloom_decode_e             decode;   /* BLOOM_DECODE_OFF: no text was */
+    ngx_str_t                  from;
+    ngx_str_t                  text;
+} ngx_bloom_rule_decoded_t;
+
+/*
+ * Decodes a text into memory of `pool`, unless it is the text that was decoded
+ * last.  That text must not have changed since; `last` may be NULL.  Returns
+ * NGX_OK, or NGX_ERROR if memory is short.
+ */
+ngx_int_t ngx_bloom_rule_decode(ngx_str_t *text, bloom_decode_e decode,
+    ngx_bloom_rule_decoded_t *last, ngx_pool_t *pool);
 
 /*
  * Looks up a key that is not empty in the zone of a rule, or the parts of a key

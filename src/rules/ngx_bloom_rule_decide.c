@@ -6,7 +6,6 @@
 
 #include "ngx_bloom_rule_decide.h"
 #include "ngx_bloom_lookup_list.h"
-#include "ngx_bloom_rule_key.h"
 
 
 static ngx_bloom_verdict_e ngx_bloom_rule_unknown(ngx_bloom_rule_t *rule,
@@ -21,8 +20,8 @@ static ngx_bloom_verdict_e ngx_bloom_rule_try(ngx_bloom_rule_t *rule,
 static void ngx_bloom_rule_set_fired(ngx_bloom_decision_t *decision,
     ngx_bloom_status_e status, ngx_bloom_rule_t *rule, ngx_uint_t answer,
     ngx_str_t *key, ngx_pool_t *pool);
-static void ngx_bloom_rule_log(ngx_bloom_policy_t *policy,
-    ngx_bloom_rule_t *rule, const char *doing, ngx_uint_t answer,
+static ngx_inline void ngx_bloom_rule_tell(ngx_bloom_policy_t *policy,
+    ngx_bloom_rule_t *rule, ngx_uint_t action, ngx_uint_t answer,
     ngx_str_t *key, ngx_log_t *log);
 
 
@@ -62,12 +61,12 @@ ngx_bloom_rule_variable_t  ngx_bloom_rule_variables[] = {
 };
 
 
-/* What the log and the debug log call an action, by ngx_bloom_rule_action_e. */
+/* What an action is called and leads to, by ngx_bloom_rule_action_e. */
 static const struct {
-    const char          *doing;
-    const char          *tried;
+    const char          *doing;          /* for the log */
+    const char          *tried;          /* for the debug log */
     ngx_bloom_status_e   status;         /* in dry run */
-    ngx_bloom_status_e   fired;
+    ngx_bloom_status_e   fired;          /* the status otherwise */
     ngx_bloom_verdict_e  verdict;
 } ngx_bloom_rule_acts[] = {
     { "passing", "pass in dry run", NGX_BLOOM_STATUS_PASSED,
@@ -90,7 +89,8 @@ ngx_bloom_rule_decide_more(ngx_bloom_rule_t *rule, ngx_uint_t answer,
 
     if (answer == NGX_BLOOM_INVALID && !rule->invalid) {
         ngx_bloom_rule_debug(pool->log, rule, key, answer, "continue");
-        ngx_bloom_rule_log(policy, rule, "passing", answer, key, pool->log);
+        ngx_bloom_rule_tell(policy, rule, NGX_BLOOM_RULE_PASS, answer, key,
+                            pool->log);
         ngx_bloom_rule_note(decision, NGX_BLOOM_STATUS_INVALID, rule, key);
         return NGX_BLOOM_VERDICT_NEXT;
     }
@@ -117,17 +117,11 @@ ngx_bloom_rule_unknown(ngx_bloom_rule_t *rule, ngx_str_t *key,
 {
     ngx_uint_t  action, dry_run;
 
-    static const ngx_bloom_rule_action_e  actions[] = {
-        NGX_BLOOM_RULE_PASS,             /* by NGX_BLOOM_RULE_UNKNOWN_... */
-        NGX_BLOOM_RULE_REJECT,
-        NGX_BLOOM_RULE_ROUTE
-    };
-
-    action = actions[policy->unknown];
+    action = policy->unknown;
     dry_run = (policy->dry_run || rule->dry_run);
 
-    ngx_bloom_rule_log(policy, rule, ngx_bloom_rule_acts[action].doing,
-                       NGX_BLOOM_UNKNOWN, key, pool->log);
+    ngx_bloom_rule_tell(policy, rule, action, NGX_BLOOM_UNKNOWN, key,
+                        pool->log);
 
     ngx_bloom_rule_debug(pool->log, rule, key, NGX_BLOOM_UNKNOWN,
                          action == NGX_BLOOM_RULE_PASS ? "continue"
@@ -187,8 +181,7 @@ ngx_bloom_rule_fire(ngx_bloom_rule_t *rule, ngx_uint_t answer, ngx_str_t *key,
         return NGX_BLOOM_VERDICT_PASS;
     }
 
-    ngx_bloom_rule_log(policy, rule, ngx_bloom_rule_acts[rule->action].doing,
-                       answer, key, pool->log);
+    ngx_bloom_rule_tell(policy, rule, rule->action, answer, key, pool->log);
 
     ngx_bloom_rule_set_fired(decision, status, rule, answer, key, pool);
 
@@ -215,8 +208,7 @@ ngx_bloom_rule_try(ngx_bloom_rule_t *rule, ngx_uint_t answer, ngx_str_t *key,
     ngx_bloom_rule_debug(pool->log, rule, key, answer,
                          ngx_bloom_rule_acts[rule->action].tried);
 
-    ngx_bloom_rule_log(policy, rule, ngx_bloom_rule_acts[rule->action].doing,
-                       answer, key, pool->log);
+    ngx_bloom_rule_tell(policy, rule, rule->action, answer, key, pool->log);
 
     ngx_bloom_counters_count(rule->series, NGX_BLOOM_RULE_COUNT_DRY_RUN, 1);
 
@@ -274,36 +266,16 @@ ngx_bloom_rule_set_fired(ngx_bloom_decision_t *decision,
 }
 
 
-static void
-ngx_bloom_rule_log(ngx_bloom_policy_t *policy, ngx_bloom_rule_t *rule,
-    const char *doing, ngx_uint_t answer, ngx_str_t *key, ngx_log_t *log)
+/* Logs a decision, unless the level of bloom_log_level is not logged. */
+static ngx_inline void
+ngx_bloom_rule_tell(ngx_bloom_policy_t *policy, ngx_bloom_rule_t *rule,
+    ngx_uint_t action, ngx_uint_t answer, ngx_str_t *key, ngx_log_t *log)
 {
-    u_char  *p, buf[NGX_BLOOM_RULE_KEY_LOG_LEN];
-
-    /* by `answer` */
-
-    static const char  *findings[] = {
-        "absent from", "maybe present in", "unknown in", "invalid for",
-        "no key for"
-    };
-
-    if (log->log_level < policy->log_level) {
-        return;
+    if (log->log_level >= policy->log_level) {
+        ngx_bloom_rule_log(log, policy->log_level, rule,
+                           ngx_bloom_rule_acts[action].doing, policy->subject,
+                           policy->dry_run || rule->dry_run, answer, key);
     }
-
-    p = buf;
-
-    if (answer != NGX_BLOOM_RULE_EMPTY) {
-        p = ngx_cpymem(p, "key \"", 5);
-        p = ngx_bloom_rule_key_log(p, key);
-        p = ngx_cpymem(p, "\" ", 2);
-    }
-
-    ngx_log_error(policy->log_level, log, 0,
-                  "%s %s%s: %*s%s bloom zone \"%V\"", doing, policy->subject,
-                  policy->dry_run || rule->dry_run ? ", dry run" : "",
-                  (size_t) (p - buf), buf, findings[answer],
-                  &rule->zone->name);
 }
 
 

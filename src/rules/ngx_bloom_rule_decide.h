@@ -1,28 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This header declares how a rule decides by the answer of its zone, and what is
- * known afterwards about the decision.
+ * This header declares how a rule decides by the answer of its zone, and what
+ * is known afterwards about the decision.
  */
 
 #ifndef _NGX_BLOOM_RULE_DECIDE_H_INCLUDED_
 #define _NGX_BLOOM_RULE_DECIDE_H_INCLUDED_
 
 #include "ngx_bloom_rule.h"
-#include "ngx_bloom_rule_debug.h"
+#include "ngx_bloom_rule_log.h"
 
 #pragma GCC visibility push(hidden)
 
 
-/* What happens if an answer is unknown. */
-#define NGX_BLOOM_RULE_UNKNOWN_PASS    0
-#define NGX_BLOOM_RULE_UNKNOWN_REJECT  1
-#define NGX_BLOOM_RULE_UNKNOWN_ROUTE   2
-
 /* What the directives of a location or server say about all its rules. */
 typedef struct {
     ngx_flag_t                 dry_run;
-    ngx_uint_t                 unknown;  /* NGX_BLOOM_RULE_UNKNOWN_... */
+    ngx_uint_t                 unknown;  /* the action for unknown answers,
+                                            NGX_BLOOM_RULE_... */
     ngx_uint_t                 log_level;
     const char                *subject;  /* of a decision, for the log, such as
                                             "request" */
@@ -30,8 +26,8 @@ typedef struct {
 
 
 /*
- * Values of $bloom_status.  A rule that does not fire may replace a value only by
- * one that stands later here.  What a rule on trial would have done replaces
+ * Values of $bloom_status.  A rule that does not fire may replace a value only
+ * by one that stands later here.  What a rule on trial would have done replaces
  * neither ROUTED nor what stands later.
  */
 typedef enum {
@@ -54,8 +50,9 @@ typedef struct {
 
     ngx_bloom_zone_t          *zone;
     ngx_str_t                  key;      /* decoded, canonical */
-    ngx_str_t                  second;   /* the key of a URL's second reading, if
-                                            it has one and a rule has fired */
+    ngx_str_t                  second;   /* the key of a URL's second reading;
+                                            empty: it has none, or no rule has
+                                            fired */
     ngx_str_t                  match;    /* of a rule that fired on "present";
                                             empty: of no such rule */
 } ngx_bloom_decision_t;
@@ -72,8 +69,8 @@ typedef enum {
 } ngx_bloom_verdict_e;
 
 /*
- * Decides about an answer that ngx_bloom_rule_ask() has given about a key: counts
- * it for the rule, logs what was decided to the log of `pool`, and sets
+ * Decides about an answer that ngx_bloom_rule_ask() has given about a key:
+ * counts it for the rule, logs what was decided to the log of `pool`, and sets
  * *decision.  Returns what the caller has to do.
  */
 static ngx_inline ngx_bloom_verdict_e ngx_bloom_rule_decide(
@@ -81,8 +78,8 @@ static ngx_inline ngx_bloom_verdict_e ngx_bloom_rule_decide(
     ngx_bloom_policy_t *policy, ngx_bloom_decision_t *decision,
     ngx_pool_t *pool);
 
-/* Counts an answer on which the rule would have fired, and notes that the request
- * is audited instead. */
+/* Counts an answer on which the rule would have fired, and notes that the
+ * request is audited instead. */
 void ngx_bloom_rule_audit(ngx_bloom_rule_t *rule, ngx_uint_t answer,
     ngx_str_t *key, ngx_bloom_decision_t *decision, ngx_log_t *log);
 
@@ -103,7 +100,8 @@ ngx_str_t *ngx_bloom_rule_value(ngx_bloom_decision_t *decision,
 
 /* ---- inline, because every check of a rule needs it ---- */
 
-/* Decides about an answer other than "absent" or "present" that does not fire. */
+/* Decides about an answer on which the rule fires, and about an answer that is
+ * neither "absent" nor "present". */
 ngx_bloom_verdict_e ngx_bloom_rule_decide_more(ngx_bloom_rule_t *rule,
     ngx_uint_t answer, ngx_str_t *key, ngx_bloom_policy_t *policy,
     ngx_bloom_decision_t *decision, ngx_pool_t *pool);
@@ -122,7 +120,8 @@ ngx_bloom_rule_set(ngx_bloom_decision_t *decision, ngx_bloom_status_e status,
 }
 
 
-/* Sets a decision unless an earlier one matters more: see ngx_bloom_status_e. */
+/* Sets a decision, unless an earlier one matters more: see
+ * ngx_bloom_status_e. */
 static ngx_inline void
 ngx_bloom_rule_note(ngx_bloom_decision_t *decision, ngx_bloom_status_e status,
     ngx_bloom_rule_t *rule, ngx_str_t *key)

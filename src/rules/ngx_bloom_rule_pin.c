@@ -6,8 +6,7 @@
  */
 
 #include "ngx_bloom_rule_pin.h"
-#include "ngx_bloom_rule_debug.h"
-#include "ngx_bloom_lookup.h"
+#include "ngx_bloom_rule_log.h"
 
 
 static ngx_bloom_rule_pin_t *ngx_bloom_rule_pin_of(ngx_bloom_rule_pin_t **pins,
@@ -59,8 +58,8 @@ ngx_bloom_rule_pin_value(ngx_bloom_rule_pin_t **pins, const void *directive,
 }
 
 
-/* Returns the pin of a directive, created without a text if the directive has no
- * pin yet; NULL if memory is short. */
+/* Returns the pin of a directive, which it creates without a text if the
+ * directive has no pin yet; NULL if memory is short. */
 static ngx_bloom_rule_pin_t *
 ngx_bloom_rule_pin_of(ngx_bloom_rule_pin_t **pins, const void *directive,
     ngx_pool_t *pool)

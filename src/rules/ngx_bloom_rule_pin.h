@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This header declares pins: the answers that the variables of bloom_lookup have
- * given in a request or a connection.  nginx may evaluate a variable twice to
- * compose a text, first for its length and then for its bytes, and a load or an
- * addition between the two must not change the answer.
+ * This header declares pins: the answers that the variables of bloom_lookup
+ * have given in a request or a connection.  nginx may evaluate a variable twice
+ * to compose a text, first for its length and then for its bytes, and a load or
+ * an addition between the two must not change the answer.
  */
 
 #ifndef _NGX_BLOOM_RULE_PIN_H_INCLUDED_
@@ -29,9 +29,9 @@ struct ngx_bloom_rule_pin_s {
 };
 
 /*
- * Returns the value of the variable of a directive for a key: "1" if the zone may
- * have the key, "0" if it has not, otherwise an empty text; NULL if memory is
- * short.  An empty key stands for an invalid one.
+ * Returns the value of the variable of a directive for a key: "1" if the key is
+ * maybe present, "0" if it is absent, otherwise an empty text; NULL if memory
+ * is short.  An empty key stands for an invalid one.
  *
  * Looks the key up and counts the answer, unless the directive had the same key
  * before: then the answer stays the same.  `*pins` is NULL at first.

@@ -42,22 +42,35 @@ static const uint64_t  ngx_bloom_declare_never = 0;
 
 
 ngx_bloom_zone_t *
-ngx_bloom_declare_get(ngx_conf_t *cf, ngx_array_t *zones, ngx_str_t *name)
+ngx_bloom_declare_find(ngx_array_t *zones, const ngx_str_t *name)
 {
     ngx_uint_t          i;
+    ngx_bloom_zone_t  **zone;
+
+    zone = zones->elts;
+
+    for (i = 0; i < zones->nelts; i++) {
+        if (zone[i]->name.len == name->len
+            && ngx_memcmp(zone[i]->name.data, name->data, name->len) == 0)
+        {
+            return zone[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+ngx_bloom_zone_t *
+ngx_bloom_declare_get(ngx_conf_t *cf, ngx_array_t *zones, ngx_str_t *name)
+{
     ngx_bloom_zone_t   *zone, **zonep;
     ngx_pool_cleanup_t *cln;
 
-    zonep = zones->elts;
+    zone = ngx_bloom_declare_find(zones, name);
 
-    for (i = 0; i < zones->nelts; i++) {
-        zone = zonep[i];
-
-        if (zone->name.len == name->len
-            && ngx_strncmp(zone->name.data, name->data, name->len) == 0)
-        {
-            return zone;
-        }
+    if (zone != NULL) {
+        return zone;
     }
 
     zonep = ngx_array_push(zones);

@@ -16,6 +16,10 @@
 #pragma GCC visibility push(hidden)
 
 
+/* Returns the zone of this name, of an array of ngx_bloom_zone_t *, or NULL. */
+ngx_bloom_zone_t *ngx_bloom_declare_find(ngx_array_t *zones,
+    const ngx_str_t *name);
+
 /*
  * Returns the zone of this name in `zones`, an array of pointers.  If there is
  * none, appends a new zone, which is not yet declared.  Returns NULL if memory

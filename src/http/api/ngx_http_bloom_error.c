@@ -87,9 +87,9 @@ static ngx_http_bloom_error_entry_t  ngx_http_bloom_errors[] = {
      * Remedy: give the zone a journal, or send the change to its source. */
     { 409, "no_removals" },
 
-    /* `changes` and `gap` need `bloom_source`, and `clear?only=` must not have it;
-     * `reload` needs `file=`; images and checkpoints need a state directory; a
-     * zone whose keys expire has no images and no checkpoints.
+    /* `changes` and `gap` need `bloom_source`, and `clear?only=` must not have
+     * it; `reload` needs `file=`; images and checkpoints need a state directory;
+     * a zone whose keys expire has no images and no checkpoints.
      * Remedy: the message says what the zone lacks. */
     { 409, "not_possible" },
 
@@ -125,8 +125,8 @@ static ngx_http_bloom_error_entry_t  ngx_http_bloom_errors[] = {
      * zone's `form=` (the message has both), lacks the `as_of` that `max_age`
      * needs, has changes of another source, may lack keys that were already
      * dropped from the journal, or is refused by a
-     * [guard](directives.md#bloom_guard) of the zone (the message has the guard, and
-     * the key or both numbers of keys).
+     * [guard](directives.md#bloom_guard) of the zone (the message has the guard,
+     * and      * the key or both numbers of keys).
      * Remedy: correct the image or its build. The old image keeps serving. */
     { 422, "image_refused" },
 

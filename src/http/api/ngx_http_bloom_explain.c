@@ -71,8 +71,9 @@ static const char *ngx_http_bloom_explain_modifier(
     ngx_http_core_loc_conf_t *location);
 
 
-/* The parts of the work, in this order: arrays of the response, except the first
- * one.  A function takes one step, and returns NGX_OK if its part is complete. */
+/* The parts of the work, in this order: arrays of the response, except the
+ * first one.  A function takes one step, and returns NGX_OK if its part is
+ * complete. */
 static struct {
     const char                 *name;    /* of the array */
     ngx_int_t                 (*step)(ngx_http_bloom_turns_t *turns,
@@ -338,10 +339,6 @@ ngx_http_bloom_explain_put_place(bloom_json_writer_t *json,
 {
     const char  *modifier;
 
-    /* by NGX_BLOOM_RULE_UNKNOWN_... */
-
-    static const char  *unknown[] = { "pass", "reject", "route" };
-
     bloom_json_put_object(json, NULL);
     ngx_http_bloom_explain_put_string(json, "server",
                                       &place->server->server_name);
@@ -356,9 +353,10 @@ ngx_http_bloom_explain_put_place(bloom_json_writer_t *json,
     }
 
     bloom_json_put_bool(json, "dry_run", place->conf->policy.dry_run);
-    bloom_json_put_text(json, "unknown", unknown[place->conf->policy.unknown]);
+    bloom_json_put_text(json, "unknown",
+                        ngx_bloom_rule_actions[place->conf->policy.unknown]);
 
-    if (place->conf->policy.unknown == NGX_BLOOM_RULE_UNKNOWN_ROUTE) {
+    if (place->conf->policy.unknown == NGX_BLOOM_RULE_ROUTE) {
         ngx_http_bloom_explain_put_string(json, "to",
                                           &place->conf->unknown_to->to.value);
     }
