@@ -44,7 +44,7 @@ static ngx_http_bloom_error_entry_t  ngx_http_bloom_errors[] = {
 };
 
 
-void ngx_cdecl
+ngx_int_t ngx_cdecl
 ngx_http_bloom_error(ngx_http_bloom_error_t *error,
     ngx_http_bloom_error_code_e code, const char *fmt, ...)
 {
@@ -53,6 +53,8 @@ ngx_http_bloom_error(ngx_http_bloom_error_t *error,
     va_start(args, fmt);
     ngx_http_bloom_error_v(error, code, fmt, args);
     va_end(args);
+
+    return NGX_DECLINED;
 }
 
 
@@ -85,10 +87,11 @@ void
 ngx_http_bloom_error_put(ngx_http_bloom_text_t *text,
     ngx_http_bloom_error_t *error)
 {
-    ngx_http_bloom_text_printf(text, "\"error\":{\"code\":\"%s\",\"message\":",
-                               ngx_http_bloom_errors[error->code].code);
-    ngx_http_bloom_text_quote(text, error->message, error->len);
-    ngx_http_bloom_text_printf(text, "}");
+    bloom_json_put_object(&text->json, "error");
+    bloom_json_put_text(&text->json, "code",
+                        ngx_http_bloom_errors[error->code].code);
+    bloom_json_put_bytes(&text->json, "message", error->message, error->len);
+    bloom_json_put_end(&text->json);
 }
 
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This header declares the handlers of GET keys, which looks up a key and
- * explains the answer, and of POST test, which looks up many keys.
+ * This header declares the handler of GET keys, which looks up a key and
+ * explains the answer.
  */
 
 #ifndef _NGX_HTTP_BLOOM_LOOKUP_H_INCLUDED_
@@ -21,13 +21,14 @@
 
 ngx_int_t ngx_http_bloom_lookup_get(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone);
-ngx_int_t ngx_http_bloom_lookup_post(ngx_http_request_t *r,
-    ngx_bloom_zone_t *zone);
 
 /* Reads and decodes the key of "?key=K".  Returns NGX_OK, NGX_DECLINED with
  * *error, or NGX_ERROR if memory is short. */
 ngx_int_t ngx_http_bloom_lookup_key(ngx_http_request_t *r, ngx_str_t *key,
     ngx_http_bloom_error_t *error);
+
+/* Returns the name of an answer, NGX_BLOOM_ABSENT .... */
+const char *ngx_http_bloom_lookup_answer(ngx_uint_t answer);
 
 /* Appends the members about an answer of a zone (NGX_BLOOM_ABSENT ...), from
  * "answer" to "expressions"; and "expires", as of now, if its keys expire. */

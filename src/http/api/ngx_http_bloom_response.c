@@ -29,9 +29,9 @@ ngx_http_bloom_response_error(ngx_http_request_t *r,
 
     ngx_http_bloom_text_init(&text, r->pool);
 
-    ngx_http_bloom_text_printf(&text, "{");
+    bloom_json_put_object(&text.json, NULL);
     ngx_http_bloom_error_put(&text, error);
-    ngx_http_bloom_text_printf(&text, "}");
+    bloom_json_put_end(&text.json);
 
     return ngx_http_bloom_response_json(r, ngx_http_bloom_error_status(error),
                                         &text);
