@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * These functions read a JSON array of strings in pieces, and escape strings
- * for writing JSON.
+ * These functions read a JSON array of strings in pieces.
  */
 
 #ifndef BLOOM_JSON_H
@@ -11,9 +10,6 @@
 #include "bloom_key.h"
 
 #pragma GCC visibility push(hidden)
-
-
-#define BLOOM_JSON_ESCAPED_MAX  6        /* output bytes per input byte */
 
 
 /*
@@ -58,24 +54,6 @@ int bloom_json_next(bloom_json_t *json, bloom_key_t *key,
 /* Ends the input.  Returns 0, or -1 with json->error if the array is not
  * complete. */
 int bloom_json_end(bloom_json_t *json);
-
-
-/*
- * Writes `src` to `dst` as the contents of a JSON string, without quotes.
- * Writes nothing if `dst` is NULL.  A byte that is not part of a valid UTF-8
- * character becomes U+FFFD.  A character that terminals obey instead of showing
- * it (bloom_utf8_is_hidden()) becomes \uNNNN, also where JSON allows it as it
- * is.  Returns the length of the output, at most
- * BLOOM_JSON_ESCAPED_MAX * len.
- */
-size_t bloom_json_escape(uint8_t *dst, const uint8_t *src, size_t len);
-
-/*
- * Escapes only the character at p, and stores the number of its input bytes in
- * *used.  `rest` is at least 1.  Returns the length of the output.
- */
-size_t bloom_json_escape_next(uint8_t dst[BLOOM_JSON_ESCAPED_MAX],
-    const uint8_t *p, size_t rest, size_t *used);
 
 
 #pragma GCC visibility pop

@@ -11,8 +11,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "bloom_json.h"
 #include "bloom_json_writer.h"
+#include "bloom_utf8.h"
+
+
+#define ESCAPED_MAX  6                   /* output bytes per input byte */
 
 
 static void
@@ -22,22 +25,67 @@ put(bloom_json_writer_t *json, const char *text)
 }
 
 
+/* Escapes the character at p, and stores the number of its input bytes in
+ * *used.  `rest` is at least 1.  Returns the length of the output. */
+static size_t
+escape(uint8_t dst[ESCAPED_MAX], const uint8_t *p, size_t rest, size_t *used)
+{
+    int       i;
+    unsigned  c;
+
+    static const char  hex[] = "0123456789abcdef";
+
+    *used = bloom_utf8_len(p, rest);
+
+    if (*used == 0) {
+        *used = 1;
+        memcpy(dst, "\xef\xbf\xbd", 3);
+        return 3;
+    }
+
+    if (*p == '"' || *p == '\\') {
+        dst[0] = '\\';
+        dst[1] = *p;
+        return 2;
+    }
+
+    if (bloom_utf8_is_hidden(p, *used)) {
+
+        c = *used == 1 ? p[0]
+            : *used == 2 ? (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu)
+            : (p[0] & 0xfu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
+
+        memcpy(dst, "\\u", 2);
+
+        for (i = 5; i >= 2; i--, c >>= 4) {
+            dst[i] = (uint8_t) hex[c & 0xf];
+        }
+
+        return 6;
+    }
+
+    memcpy(dst, p, *used);
+
+    return *used;
+}
+
+
 static void
 put_string(bloom_json_writer_t *json, const uint8_t *p, size_t len)
 {
     size_t   n, used;
-    uint8_t  out[32 * BLOOM_JSON_ESCAPED_MAX];
+    uint8_t  out[32 * ESCAPED_MAX];
 
     put(json, "\"");
 
     for (n = 0; len != 0; p += used, len -= used) {
 
-        if (n > sizeof(out) - BLOOM_JSON_ESCAPED_MAX) {
+        if (n > sizeof(out) - ESCAPED_MAX) {
             json->sink(json->data, out, n);
             n = 0;
         }
 
-        n += bloom_json_escape_next(out + n, p, len, &used);
+        n += escape(out + n, p, len, &used);
     }
 
     json->sink(json->data, out, n);

@@ -283,6 +283,7 @@ ngx_bloom_add_batch_put(ngx_bloom_add_batch_t *batch, ngx_str_t *key)
     why = ngx_bloom_add_accept(batch->zone, &k);
 
     if (why != NULL) {
+        ngx_bloom_count(batch->zone, NGX_BLOOM_COUNTER_INVALID, 1);
         batch->err = 0;
         batch->error = why;
         return NGX_DECLINED;
@@ -430,8 +431,8 @@ append:
 
 done:
 
-    batch->added += batch->tally.added;
-    batch->already_present += batch->tally.keys - batch->tally.added;
+    ngx_bloom_add_count(batch, &batch->tally, batch->maker.count);
+
     batch->generation = 0;
     batch->waits = 0;
 
@@ -511,6 +512,23 @@ ngx_bloom_add_drained(ngx_bloom_add_batch_t *batch)
     return ngx_bloom_add_wait(batch, "keys of bloom_add have waited for the "
                               "journal for ten seconds; check whether \"nginx: "
                               "cache manager process\" is running");
+}
+
+
+void
+ngx_bloom_add_count(ngx_bloom_add_batch_t *batch,
+    const ngx_bloom_set_tally_t *tally, uint64_t n)
+{
+    uint64_t  present;
+
+    present = tally->keys - tally->added;
+
+    batch->added += tally->added;
+    batch->already_present += present;
+    batch->invalid += n - tally->keys;
+
+    ngx_bloom_count(batch->zone, NGX_BLOOM_COUNTER_ADDED, tally->added);
+    ngx_bloom_count(batch->zone, NGX_BLOOM_COUNTER_ALREADY_PRESENT, present);
 }
 
 
@@ -656,8 +674,10 @@ ngx_bloom_add_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
         ngx_bloom_add_keep(zone, buf + BLOOM_RECORD_HEADER,
                            buf + batch->maker.len, &tally);
 
-        batch->added = batch->generation ? batch->tally.added : tally.added;
-        batch->already_present = 1 - batch->added;
+        tally.added = batch->generation ? batch->tally.added : tally.added;
+        tally.keys = 1;
+
+        ngx_bloom_add_count(batch, &tally, 1);
 
         ngx_bloom_wake();
 
@@ -676,10 +696,6 @@ ngx_bloom_add_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
             rc = NGX_ERROR;
         }
     }
-
-    ngx_bloom_count(zone, NGX_BLOOM_COUNTER_ADDED, batch->added);
-    ngx_bloom_count(zone, NGX_BLOOM_COUNTER_ALREADY_PRESENT,
-                    batch->already_present);
 
     return rc;
 }

@@ -4,7 +4,7 @@
  * Additions put keys into the journal and into the filter that serves.
  *
  * A caller gathers keys in a batch and adds them together, as one record of the
- * journal.  No function here waits: if one cannot finish now, it returns
+ * journal.  What becomes of them is counted in the batch and for the zone.  No function here waits: if one cannot finish now, it returns
  * NGX_AGAIN, and the caller calls it again later.
  */
 
@@ -29,6 +29,9 @@ typedef struct {
     uint64_t               removed;      /* of a batch of removals: keys so far
                                             that were present, */
     uint64_t               absent;       /* and keys so far that were absent */
+    uint64_t               invalid;      /* keys so far that were put, and that
+                                            are invalid in the form of the image
+                                            that served then */
     ngx_uint_t             durable;      /* the zone can promise durability */
 
     /* the last failure: a message that says what failed and what to do */
@@ -122,6 +125,10 @@ const char *ngx_bloom_add_key(ngx_bloom_zone_t *zone, ngx_str_t *key);
 
 
 /* ---- within this layer ---- */
+
+/* Counts `n` keys that a batch has added, in the batch and for the zone. */
+void ngx_bloom_add_count(ngx_bloom_add_batch_t *batch,
+    const ngx_bloom_set_tally_t *tally, uint64_t n);
 
 /* Initialises a batch as ngx_bloom_add_batch_init() does, also of a zone that
  * takes its changes from a source. */

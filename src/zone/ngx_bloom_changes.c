@@ -463,8 +463,7 @@ ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
 
         ngx_bloom_changes_move(changes, place, part, digest);
 
-        batch->added = tally.added;
-        batch->already_present = tally.keys - tally.added;
+        ngx_bloom_add_count(batch, &tally, additions.count);
     }
 
     ngx_bloom_unlock(&sh->exceptions);

@@ -92,6 +92,7 @@ ngx_bloom_remove_batch_put(ngx_bloom_add_batch_t *batch, ngx_str_t *key)
     }
 
     if (why != NULL) {
+        ngx_bloom_count(batch->zone, NGX_BLOOM_COUNTER_INVALID, 1);
         batch->err = 0;
         batch->error = why;
         return NGX_DECLINED;
@@ -155,6 +156,7 @@ ngx_bloom_remove_journaled(ngx_bloom_add_batch_t *batch, ngx_uint_t *left)
     ngx_bloom_state_t     *state;
     bloom_record_t         record;
     ngx_bloom_shctx_t     *sh;
+    bloom_record_maker_t   all;
     ngx_bloom_zone_bits_t  bits;
 
     zone = batch->zone;
@@ -185,7 +187,8 @@ ngx_bloom_remove_journaled(ngx_bloom_add_batch_t *batch, ngx_uint_t *left)
     }
 
     rc = NGX_OK;
-    *left = batch->maker.count;
+    all = batch->maker;
+    *left = all.count;
 
     if (ngx_bloom_zone_serving(zone, &bits) != 0) {
         *left = ngx_bloom_remove_fit(batch, &bits);
@@ -210,6 +213,12 @@ ngx_bloom_remove_journaled(ngx_bloom_add_batch_t *batch, ngx_uint_t *left)
     ngx_bloom_unlock(&state->control->append);
 
     if (rc == NGX_AGAIN) {
+
+        /* the next run decides again which keys fit, or those that do not fit
+         * now would be lost without an error */
+
+        batch->maker = all;
+
         ngx_bloom_wake();
 
         if (__atomic_load_n(&state->control->failed, __ATOMIC_ACQUIRE) != 0) {
@@ -389,6 +398,7 @@ ngx_bloom_remove_except(ngx_bloom_add_batch_t *batch,
         for (i = 0; i < n; i++) {
 
             if (ngx_bloom_zone_canonical(bits->form, &key[i]) != NULL) {
+                batch->invalid++;
                 continue;
             }
 
@@ -403,9 +413,12 @@ ngx_bloom_remove_except(ngx_bloom_add_batch_t *batch,
 
             if (in_bits && rc != 0) {
                 batch->removed++;
+                ngx_bloom_count(batch->zone, NGX_BLOOM_COUNTER_REMOVED, 1);
 
             } else {
                 batch->absent++;
+                ngx_bloom_count(batch->zone, NGX_BLOOM_COUNTER_REMOVED_ABSENT,
+                                1);
             }
 
             if (rc == -1) {
@@ -483,9 +496,10 @@ ngx_bloom_remove_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
             if (rc == NGX_AGAIN) {
                 batch->err = 0;
                 batch->error = BLOOM_KEY_TOO_LONG;
+
+                ngx_bloom_count(zone, NGX_BLOOM_COUNTER_INVALID, 1);
             }
 
-            ngx_bloom_count(zone, NGX_BLOOM_COUNTER_INVALID, 1);
             return NGX_ABORT;
         }
 
@@ -501,13 +515,9 @@ ngx_bloom_remove_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
 
     if (rc != NGX_OK) {
         ngx_bloom_count(zone, NGX_BLOOM_COUNTER_NOT_REMOVED, 1);
-        return rc;
     }
 
-    ngx_bloom_count(zone, NGX_BLOOM_COUNTER_REMOVED, batch->removed);
-    ngx_bloom_count(zone, NGX_BLOOM_COUNTER_REMOVED_ABSENT, batch->absent);
-
-    return NGX_OK;
+    return rc;
 }
 
 

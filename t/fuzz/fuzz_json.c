@@ -9,6 +9,7 @@
 #include "fuzz.h"
 
 #include "bloom_json.h"
+#include "bloom_json_writer.h"
 #include "bloom_utf8.h"
 
 
@@ -81,30 +82,49 @@ read_pieces(outcome_t *out, const uint8_t *data, size_t size, size_t piece)
 }
 
 
+typedef struct {
+    uint8_t  *text;
+    size_t    len;
+    size_t    size;
+} output_t;
+
+
+static void
+take(void *data, const void *bytes, size_t len)
+{
+    output_t  *output = data;
+
+    expect(len <= output->size - output->len);
+
+    memcpy(output->text + output->len, bytes, len);
+    output->len += len;
+}
+
+
 static void
 write_and_read(const uint8_t *data, size_t size)
 {
-    int             rc;
-    size_t          n, again;
-    uint8_t        *text;
-    bloom_key_t     key;
-    bloom_json_t    json;
-    const uint8_t  *pos;
+    int                   rc;
+    size_t                n, again;
+    output_t              output;
+    bloom_key_t           key;
+    bloom_json_t          json;
+    const uint8_t        *pos;
+    bloom_json_writer_t   writer;
 
-    n = bloom_json_escape(NULL, data, size);
-    expect(n <= 6 * size);
+    output.text = malloc(6 * size + 4);
+    output.len = 0;
+    output.size = 6 * size + 4;
+    expect(output.text != NULL);
 
-    text = malloc(n + 4);
-    expect(text != NULL);
+    bloom_json_writer_init(&writer, take, &output);
+    bloom_json_put_array(&writer, NULL);
+    bloom_json_put_bytes(&writer, NULL, data, size);
+    bloom_json_put_end(&writer);
 
-    memcpy(text, "[\"", 2);
-    again = bloom_json_escape(text + 2, data, size);
-    expect(again == n);
-    memcpy(text + 2 + n, "\"]", 2);
-
-    pos = text;
+    pos = output.text;
     bloom_json_begin(&json, buf, sizeof(buf));
-    rc = bloom_json_next(&json, &key, &pos, text + n + 4);
+    rc = bloom_json_next(&json, &key, &pos, output.text + output.len);
 
     expect(rc == 1);
 
@@ -126,7 +146,7 @@ write_and_read(const uint8_t *data, size_t size)
     expect(rc == 0);
     expect(bloom_json_end(&json) == 0);
 
-    free(text);
+    free(output.text);
 }
 
 

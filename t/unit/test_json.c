@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * These tests read JSON arrays of strings, cut into pieces in every way, and
- * escape strings for writing.
+ * These tests read JSON arrays of strings, cut into pieces in every way.
  */
 
 #include "unit.h"
@@ -330,48 +329,6 @@ test_strings_longer_than_the_buffer_are_cut(void **state)
 }
 
 
-static void
-test_strings_are_escaped_for_writing(void **state)
-{
-    size_t   i, len;
-    uint8_t  out[64];
-
-    static const struct {
-        const char  *text;
-        size_t       len;
-        const char  *escaped;
-    } texts[] = {
-        { array(""), "" },
-        { array("plain"), "plain" },
-        { array("a\"b\\c/d"), "a\\\"b\\\\c/d" },
-        { array("\0\n\x1f\x7f"), "\\u0000\\u000a\\u001f\\u007f" },
-        { array("\xc3\xa9\xf0\x9f\x98\x80"), "\xc3\xa9\xf0\x9f\x98\x80" },
-        { array("\xc2\x80\xc2\x9f\xc2\xa0"), "\\u0080\\u009f\xc2\xa0" },
-        { array("\xd8\x9c\xe2\x80\xae\xe2\x81\xa6\xe2\x80\xa8"),
-          "\\u061c\\u202e\\u2066\\u2028" },
-        { array("\xff" "a\xc3"), "\xef\xbf\xbd" "a\xef\xbf\xbd" },
-        { array("\xed\xa0\x80"),
-          "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },
-    };
-
-    (void) state;
-
-    for (i = 0; i < array_len(texts); i++) {
-        memset(out, '#', sizeof(out));
-
-        len = bloom_json_escape(NULL, (const uint8_t *) texts[i].text,
-                                texts[i].len);
-        assert_int_equal(len, strlen(texts[i].escaped));
-
-        assert_int_equal(bloom_json_escape(out,
-                                           (const uint8_t *) texts[i].text,
-                                           texts[i].len), len);
-        assert_memory_equal(out, texts[i].escaped, len);
-        assert_int_equal(out[len], '#');
-    }
-}
-
-
 int
 main(void)
 {
@@ -380,7 +337,6 @@ main(void)
         cmocka_unit_test(test_invalid_arrays_are_refused_at_the_mistake),
         cmocka_unit_test(test_strings_before_the_mistake_are_read),
         cmocka_unit_test(test_strings_longer_than_the_buffer_are_cut),
-        cmocka_unit_test(test_strings_are_escaped_for_writing),
     };
 
     return cmocka_run_group_tests_name("json", tests, NULL, NULL);

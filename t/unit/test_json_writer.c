@@ -11,6 +11,9 @@
 #include "bloom_json_writer.h"
 
 
+#define array(text)  text, sizeof(text) - 1
+
+
 typedef struct {
     char    text[1024];
     size_t  len;
@@ -161,6 +164,44 @@ test_long_text(void **state)
 }
 
 
+static void
+test_strings_are_escaped_for_writing(void **state)
+{
+    size_t               i, len;
+    output_t             output;
+    bloom_json_writer_t  json;
+
+    static const struct {
+        const char  *text;
+        size_t       len;
+        const char  *escaped;
+    } texts[] = {
+        { array(""), "" },
+        { array("plain"), "plain" },
+        { array("a\"b\\c/d"), "a\\\"b\\\\c/d" },
+        { array("\0\n\x1f\x7f"), "\\u0000\\u000a\\u001f\\u007f" },
+        { array("\xc3\xa9\xf0\x9f\x98\x80"), "\xc3\xa9\xf0\x9f\x98\x80" },
+        { array("\xc2\x80\xc2\x9f\xc2\xa0"), "\\u0080\\u009f\xc2\xa0" },
+        { array("\xd8\x9c\xe2\x80\xae\xe2\x81\xa6\xe2\x80\xa8"),
+          "\\u061c\\u202e\\u2066\\u2028" },
+        { array("\xff" "a\xc3"), "\xef\xbf\xbd" "a\xef\xbf\xbd" },
+        { array("\xed\xa0\x80"),
+          "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },
+    };
+
+    (void) state;
+
+    for (i = 0; i < array_len(texts); i++) {
+        begin(&json, &output);
+        bloom_json_put_bytes(&json, NULL, texts[i].text, texts[i].len);
+
+        len = strlen(texts[i].escaped);
+        assert_int_equal(output.len, len + 2);
+        assert_memory_equal(output.text + 1, texts[i].escaped, len);
+    }
+}
+
+
 int
 main(void)
 {
@@ -169,6 +210,7 @@ main(void)
         cmocka_unit_test(test_nesting),
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_long_text),
+        cmocka_unit_test(test_strings_are_escaped_for_writing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,7 @@
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_source.h"
 #include "ngx_http_bloom_task.h"
+#include "ngx_http_bloom_test.h"
 #include "ngx_http_bloom_token.h"
 #include "ngx_http_bloom_turns.h"
 #include "ngx_http_bloom_upload.h"
@@ -41,9 +42,13 @@ typedef struct {
     ngx_uint_t                  zone;    /* the path begins "zones/NAME" */
     ngx_str_t                   path;    /* the rest of it */
     ngx_http_bloom_api_need_e   needs;
-    ngx_uint_t                  body;    /* the handler sees to the body */
+
+    /* one of them answers the request */
+
+    const ngx_http_bloom_kind_t  *kind;
     ngx_int_t                 (*handler)(ngx_http_request_t *r,
                                          ngx_bloom_zone_t *zone);
+
     char                       *does;    /* for the index */
 } ngx_http_bloom_api_route_t;
 
@@ -83,82 +88,88 @@ static ngx_int_t ngx_http_bloom_api_zone(ngx_http_request_t *r,
 
 static ngx_http_bloom_api_route_t  ngx_http_bloom_api_routes[] = {
 
-    { NGX_HTTP_BLOOM_GET, 0, ngx_string(""), NGX_HTTP_BLOOM_READ, 0,
-      ngx_http_bloom_api_index, "returns this index" },
+    { NGX_HTTP_BLOOM_GET, 0, ngx_string(""), NGX_HTTP_BLOOM_READ,
+      NULL, ngx_http_bloom_api_index,
+      "returns this index" },
 
-    { NGX_HTTP_BLOOM_GET, 0, ngx_string("zones"), NGX_HTTP_BLOOM_READ, 0,
-      ngx_http_bloom_api_zones, "returns the state of all zones" },
+    { NGX_HTTP_BLOOM_GET, 0, ngx_string("zones"), NGX_HTTP_BLOOM_READ,
+      NULL, ngx_http_bloom_api_zones,
+      "returns the state of all zones" },
 
-    { NGX_HTTP_BLOOM_GET, 0, ngx_string("keys"), NGX_HTTP_BLOOM_READ, 0,
-      ngx_http_bloom_explain_get, "looks up the key K of ?key=K in all zones "
-                                  "and says what the rules do about it" },
+    { NGX_HTTP_BLOOM_GET, 0, ngx_string("keys"), NGX_HTTP_BLOOM_READ,
+      NULL, ngx_http_bloom_explain_get,
+      "looks up the key K of ?key=K in all zones and says what the rules do "
+      "about it" },
 
-    { NGX_HTTP_BLOOM_GET, 0, ngx_string("metrics"), NGX_HTTP_BLOOM_READ, 0,
-      ngx_http_bloom_metrics_get, "returns metrics for Prometheus" },
+    { NGX_HTTP_BLOOM_GET, 0, ngx_string("metrics"), NGX_HTTP_BLOOM_READ,
+      NULL, ngx_http_bloom_metrics_get,
+      "returns metrics for Prometheus" },
 
-    { NGX_HTTP_BLOOM_GET, 1, ngx_string(""), NGX_HTTP_BLOOM_READ, 0,
-      ngx_http_bloom_api_zone, "returns the state of a zone" },
+    { NGX_HTTP_BLOOM_GET, 1, ngx_string(""), NGX_HTTP_BLOOM_READ,
+      NULL, ngx_http_bloom_api_zone,
+      "returns the state of a zone" },
 
-    { NGX_HTTP_BLOOM_GET, 1, ngx_string("/keys"), NGX_HTTP_BLOOM_READ, 0,
-      ngx_http_bloom_lookup_get, "looks up the key K of ?key=K and explains "
-                                 "the answer" },
+    { NGX_HTTP_BLOOM_GET, 1, ngx_string("/keys"), NGX_HTTP_BLOOM_READ,
+      NULL, ngx_http_bloom_lookup_get,
+      "looks up the key K of ?key=K and explains the answer" },
 
-    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/keys"), NGX_HTTP_BLOOM_WRITE, 1,
-      ngx_http_bloom_keys_post, "adds the keys in the body; ?durable=true "
-                                "waits until they are on disk" },
+    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/keys"), NGX_HTTP_BLOOM_WRITE,
+      &ngx_http_bloom_post_keys, NULL,
+      "adds the keys in the body; ?durable=true waits until they are on disk" },
 
-    { NGX_HTTP_BLOOM_DELETE, 1, ngx_string("/keys"), NGX_HTTP_BLOOM_WRITE, 1,
-      ngx_http_bloom_keys_delete, "removes the key K of ?key=K" },
+    { NGX_HTTP_BLOOM_DELETE, 1, ngx_string("/keys"), NGX_HTTP_BLOOM_WRITE,
+      &ngx_http_bloom_delete_keys, NULL,
+      "removes the key K of ?key=K" },
 
-    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/remove"), NGX_HTTP_BLOOM_WRITE, 1,
-      ngx_http_bloom_keys_post_remove, "removes the keys in the body; "
-                                       "?durable=true waits until the removal "
-                                       "is on disk" },
+    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/remove"), NGX_HTTP_BLOOM_WRITE,
+      &ngx_http_bloom_post_remove, NULL,
+      "removes the keys in the body; ?durable=true waits until the removal is "
+      "on disk" },
 
-    { NGX_HTTP_BLOOM_GET, 1, ngx_string("/removed"), NGX_HTTP_BLOOM_WRITE, 0,
-      ngx_http_bloom_removed_get, "lists the removed keys; ?kind=excepted "
-                                  "lists the excepted keys" },
+    { NGX_HTTP_BLOOM_GET, 1, ngx_string("/removed"), NGX_HTTP_BLOOM_WRITE,
+      &ngx_http_bloom_get_removed, NULL,
+      "lists the removed keys; ?kind=excepted lists the excepted keys" },
 
-    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/changes"), NGX_HTTP_BLOOM_WRITE, 1,
-      ngx_http_bloom_source_post_changes,
+    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/changes"), NGX_HTTP_BLOOM_WRITE,
+      &ngx_http_bloom_post_changes, NULL,
       "adds and removes the keys in the body, +KEY and -KEY, which the source "
       "of the zone has changed between ?after= and position=" },
 
-    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/gap"), NGX_HTTP_BLOOM_WRITE, 0,
-      ngx_http_bloom_source_post_gap,
+    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/gap"), NGX_HTTP_BLOOM_WRITE,
+      &ngx_http_bloom_post_gap, NULL,
       "moves the zone to ?position= of its source, although changes before it "
       "are missing" },
 
-    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/test"), NGX_HTTP_BLOOM_READ, 1,
-      ngx_http_bloom_lookup_post, "looks up the keys in the body" },
+    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/test"), NGX_HTTP_BLOOM_READ,
+      &ngx_http_bloom_post_test, NULL,
+      "looks up the keys in the body" },
 
-    { NGX_HTTP_BLOOM_GET, 1, ngx_string("/rates"), NGX_HTTP_BLOOM_READ, 0,
-      ngx_http_bloom_rates_get, "returns the estimated false-positive rate by "
-                                "number of keys" },
+    { NGX_HTTP_BLOOM_GET, 1, ngx_string("/rates"), NGX_HTTP_BLOOM_READ,
+      NULL, ngx_http_bloom_rates_get,
+      "returns the estimated false-positive rate by number of keys" },
 
-    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/reload"), NGX_HTTP_BLOOM_WRITE, 0,
-      ngx_http_bloom_task_post_reload,
+    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/reload"), NGX_HTTP_BLOOM_WRITE,
+      &ngx_http_bloom_post_reload, NULL,
       "loads the image in file= again; ?force=true ignores max_loss and "
       "max_growth" },
 
-    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/checkpoint"),
-      NGX_HTTP_BLOOM_WRITE, 0,
-      ngx_http_bloom_task_post_checkpoint,
+    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/checkpoint"), NGX_HTTP_BLOOM_WRITE,
+      &ngx_http_bloom_post_checkpoint, NULL,
       "saves the filter, so that the next start has less to replay" },
 
-    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/clear"), NGX_HTTP_BLOOM_WRITE, 1,
-      ngx_http_bloom_task_post_clear,
+    { NGX_HTTP_BLOOM_POST, 1, ngx_string("/clear"), NGX_HTTP_BLOOM_WRITE,
+      &ngx_http_bloom_post_clear, NULL,
       "drops added keys, removed keys and uploads; ?only=removed restores the "
       "removed keys, and ?only=excepted forgets the excepted keys" },
 
-    { NGX_HTTP_BLOOM_GET, 1, ngx_string("/image"), NGX_HTTP_BLOOM_IMAGE, 0,
-      ngx_http_bloom_image_get, "returns the zone as an image file; needs "
-                                "image=on" },
+    { NGX_HTTP_BLOOM_GET, 1, ngx_string("/image"), NGX_HTTP_BLOOM_IMAGE,
+      &ngx_http_bloom_get_image, NULL,
+      "returns the zone as an image file; needs image=on" },
 
-    { NGX_HTTP_BLOOM_PUT, 1, ngx_string("/image"), NGX_HTTP_BLOOM_WRITE, 1,
-      ngx_http_bloom_upload_put, "replaces the zone's image with the image "
-                                 "file in the body; ?force=true "
-                                 "ignores max_loss and max_growth" },
+    { NGX_HTTP_BLOOM_PUT, 1, ngx_string("/image"), NGX_HTTP_BLOOM_WRITE,
+      &ngx_http_bloom_put_image, NULL,
+      "replaces the zone's image with the image file in the body; ?force=true "
+      "ignores max_loss and max_growth" },
 };
 
 #define NGX_HTTP_BLOOM_API_ROUTES                                             \
@@ -454,14 +465,13 @@ ngx_http_bloom_api_call(ngx_http_request_t *r,
         return ngx_http_bloom_response_refuse_error(r, &error);
     }
 
-    if (!route->body) {
-        rc = ngx_http_discard_request_body(r);
-        if (rc != NGX_OK) {
-            return rc;
-        }
+    if (route->kind != NULL) {
+        return ngx_http_bloom_operation(r, zone, route->kind);
     }
 
-    return route->handler(r, zone);
+    rc = ngx_http_discard_request_body(r);
+
+    return rc == NGX_OK ? route->handler(r, zone) : rc;
 }
 
 

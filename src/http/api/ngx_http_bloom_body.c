@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file reads keys from a request's body while it arrives.  The body may
- * have any size: only the part that nginx has just read is in memory.
+ * This file reads a request's body while it arrives: as keys, in lines or in a
+ * JSON array of strings, or as bytes.  The body may have any size: only what
+ * nginx has just read is in memory.
  */
 
 #include "ngx_http_bloom_body.h"
@@ -12,9 +13,10 @@
 #include "bloom_key.h"
 
 
-/* Bytes to read in one turn.  Other connections wait meanwhile: 0.3 ms for 3000
- * keys. */
+/* Bytes to read in one turn: of keys, and of a body without keys.  Other
+ * connections wait meanwhile: 0.3 ms for 3000 keys. */
 #define NGX_HTTP_BLOOM_BODY_TURN   (32 * 1024)
+#define NGX_HTTP_BLOOM_BODY_BYTES  (128 * 1024)
 
 /* A turn's longest time, us.  The clock is read after each internationalised
  * host, which takes up to a millisecond, and once every
@@ -29,17 +31,17 @@
 #define NGX_HTTP_BLOOM_BODY_ESCAPE  3
 
 
+static ngx_int_t ngx_http_bloom_body_type(ngx_http_bloom_body_t *body);
 static ngx_int_t ngx_http_bloom_body_decode(ngx_http_bloom_body_t *body);
-static ngx_int_t ngx_http_bloom_body_copy(ngx_http_bloom_body_t *body);
-static ngx_int_t ngx_http_bloom_body_next(ngx_http_bloom_body_t *body,
-    ngx_buf_t **b);
-static ngx_int_t ngx_http_bloom_body_fail(ngx_http_bloom_body_t *body,
+static ngx_int_t ngx_http_bloom_body_next(ngx_http_bloom_body_t *body);
+static ngx_int_t ngx_http_bloom_body_buffers(ngx_http_bloom_body_t *body);
+static ngx_int_t ngx_http_bloom_body_broken(ngx_http_bloom_body_t *body,
     ngx_int_t rc);
-static ngx_uint_t ngx_http_bloom_body_broken(ngx_http_request_t *r,
-    ngx_int_t rc, ngx_http_bloom_error_t *error);
 static ngx_int_t ngx_http_bloom_body_slice(ngx_http_bloom_body_t *body,
-    ngx_buf_t **b);
+    ngx_buf_t *file);
 static uint64_t ngx_http_bloom_body_now(void);
+static ngx_int_t ngx_http_bloom_body_bytes(ngx_http_bloom_body_t *body,
+    const u_char **pos, const u_char *end);
 static ngx_int_t ngx_http_bloom_body_lines(ngx_http_bloom_body_t *body,
     const u_char **pos, const u_char *end);
 static ngx_int_t ngx_http_bloom_body_join(ngx_http_bloom_body_t *body,
@@ -49,7 +51,6 @@ static ngx_int_t ngx_http_bloom_body_strings(ngx_http_bloom_body_t *body,
     const u_char **pos, const u_char *end);
 static ngx_int_t ngx_http_bloom_body_last(ngx_http_bloom_body_t *body);
 static ngx_int_t ngx_http_bloom_body_bad_json(ngx_http_bloom_body_t *body);
-static ngx_int_t ngx_http_bloom_body_no_memory(ngx_http_bloom_body_t *body);
 
 
 typedef struct {
@@ -68,64 +69,77 @@ static ngx_http_bloom_body_type_t  ngx_http_bloom_body_types[] = {
 
 ngx_int_t
 ngx_http_bloom_body_init(ngx_http_bloom_body_t *body, ngx_http_request_t *r,
-    ngx_http_bloom_body_take_pt take, void *data)
+    ngx_uint_t bytes, ngx_http_bloom_body_take_pt take, void *data,
+    ngx_http_bloom_error_t *error)
 {
-    u_char                      *end;
-    ngx_int_t                    rc;
-    ngx_str_t                    type;
-    ngx_http_bloom_body_type_t  *t;
-
-    ngx_memzero(body, sizeof(ngx_http_bloom_body_t));
+    ngx_int_t  rc;
 
     body->request = r;
     body->take = take;
     body->data = data;
+    body->error = error;
 
     if (ngx_http_bloom_header_in(r, "content-encoding") != NULL) {
-        ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_TYPE,
-                             "a body with \"Content-Encoding\" cannot be "
-                             "read; send it uncompressed");
-        return NGX_DECLINED;
+        return ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_TYPE,
+                                    "a body with \"Content-Encoding\" cannot "
+                                    "be read; send it uncompressed");
     }
+
+    if (bytes) {
+        body->turn = NGX_HTTP_BLOOM_BODY_BYTES;
+        body->split = ngx_http_bloom_body_bytes;
+        return NGX_OK;
+    }
+
+    body->turn = NGX_HTTP_BLOOM_BODY_TURN;
+    body->split = ngx_http_bloom_body_lines;
 
     rc = ngx_http_bloom_body_decode(body);
 
-    if (rc != NGX_OK || r->headers_in.content_type == NULL) {
-        return rc;
+    return rc == NGX_OK ? ngx_http_bloom_body_type(body) : rc;
+}
+
+
+/* Finds out how the keys are written.  Returns what ngx_http_bloom_body_init()
+ * returns. */
+static ngx_int_t
+ngx_http_bloom_body_type(ngx_http_bloom_body_t *body)
+{
+    ngx_str_t                   *type;
+    ngx_http_request_t          *r;
+    ngx_http_bloom_body_type_t  *t;
+
+    r = body->request;
+
+    if (r->headers_in.content_type == NULL) {
+        return NGX_OK;
     }
 
-    type = r->headers_in.content_type->value;
-
-    end = ngx_strlchr(type.data, type.data + type.len, ';');
-
-    if (end != NULL) {
-        type.len = end - type.data;
-    }
-
-    while (type.len != 0 && type.data[type.len - 1] == ' ') {
-        type.len--;
-    }
+    type = &r->headers_in.content_type->value;
 
     for (t = ngx_http_bloom_body_types; t->name.len != 0; t++) {
-        if (t->name.len == type.len
-            && ngx_strncasecmp(t->name.data, type.data, type.len) == 0)
+        if (type->len >= t->name.len
+            && ngx_strncasecmp(t->name.data, type->data, t->name.len) == 0
+            && (type->len == t->name.len || type->data[t->name.len] == ';'
+                || type->data[t->name.len] == ' '))
         {
             break;
         }
     }
 
     if (t->name.len == 0) {
-        ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_TYPE,
-                             "a body of type \"%V\" cannot be read; send one "
-                             "key per line as text/plain, or an array of "
-                             "strings as application/json", &type);
-        return NGX_DECLINED;
+        return ngx_http_bloom_error(body->error, NGX_HTTP_BLOOM_E_TYPE,
+                                    "a body of type \"%V\" cannot be read; "
+                                    "send one key per line as text/plain, or "
+                                    "an array of strings as application/json",
+                                    type);
     }
 
     if (!t->json) {
         return NGX_OK;
     }
 
+    body->split = ngx_http_bloom_body_strings;
     body->json = ngx_palloc(r->pool, sizeof(bloom_json_t));
 
     if (body->json != NULL) {
@@ -133,11 +147,7 @@ ngx_http_bloom_body_init(ngx_http_bloom_body_t *body, ngx_http_request_t *r,
                          body->line);
     }
 
-    if (body->json == NULL || body->json->buf == NULL) {
-        return NGX_ERROR;
-    }
-
-    return NGX_OK;
+    return (body->json != NULL && body->json->buf != NULL) ? NGX_OK : NGX_ERROR;
 }
 
 
@@ -146,58 +156,22 @@ ngx_http_bloom_body_init(ngx_http_bloom_body_t *body, ngx_http_request_t *r,
 static ngx_int_t
 ngx_http_bloom_body_decode(ngx_http_bloom_body_t *body)
 {
-    ngx_str_t  value;
+    ngx_int_t   rc;
+    ngx_uint_t  choice;
 
     body->line = NGX_HTTP_BLOOM_BODY_KEY;
 
-    if (ngx_http_arg(body->request, (u_char *) "decode", sizeof("decode") - 1,
-                     &value)
-        != NGX_OK
-        || (value.len == 3 && ngx_strncmp(value.data, "off", 3) == 0))
-    {
-        return NGX_OK;
-    }
+    rc = ngx_http_bloom_query_choice(body->request, "decode", "off", "uri",
+                                     &choice, body->error);
 
-    if (value.len != 3 || ngx_strncmp(value.data, "uri", 3) != 0) {
-        ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_BAD_QUERY,
-                             "invalid \"decode\" in the query; it must be "
-                             "\"off\" or \"uri\"");
-        return NGX_DECLINED;
+    if (rc != NGX_OK || choice != 2) {
+        return rc;
     }
 
     body->line *= NGX_HTTP_BLOOM_BODY_ESCAPE;
     body->decoded = ngx_palloc(body->request->pool, body->line);
 
     return body->decoded != NULL ? NGX_OK : NGX_ERROR;
-}
-
-
-void
-ngx_http_bloom_body_init_bytes(ngx_http_bloom_body_t *body,
-    ngx_http_request_t *r)
-{
-    ngx_memzero(body, sizeof(ngx_http_bloom_body_t));
-
-    body->request = r;
-}
-
-
-ngx_int_t
-ngx_http_bloom_body_bytes(ngx_http_bloom_body_t *body, ngx_str_t *bytes)
-{
-    ngx_buf_t  *b;
-    ngx_int_t   rc;
-
-    rc = ngx_http_bloom_body_next(body, &b);
-
-    if (rc == NGX_OK) {
-        bytes->data = b->pos;
-        bytes->len = b->last - b->pos;
-
-        b->pos = b->last;
-    }
-
-    return rc;
 }
 
 
@@ -212,14 +186,11 @@ ngx_http_bloom_body_start(ngx_http_bloom_body_t *body,
 
     if (r->request_body != NULL && !r->reading_body) {
 
-        /* another module has read the body, as "mirror" does */
+        /* another module has read the body, as "mirror" does, and sends its
+         * buffers later */
 
         body->shared = 1;
-
-        if (ngx_http_bloom_body_copy(body) != NGX_OK) {
-            body->in = NULL;
-            body->failed = NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
+        body->in = r->request_body->bufs;
     }
 
     r->request_body_no_buffering = 1;
@@ -243,51 +214,13 @@ ngx_http_bloom_body_start(ngx_http_bloom_body_t *body,
 }
 
 
-/*
- * Copies the buffers, but not their bytes.  The subrequests of "mirror" send
- * the original buffers later, so reading must not change those.
- */
-static ngx_int_t
-ngx_http_bloom_body_copy(ngx_http_bloom_body_t *body)
-{
-    ngx_chain_t         *in, *cl, **last;
-    ngx_http_request_t  *r;
-
-    r = body->request;
-    last = &body->in;
-
-    for (in = r->request_body->bufs; in != NULL; in = in->next) {
-
-        cl = ngx_alloc_chain_link(r->pool);
-        if (cl == NULL) {
-            return NGX_ERROR;
-        }
-
-        cl->buf = ngx_alloc_buf(r->pool);
-        if (cl->buf == NULL) {
-            return NGX_ERROR;
-        }
-
-        *cl->buf = *in->buf;
-        cl->next = NULL;
-
-        *last = cl;
-        last = &cl->next;
-    }
-
-    return NGX_OK;
-}
-
-
 ngx_int_t
 ngx_http_bloom_body_read(ngx_http_bloom_body_t *body)
 {
     size_t         done;
-    ngx_buf_t     *b;
     ngx_int_t      rc;
     const u_char  *pos, *end;
 
-    b = NULL;
     done = 0;
 
     body->begun = ngx_http_bloom_body_now();
@@ -298,13 +231,13 @@ ngx_http_bloom_body_read(ngx_http_bloom_body_t *body)
             rc = body->take(body->data, &body->pending);
 
             if (rc != NGX_OK) {
-                return rc == NGX_AGAIN ? NGX_BUSY : NGX_ABORT;
+                return rc == NGX_AGAIN ? NGX_BUSY : NGX_ERROR;
             }
 
             body->pending.data = NULL;
         }
 
-        rc = ngx_http_bloom_body_next(body, &b);
+        rc = ngx_http_bloom_body_next(body);
 
         if (rc == NGX_DONE) {
             return ngx_http_bloom_body_last(body);
@@ -314,19 +247,16 @@ ngx_http_bloom_body_read(ngx_http_bloom_body_t *body)
             return rc;
         }
 
-        if (done >= NGX_HTTP_BLOOM_BODY_TURN) {
+        if (done >= body->turn) {
             return NGX_DONE;
         }
 
-        pos = b->pos;
-        end = pos + ngx_min((size_t) (b->last - pos),
-                            NGX_HTTP_BLOOM_BODY_TURN - done);
+        pos = body->pos;
+        end = pos + ngx_min((size_t) (body->last - pos), body->turn - done);
 
-        rc = body->json ? ngx_http_bloom_body_strings(body, &pos, end)
-                        : ngx_http_bloom_body_lines(body, &pos, end);
+        rc = body->split(body, &body->pos, end);
 
-        done += pos - b->pos;
-        b->pos = (u_char *) pos;
+        done += body->pos - pos;
 
         if (rc != NGX_OK) {
             return rc;
@@ -336,48 +266,31 @@ ngx_http_bloom_body_read(ngx_http_bloom_body_t *body)
 
 
 /*
- * Finds the buffer to read next.  Returns NGX_OK with *b; NGX_DONE at the end
- * of the body; NGX_AGAIN if the client has not sent more yet; NGX_ERROR with
- * body->error.
+ * Makes sure that there are bytes to read.  Returns NGX_OK; NGX_DONE at the end
+ * of the body; NGX_AGAIN if the client has not sent more yet; NGX_ERROR if it
+ * cannot be read.
  */
 static ngx_int_t
-ngx_http_bloom_body_next(ngx_http_bloom_body_t *body, ngx_buf_t **b)
+ngx_http_bloom_body_next(ngx_http_bloom_body_t *body)
 {
     ngx_int_t            rc;
-    ngx_chain_t         *cl;
     ngx_http_request_t  *r;
 
     r = body->request;
 
     for ( ;; ) {
 
-        while (body->in != NULL) {
+        rc = ngx_http_bloom_body_buffers(body);
 
-            *b = body->in->buf;
-
-            if (ngx_buf_in_memory(*b)) {
-                if ((*b)->pos != (*b)->last) {
-                    return NGX_OK;
-                }
-
-            } else if ((*b)->in_file) {
-                rc = ngx_http_bloom_body_slice(body, b);
-
-                if (rc != NGX_DONE) {
-                    return rc;
-                }
-            }
-
-            cl = body->in;
-            body->in = cl->next;
-            ngx_free_chain(r->pool, cl);
+        if (rc != NGX_DONE) {
+            return rc;
         }
 
         if (body->shared || r->request_body == NULL
             || r->request_body->bufs == NULL)
         {
             if (body->failed) {
-                return ngx_http_bloom_body_fail(body, body->failed);
+                return ngx_http_bloom_body_broken(body, body->failed);
             }
 
             if (body->shared || !r->reading_body) {
@@ -387,7 +300,7 @@ ngx_http_bloom_body_next(ngx_http_bloom_body_t *body, ngx_buf_t **b)
             rc = ngx_http_read_unbuffered_request_body(r);
 
             if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
-                return ngx_http_bloom_body_fail(body, rc);
+                return ngx_http_bloom_body_broken(body, rc);
             }
 
             if (r->request_body->bufs == NULL && r->reading_body) {
@@ -401,44 +314,91 @@ ngx_http_bloom_body_next(ngx_http_bloom_body_t *body, ngx_buf_t **b)
 }
 
 
+/*
+ * Finds bytes in the buffers.  Returns NGX_OK; NGX_DONE if they are all read;
+ * NGX_ERROR if a file cannot be read.  nginx uses its buffers again when it
+ * reads more, which is when they are all read here; those that are shared stay
+ * as they are.
+ */
 static ngx_int_t
-ngx_http_bloom_body_fail(ngx_http_bloom_body_t *body, ngx_int_t rc)
+ngx_http_bloom_body_buffers(ngx_http_bloom_body_t *body)
 {
-    body->gone = ngx_http_bloom_body_broken(body->request, rc, &body->error);
+    ngx_buf_t    *b;
+    ngx_int_t     rc;
+    ngx_chain_t  *cl;
 
-    return NGX_ERROR;
+    while (body->pos == body->last) {
+
+        if (body->in == NULL) {
+            return NGX_DONE;
+        }
+
+        b = body->in->buf;
+
+        if (ngx_buf_in_memory(b)) {
+            body->pos = b->pos;
+            body->last = b->last;
+
+            if (!body->shared) {
+                b->pos = b->last;
+            }
+
+        } else if (b->in_file) {
+            rc = ngx_http_bloom_body_slice(body, b);
+
+            if (rc == NGX_OK) {
+                continue;
+            }
+
+            if (rc != NGX_DONE) {
+                return NGX_ERROR;
+            }
+        }
+
+        cl = body->in;
+        body->in = cl->next;
+
+        if (!body->shared) {
+            ngx_free_chain(body->request->pool, cl);
+        }
+    }
+
+    return NGX_OK;
 }
 
 
 /*
- * Sets *error to the reason why nginx could not read the body; `rc` is the
- * status that nginx gave.  Returns 1 if the client waits for no response.
+ * Sets the error: the reason why nginx could not read the body; `rc` is the
+ * status that nginx gave.  Returns NGX_ERROR.
  *
  * nginx treats a connection that the client has closed for writing as gone.
  * Such a client may still read, so it is told how much of its body was read.
  */
-static ngx_uint_t
-ngx_http_bloom_body_broken(ngx_http_request_t *r, ngx_int_t rc,
-    ngx_http_bloom_error_t *error)
+static ngx_int_t
+ngx_http_bloom_body_broken(ngx_http_bloom_body_t *body, ngx_int_t rc)
 {
-    ngx_connection_t  *c;
+    ngx_connection_t        *c;
+    ngx_http_request_t      *r;
+    ngx_http_bloom_error_t  *error;
 
+    r = body->request;
+    error = body->error;
     c = r->connection;
 
     switch (rc) {
 
     case NGX_HTTP_REQUEST_ENTITY_TOO_LARGE:
-        ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_TOO_LARGE,
-                             "the body is larger than \"client_max_body_size\" "
-                             "allows; send less, or set "
-                             "\"client_max_body_size 0\" in the endpoint's "
-                             "location");
-        return 0;
+        return ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_TOO_LARGE,
+                                    "the body is larger than "
+                                    "\"client_max_body_size\" allows; send "
+                                    "less, or set \"client_max_body_size 0\" "
+                                    "in the endpoint's location");
 
     case NGX_HTTP_REQUEST_TIME_OUT:
         ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_BODY,
                              "the body did not arrive in time; send it again");
-        return 1;
+        body->gone = 1;
+        return NGX_ERROR;
 
     case NGX_HTTP_BAD_REQUEST:
         ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_BODY,
@@ -451,60 +411,56 @@ ngx_http_bloom_body_broken(ngx_http_request_t *r, ngx_int_t rc,
             r->keepalive = 0;
         }
 
-        return c->error;
+        break;
 
     default:
         ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_FAILED,
                              "the body could not be read; see the error log");
-        return c->error;
     }
+
+    body->gone = c->error;
+
+    return NGX_ERROR;
 }
 
 
-/* Reads the next bytes of a buffer in a file.  Returns NGX_OK with *b; NGX_DONE
- * at the end of the buffer; NGX_ERROR with body->error. */
+/* Reads the next bytes of a buffer in a file.  Returns NGX_OK; NGX_DONE at the
+ * end of the buffer; NGX_ERROR if they cannot be read. */
 static ngx_int_t
-ngx_http_bloom_body_slice(ngx_http_bloom_body_t *body, ngx_buf_t **b)
+ngx_http_bloom_body_slice(ngx_http_bloom_body_t *body, ngx_buf_t *b)
 {
-    size_t      size;
-    ssize_t     n;
-    ngx_buf_t  *file;
-
-    file = *b;
+    off_t    pos;
+    size_t   size;
+    ssize_t  n;
 
     if (body->slice == NULL) {
-        body->slice = ngx_create_temp_buf(body->request->pool,
-                                          NGX_HTTP_BLOOM_BODY_TURN);
+        body->slice = ngx_pnalloc(body->request->pool,
+                                  NGX_HTTP_BLOOM_BODY_TURN);
         if (body->slice == NULL) {
-            return ngx_http_bloom_body_no_memory(body);
+            return NGX_ERROR;
         }
     }
 
-    *b = body->slice;
+    pos = b->file_pos + body->offset;
+    size = (size_t) ngx_min(b->file_last - pos, NGX_HTTP_BLOOM_BODY_TURN);
 
-    if (body->slice->pos != body->slice->last) {
-        return NGX_OK;
-    }
-
-    size = (size_t) ngx_min(file->file_last - file->file_pos,
-                            NGX_HTTP_BLOOM_BODY_TURN);
     if (size == 0) {
+        body->offset = 0;
         return NGX_DONE;
     }
 
-    n = ngx_read_file(file->file, body->slice->start, size, file->file_pos);
+    n = ngx_read_file(b->file, body->slice, size, pos);
 
     if (n <= 0) {
-        ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_FAILED,
-                             "the body could not be read from \"%V\"; see the "
-                             "error log", &file->file->name);
-        return NGX_ERROR;
+        return ngx_http_bloom_error(body->error, NGX_HTTP_BLOOM_E_FAILED,
+                                    "the body could not be read from \"%V\"; "
+                                    "see the error log", &b->file->name);
     }
 
-    file->file_pos += n;
+    body->offset += n;
 
-    body->slice->pos = body->slice->start;
-    body->slice->last = body->slice->start + n;
+    body->pos = body->slice;
+    body->last = body->slice + n;
 
     return NGX_OK;
 }
@@ -524,7 +480,7 @@ ngx_http_bloom_body_now(void)
 
 /*
  * Offers a key to take().  Returns NGX_OK; NGX_DONE if the key is taken and the
- * turn is over; NGX_BUSY if the next read offers it again; NGX_ABORT if take()
+ * turn is over; NGX_BUSY if the next read offers it again; NGX_ERROR if take()
  * wants no more keys.
  */
 static ngx_inline ngx_int_t
@@ -562,7 +518,7 @@ ngx_http_bloom_body_offer(ngx_http_bloom_body_t *body, bloom_key_t *key)
         return NGX_BUSY;
     }
 
-    return NGX_ABORT;
+    return NGX_ERROR;
 }
 
 
@@ -580,6 +536,21 @@ ngx_http_bloom_body_line(ngx_http_bloom_body_t *body, bloom_key_t *key)
     }
 
     return key->len != 0 ? ngx_http_bloom_body_offer(body, key) : NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_bloom_body_bytes(ngx_http_bloom_body_t *body, const u_char **pos,
+    const u_char *end)
+{
+    ngx_str_t  bytes;
+
+    bytes.data = (u_char *) *pos;
+    bytes.len = end - *pos;
+
+    *pos = end;
+
+    return body->take(body->data, &bytes);
 }
 
 
@@ -625,7 +596,7 @@ ngx_http_bloom_body_join(ngx_http_bloom_body_t *body, const u_char **pos,
         body->joined = ngx_palloc(body->request->pool, room);
 
         if (body->joined == NULL) {
-            return ngx_http_bloom_body_no_memory(body);
+            return NGX_ERROR;
         }
     }
 
@@ -707,22 +678,11 @@ ngx_http_bloom_body_last(ngx_http_bloom_body_t *body)
 }
 
 
-/* Sets body->error.  Bytes are counted from 1, as lines are. */
+/* Sets the error.  Bytes are counted from 1, as lines are. */
 static ngx_int_t
 ngx_http_bloom_body_bad_json(ngx_http_bloom_body_t *body)
 {
-    ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_BAD_JSON,
-                         "byte %uL: %s", body->json->offset + 1,
-                         body->json->error);
-
-    return NGX_ERROR;
-}
-
-
-static ngx_int_t
-ngx_http_bloom_body_no_memory(ngx_http_bloom_body_t *body)
-{
-    ngx_http_bloom_error(&body->error, NGX_HTTP_BLOOM_E_FAILED,
-                         "nginx has no memory for the body; try again later");
-    return NGX_ERROR;
+    return ngx_http_bloom_error(body->error, NGX_HTTP_BLOOM_E_BAD_JSON,
+                                "byte %uL: %s", body->json->offset + 1,
+                                body->json->error);
 }

@@ -126,7 +126,7 @@ static ngx_http_bloom_error_entry_t  ngx_http_bloom_errors[] = {
      * needs, has changes of another source, may lack keys that were already
      * dropped from the journal, or is refused by a
      * [guard](directives.md#bloom_guard) of the zone (the message has the guard,
-     * and      * the key or both numbers of keys).
+     * and the key or both numbers of keys).
      * Remedy: correct the image or its build. The old image keeps serving. */
     { 422, "image_refused" },
 
@@ -158,7 +158,7 @@ static ngx_http_bloom_error_entry_t  ngx_http_bloom_errors[] = {
 };
 
 
-void ngx_cdecl
+ngx_int_t ngx_cdecl
 ngx_http_bloom_error(ngx_http_bloom_error_t *error,
     ngx_http_bloom_error_code_e code, const char *fmt, ...)
 {
@@ -167,6 +167,8 @@ ngx_http_bloom_error(ngx_http_bloom_error_t *error,
     va_start(args, fmt);
     ngx_http_bloom_error_v(error, code, fmt, args);
     va_end(args);
+
+    return NGX_DECLINED;
 }
 
 
@@ -199,10 +201,6 @@ void
 ngx_http_bloom_error_put(ngx_http_bloom_text_t *text,
     ngx_http_bloom_error_t *error)
 {
-    if (text->json.depth == 0) {         /* it is written by hand */
-        text->json.comma = 0;
-    }
-
     bloom_json_put_object(&text->json, "error");
     bloom_json_put_text(&text->json, "code",
                         ngx_http_bloom_errors[error->code].code);

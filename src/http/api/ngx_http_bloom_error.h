@@ -51,8 +51,8 @@ typedef struct {
 } ngx_http_bloom_error_t;
 
 /* Sets *error; formats its message as ngx_sprintf() does, and cuts it at
- * NGX_HTTP_BLOOM_ERROR_LEN bytes. */
-void ngx_cdecl ngx_http_bloom_error(ngx_http_bloom_error_t *error,
+ * NGX_HTTP_BLOOM_ERROR_LEN bytes.  Returns NGX_DECLINED. */
+ngx_int_t ngx_cdecl ngx_http_bloom_error(ngx_http_bloom_error_t *error,
     ngx_http_bloom_error_code_e code, const char *fmt, ...);
 
 void ngx_http_bloom_error_v(ngx_http_bloom_error_t *error,

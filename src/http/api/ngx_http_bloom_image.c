@@ -6,7 +6,6 @@
  */
 
 #include "ngx_http_bloom_image.h"
-#include "ngx_http_bloom_ctx.h"
 #include "ngx_http_bloom_header.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_task.h"
@@ -20,130 +19,76 @@
 #define NGX_HTTP_BLOOM_IMAGE_TRIES  5
 
 
-static ngx_int_t ngx_http_bloom_image_head(ngx_http_request_t *r,
-    ngx_bloom_zone_t *zone);
-static ngx_int_t ngx_http_bloom_image_respond(ngx_http_request_t *r,
-    ngx_http_bloom_task_t *task);
-static ngx_int_t ngx_http_bloom_image_open(ngx_http_request_t *r,
-    ngx_http_bloom_task_t *task, ngx_file_t **file, off_t *size);
+typedef struct {
+    ngx_http_bloom_task_t       task;
+    ngx_file_t                 *file;    /* NULL: HEAD needs none */
+    off_t                       size;    /* -1: not known before it is made */
+    ngx_uint_t                  tries;
+} ngx_http_bloom_image_t;
+
+
+static ngx_int_t ngx_http_bloom_image_run(ngx_http_bloom_operation_t *op);
+static ngx_int_t ngx_http_bloom_image_open(ngx_http_bloom_image_t *image);
+static ngx_int_t ngx_http_bloom_image_send(ngx_http_bloom_operation_t *op);
 static ngx_int_t ngx_http_bloom_image_headers(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone, ngx_bloom_info_t *info);
-static ngx_int_t ngx_http_bloom_image_send(ngx_http_request_t *r,
-    ngx_file_t *file, off_t size);
 
 
-ngx_int_t
-ngx_http_bloom_image_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
-{
-    const char  *why;
-
-    why = ngx_bloom_task_impossible(zone, NGX_BLOOM_TASK_SNAPSHOT);
-
-    if (why != NULL) {
-        return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_NOT_POSSIBLE,
-                                              "zone \"%V\": %s", &zone->name,
-                                              why);
-    }
-
-    if (r->method & NGX_HTTP_HEAD) {
-        return ngx_http_bloom_image_head(r, zone);
-    }
-
-    return ngx_http_bloom_task_run(r, zone, NGX_BLOOM_TASK_SNAPSHOT,
-                                   ngx_http_bloom_image_respond);
-}
-
-
-/* Responds with the headers of GET, from the zone's state, without an image. */
-static ngx_int_t
-ngx_http_bloom_image_head(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
-{
-    ngx_bloom_info_t  info;
-
-    ngx_bloom_info_get(zone, &info);
-
-    if (info.generation == 0) {
-        return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_FAILED,
-                                              "zone \"%V\" has no image; load "
-                                              "one first", &zone->name);
-    }
-
-    if (ngx_http_bloom_image_headers(r, zone, &info) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    /* the size of an image with removed keys is not known before it is made */
-
-    return ngx_http_bloom_image_send(r, NULL,
-                                     (info.removed != 0
-                                      || info.image.exceptions != 0)
-                                     ? -1
-                                     : (off_t) bloom_image_file_size(
-                                                                &info.image));
-}
+const ngx_http_bloom_kind_t  ngx_http_bloom_get_image = {
+    .size = sizeof(ngx_http_bloom_image_t),
+    .which = NGX_BLOOM_TASK_SNAPSHOT,
+    .begin = ngx_http_bloom_task_begin,
+    .run = ngx_http_bloom_image_run,
+    .put = ngx_http_bloom_task_put,
+    .send = ngx_http_bloom_image_send,
+    .leaves = 1
+};
 
 
 static ngx_int_t
-ngx_http_bloom_image_respond(ngx_http_request_t *r, ngx_http_bloom_task_t *task)
+ngx_http_bloom_image_run(ngx_http_bloom_operation_t *op)
 {
-    off_t                    size;
     ngx_int_t                rc;
-    ngx_file_t              *file;
-    ngx_uint_t               tries;
-    ngx_bloom_info_t         info;
-    ngx_http_bloom_error_t   error;
+    ngx_http_bloom_image_t  *image;
 
-    if (task->result.outcome != NGX_BLOOM_DONE) {
-        return ngx_http_bloom_task_respond(r, task);
+    if (op->request->method & NGX_HTTP_HEAD) {
+        return NGX_OK;
     }
 
-    switch (ngx_http_bloom_image_open(r, task, &file, &size)) {
+    image = (ngx_http_bloom_image_t *) op;
 
-    case NGX_OK:
-        break;
+    rc = ngx_http_bloom_task_run(op);
 
-    case NGX_AGAIN:
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    rc = ngx_http_bloom_image_open(image);
+
+    if (rc == NGX_OK) {
+        return NGX_OK;
+    }
+
+    image->task.done = 0;
+
+    if (rc == NGX_AGAIN && ++image->tries < NGX_HTTP_BLOOM_IMAGE_TRIES) {
 
         /* the helper has removed the file: it has written a newer image, or a
          * new helper has taken over */
 
-        tries = task->tries + 1;
+        image->task.asked = 0;
 
-        if (tries < NGX_HTTP_BLOOM_IMAGE_TRIES) {
-            rc = ngx_http_bloom_image_get(r, task->zone);
-
-            if (rc == NGX_DONE) {
-                task = ngx_http_bloom_ctx_operation(r);
-                task->tries = tries;
-            }
-
-            return rc;
-        }
-
-        /* fall through */
-
-    case NGX_DECLINED:
-        ngx_http_bloom_error(&error, NGX_HTTP_BLOOM_E_FAILED,
-                             "the image of zone \"%V\" was written but cannot "
-                             "be read; see the error log and try again",
-                             &task->zone->name);
-        return ngx_http_bloom_response_error(r, &error);
-
-    default: /* NGX_ERROR */
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        return ngx_http_bloom_task_run(op);
     }
 
-    ngx_bloom_info_get(task->zone, &info);
-
-    /* the generation that the image was made from */
-
-    info.generation = task->result.generation;
-
-    if (ngx_http_bloom_image_headers(r, task->zone, &info) != NGX_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    if (rc == NGX_AGAIN || rc == NGX_DECLINED) {
+        return ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_FAILED,
+                                    "the image of zone \"%V\" was written but "
+                                    "cannot be read; see the error log and try "
+                                    "again", &op->zone->name);
     }
 
-    return ngx_http_bloom_image_send(r, file, size);
+    return rc;
 }
 
 
@@ -153,14 +98,18 @@ ngx_http_bloom_image_respond(ngx_http_request_t *r, ngx_http_bloom_task_t *task)
  * cannot be read, which is logged; NGX_ERROR if memory is short.
  */
 static ngx_int_t
-ngx_http_bloom_image_open(ngx_http_request_t *r, ngx_http_bloom_task_t *task,
-    ngx_file_t **filep, off_t *size)
+ngx_http_bloom_image_open(ngx_http_bloom_image_t *image)
 {
     u_char                   *name;
     ngx_file_t               *file;
     ngx_file_info_t           fi;
+    ngx_bloom_state_t        *state;
     ngx_pool_cleanup_t       *cln;
+    ngx_http_request_t       *r;
     ngx_pool_cleanup_file_t  *clnf;
+
+    r = image->task.op.request;
+    state = image->task.op.zone->state;
 
     file = ngx_pcalloc(r->pool, sizeof(ngx_file_t));
     name = ngx_pnalloc(r->pool, NGX_MAX_PATH);
@@ -170,13 +119,13 @@ ngx_http_bloom_image_open(ngx_http_request_t *r, ngx_http_bloom_task_t *task,
         return NGX_ERROR;
     }
 
-    ngx_bloom_state_files_path(task->zone->state, task->result.name, name);
+    ngx_bloom_state_files_path(state, image->task.result.name, name);
 
     file->name.len = ngx_strlen(name);
     file->name.data = name;
     file->log = r->connection->log;
 
-    file->fd = ngx_bloom_io_open(task->zone->state->dir, task->result.name,
+    file->fd = ngx_bloom_io_open(state->dir, image->task.result.name,
                                  O_RDONLY);
 
     if (file->fd == NGX_INVALID_FILE && ngx_errno == NGX_ENOENT) {
@@ -206,10 +155,64 @@ ngx_http_bloom_image_open(ngx_http_request_t *r, ngx_http_bloom_task_t *task,
         return NGX_DECLINED;
     }
 
-    *filep = file;
-    *size = ngx_file_size(&fi);
+    image->file = file;
+    image->size = ngx_file_size(&fi);
 
     return NGX_OK;
+}
+
+
+/* Sends the file with its headers; of HEAD, the headers alone, from the zone's
+ * state. */
+static ngx_int_t
+ngx_http_bloom_image_send(ngx_http_bloom_operation_t *op)
+{
+    ngx_buf_t               *b;
+    ngx_bloom_info_t         info;
+    ngx_http_request_t      *r;
+    ngx_http_bloom_image_t  *image;
+
+    image = (ngx_http_bloom_image_t *) op;
+    r = op->request;
+
+    ngx_bloom_info_get(op->zone, &info);
+
+    if (image->file != NULL) {
+
+        /* the generation that the image was made from */
+
+        info.generation = image->task.result.generation;
+
+    } else if (info.generation == 0) {
+        return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_FAILED,
+                                              "zone \"%V\" has no image; load "
+                                              "one first", &op->zone->name);
+
+    } else {
+
+        /* the size of an image with removed keys is not known before it is
+         * made */
+
+        image->size = (info.removed != 0 || info.image.exceptions != 0)
+                      ? -1 : (off_t) bloom_image_file_size(&info.image);
+    }
+
+    b = ngx_calloc_buf(r->pool);
+
+    if (b == NULL
+        || ngx_http_bloom_image_headers(r, op->zone, &info) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    b->file = image->file;
+    b->file_last = image->size;
+    b->in_file = 1;
+
+    ngx_str_set(&r->headers_out.content_type, "application/octet-stream");
+    r->headers_out.content_type_len = r->headers_out.content_type.len;
+
+    return ngx_http_bloom_response_send(r, NGX_HTTP_OK, b);
 }
 
 
@@ -217,9 +220,9 @@ static ngx_int_t
 ngx_http_bloom_image_headers(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
     ngx_bloom_info_t *info)
 {
-    u_char            *p, c;
-    size_t             i;
-    ngx_str_t          value;
+    u_char     *p, c;
+    size_t      i;
+    ngx_str_t   value;
 
     ngx_str_set(&value, "no-store");
 
@@ -267,25 +270,4 @@ ngx_http_bloom_image_headers(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
     value.len = p - value.data;
 
     return ngx_http_bloom_header_out(r, "Content-Disposition", &value);
-}
-
-
-static ngx_int_t
-ngx_http_bloom_image_send(ngx_http_request_t *r, ngx_file_t *file, off_t size)
-{
-    ngx_buf_t  *b;
-
-    b = ngx_calloc_buf(r->pool);
-    if (b == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    b->file = file;
-    b->file_last = size;
-    b->in_file = 1;
-
-    ngx_str_set(&r->headers_out.content_type, "application/octet-stream");
-    r->headers_out.content_type_len = r->headers_out.content_type.len;
-
-    return ngx_http_bloom_response_send(r, NGX_HTTP_OK, b);
 }

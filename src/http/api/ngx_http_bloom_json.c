@@ -258,21 +258,3 @@ ngx_http_bloom_json_part(bloom_json_writer_t *json,
                         part->layout == BLOOM_LAYOUT_FUSE
                         ? NAN : (double) bits_set / (double) part->bits);
 }
-
-
-/* Writes a zone where the JSON around it is written by hand. */
-void
-ngx_http_bloom_json_zone(ngx_http_bloom_text_t *text, ngx_bloom_zone_t *zone,
-    ngx_bloom_info_t *info)
-{
-    text->json.comma = 0;
-    ngx_http_bloom_json_put_zone(text, NULL, zone, info);
-}
-
-
-void
-ngx_http_bloom_json_time(ngx_http_bloom_text_t *text, uint64_t ms)
-{
-    text->json.comma = 0;
-    bloom_json_put_time(&text->json, NULL, ms);
-}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This header declares the handlers of GET keys, which looks up a key and
- * explains the answer, and of POST test, which looks up many keys.
+ * This header declares the handler of GET keys, which looks up a key and
+ * explains the answer.
  */
 
 #ifndef _NGX_HTTP_BLOOM_LOOKUP_H_INCLUDED_
@@ -24,8 +24,6 @@
 extern const char  *ngx_http_bloom_lookup_answers[];
 
 ngx_int_t ngx_http_bloom_lookup_get(ngx_http_request_t *r,
-    ngx_bloom_zone_t *zone);
-ngx_int_t ngx_http_bloom_lookup_post(ngx_http_request_t *r,
     ngx_bloom_zone_t *zone);
 
 /* Reads and decodes the key of "?key=K".  Returns NGX_OK, NGX_DECLINED with

@@ -47,6 +47,32 @@ ngx_http_bloom_query_flag(ngx_http_request_t *r, const char *name,
 
 
 ngx_int_t
+ngx_http_bloom_query_choice(ngx_http_request_t *r, const char *name,
+    const char *first, const char *second, ngx_uint_t *choice,
+    ngx_http_bloom_error_t *error)
+{
+    ngx_str_t  value;
+
+    *choice = 0;
+
+    if (ngx_http_arg(r, (u_char *) name, ngx_strlen(name), &value) != NGX_OK) {
+        return NGX_OK;
+    }
+
+    *choice = ngx_http_bloom_query_is(&value, first) ? 1
+              : ngx_http_bloom_query_is(&value, second) ? 2 : 0;
+
+    if (*choice != 0) {
+        return NGX_OK;
+    }
+
+    return ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_QUERY,
+                                "invalid \"%s\" in the query; it must be "
+                                "\"%s\" or \"%s\"", name, first, second);
+}
+
+
+ngx_int_t
 ngx_http_bloom_query_only(ngx_http_request_t *r, const char *const *names,
     ngx_http_bloom_error_t *error)
 {

@@ -24,6 +24,14 @@
 ngx_int_t ngx_http_bloom_query_flag(ngx_http_request_t *r, const char *name,
     ngx_uint_t *flag, ngx_http_bloom_error_t *error);
 
+/*
+ * Reads an argument that is one of two words: *choice becomes 1 or 2, or 0 if
+ * the query does not have it.  Returns NGX_OK; or NGX_DECLINED with an error
+ * for any other value.
+ */
+ngx_int_t ngx_http_bloom_query_choice(ngx_http_request_t *r, const char *name,
+    const char *first, const char *second, ngx_uint_t *choice,
+    ngx_http_bloom_error_t *error);
 
 /*
  * Checks that the query has no arguments but `names`, some and NULL, and none of

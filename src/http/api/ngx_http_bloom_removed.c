@@ -11,10 +11,10 @@
  */
 
 #include "ngx_http_bloom_removed.h"
-#include "ngx_http_bloom_json.h"
+#include "ngx_http_bloom_query.h"
 #include "ngx_http_bloom_response.h"
-#include "ngx_http_bloom_turns.h"
 #include "ngx_bloom_adapt.h"
+#include "ngx_bloom_info.h"
 #include "ngx_bloom_remove.h"
 
 
@@ -22,105 +22,104 @@
 #define NGX_HTTP_BLOOM_REMOVED_LIMIT  1000
 #define NGX_HTTP_BLOOM_REMOVED_MAX    10000
 
-/* How many keys a step lists, which takes about 20 us unless keys are longer
- * than NGX_HTTP_BLOOM_REMOVED_BYTES in all. */
+/* A turn has so many steps, each of so many keys, which takes about 20 us
+ * unless keys are longer than NGX_HTTP_BLOOM_REMOVED_BYTES in all. */
+#define NGX_HTTP_BLOOM_REMOVED_TURN   32
 #define NGX_HTTP_BLOOM_REMOVED_STEP   16
 #define NGX_HTTP_BLOOM_REMOVED_BYTES  4096
 
 
 typedef struct {
-    ngx_bloom_zone_t           *zone;
+    ngx_http_bloom_operation_t  op;
+    ngx_http_bloom_text_t       text;
     unsigned                    kind;    /* of the exceptions that are listed */
-    uint64_t                    generation;
-    uint64_t                    cursor;
+    bloom_position_t            next;    /* generation and cursor */
     ngx_uint_t                  left;    /* keys that this response may have */
-    ngx_uint_t                  listed;
-    ngx_uint_t                  changed; /* another generation serves */
 } ngx_http_bloom_removed_t;
 
 
-static ngx_int_t ngx_http_bloom_removed_query(ngx_http_request_t *r,
-    ngx_http_bloom_removed_t *list, ngx_http_bloom_error_t *error);
-static ngx_int_t ngx_http_bloom_removed_step(ngx_http_request_t *r,
-    ngx_http_bloom_turns_t *turns);
-static void ngx_http_bloom_removed_put(ngx_http_bloom_turns_t *turns,
-    ngx_http_bloom_removed_t *list, ngx_array_t *keys);
-static ngx_int_t ngx_http_bloom_removed_done(ngx_http_request_t *r,
-    ngx_http_bloom_turns_t *turns);
+static ngx_int_t ngx_http_bloom_removed_begin(ngx_http_bloom_operation_t *op);
+static ngx_int_t ngx_http_bloom_removed_query(ngx_http_bloom_removed_t *list,
+    uint64_t generation);
+static ngx_int_t ngx_http_bloom_removed_run(ngx_http_bloom_operation_t *op);
+static ngx_int_t ngx_http_bloom_removed_step(ngx_http_bloom_removed_t *list,
+    ngx_int_t *steps);
+static size_t ngx_http_bloom_removed_put(ngx_http_bloom_removed_t *list,
+    ngx_array_t *keys);
+static ngx_int_t ngx_http_bloom_removed_send(ngx_http_bloom_operation_t *op);
 
 
-ngx_int_t
-ngx_http_bloom_removed_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
+const ngx_http_bloom_kind_t  ngx_http_bloom_get_removed = {
+    .size = sizeof(ngx_http_bloom_removed_t),
+    .begin = ngx_http_bloom_removed_begin,
+    .run = ngx_http_bloom_removed_run,
+    .send = ngx_http_bloom_removed_send,
+    .leaves = 1
+};
+
+
+static ngx_int_t
+ngx_http_bloom_removed_begin(ngx_http_bloom_operation_t *op)
 {
     uint64_t                   count, limit;
+    ngx_int_t                  rc;
     ngx_bloom_info_t           info;
-    ngx_http_bloom_error_t     error;
-    ngx_http_bloom_turns_t    *turns;
+    bloom_json_writer_t       *json;
     ngx_http_bloom_removed_t  *list;
 
-    list = ngx_pcalloc(r->pool, sizeof(ngx_http_bloom_removed_t));
-    if (list == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    list = (ngx_http_bloom_removed_t *) op;
+
+    ngx_bloom_info_get(op->zone, &info);
+
+    rc = ngx_http_bloom_removed_query(list, info.generation);
+
+    if (rc != NGX_OK) {
+        return rc;
     }
-
-    ngx_bloom_info_get(zone, &info);
-
-    list->zone = zone;
-    list->generation = info.generation;
-
-    if (ngx_http_bloom_removed_query(r, list, &error) != NGX_OK) {
-        return ngx_http_bloom_response_refuse_error(r, &error);
-    }
-
-    turns = ngx_http_bloom_turns_create(r, ngx_http_bloom_removed_step,
-                                        ngx_http_bloom_removed_done);
-    if (turns == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    turns->data = list;
 
     count = list->kind == BLOOM_EXCEPTION_FEEDBACK
-            ? ngx_bloom_adapt_count(zone, &limit)
-            : ngx_bloom_removed_count(zone, &limit);
+            ? ngx_bloom_adapt_count(op->zone, &limit)
+            : ngx_bloom_removed_count(op->zone, &limit);
 
-    ngx_http_bloom_text_printf(&turns->text, "{\"generation\":%uL,"
-                               "\"count\":%uL,\"limit\":%uL,\"keys\":[",
-                               info.generation, count, limit);
+    ngx_http_bloom_text_init(&list->text, op->request->pool);
 
-    return ngx_http_bloom_turns_run(r, turns);
+    json = &list->text.json;
+
+    bloom_json_put_object(json, NULL);
+    bloom_json_put_count(json, "generation", info.generation);
+    bloom_json_put_count(json, "count", count);
+    bloom_json_put_count(json, "limit", limit);
+    bloom_json_put_array(json, "keys");
+
+    return NGX_OK;
 }
 
 
 /* Reads "kind=", "limit=" and "from=".  Returns NGX_OK, or NGX_DECLINED with
- * *error. */
+ * the error. */
 static ngx_int_t
-ngx_http_bloom_removed_query(ngx_http_request_t *r,
-    ngx_http_bloom_removed_t *list, ngx_http_bloom_error_t *error)
+ngx_http_bloom_removed_query(ngx_http_bloom_removed_t *list,
+    uint64_t generation)
 {
-    u_char     *dash;
-    off_t       generation, cursor;
-    ngx_int_t   n;
-    ngx_str_t   value;
+    ngx_int_t                n, rc;
+    ngx_str_t                value;
+    ngx_uint_t               kind;
+    ngx_http_request_t      *r;
+    ngx_http_bloom_error_t  *error;
 
-    list->kind = BLOOM_EXCEPTION_REMOVED;
-    list->left = NGX_HTTP_BLOOM_REMOVED_LIMIT;
+    r = list->op.request;
+    error = &list->op.error;
 
-    if (ngx_http_arg(r, (u_char *) "kind", sizeof("kind") - 1, &value)
-        == NGX_OK)
-    {
-        if (value.len == 8 && ngx_strncmp(value.data, "excepted", 8) == 0) {
-            list->kind = BLOOM_EXCEPTION_FEEDBACK;
-
-        } else if (value.len != 7
-                   || ngx_strncmp(value.data, "removed", 7) != 0)
-        {
-            ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_QUERY,
-                                 "invalid \"kind\" in the query; it must be "
-                                 "\"removed\" or \"excepted\"");
-            return NGX_DECLINED;
-        }
+    rc = ngx_http_bloom_query_choice(r, "kind", "removed", "excepted", &kind,
+                                     error);
+    if (rc != NGX_OK) {
+        return rc;
     }
+
+    list->kind = (kind == 2) ? BLOOM_EXCEPTION_FEEDBACK
+                             : BLOOM_EXCEPTION_REMOVED;
+    list->left = NGX_HTTP_BLOOM_REMOVED_LIMIT;
+    list->next.high = generation;
 
     if (ngx_http_arg(r, (u_char *) "limit", sizeof("limit") - 1, &value)
         == NGX_OK)
@@ -128,11 +127,10 @@ ngx_http_bloom_removed_query(ngx_http_request_t *r,
         n = ngx_atoi(value.data, value.len);
 
         if (n < 1 || n > NGX_HTTP_BLOOM_REMOVED_MAX) {
-            ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_QUERY,
-                                 "invalid \"limit\" in the query; it must be "
-                                 "a number from 1 to %d",
-                                 NGX_HTTP_BLOOM_REMOVED_MAX);
-            return NGX_DECLINED;
+            return ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_QUERY,
+                                        "invalid \"limit\" in the query; it "
+                                        "must be a number from 1 to %d",
+                                        NGX_HTTP_BLOOM_REMOVED_MAX);
         }
 
         list->left = (ngx_uint_t) n;
@@ -144,140 +142,146 @@ ngx_http_bloom_removed_query(ngx_http_request_t *r,
         return NGX_OK;
     }
 
-    dash = ngx_strlchr(value.data, value.data + value.len, '-');
-
-    if (dash == NULL) {
-        generation = NGX_ERROR;
-        cursor = NGX_ERROR;
-
-    } else {
-        generation = ngx_atoof(value.data, dash - value.data);
-        cursor = ngx_atoof(dash + 1, value.data + value.len - dash - 1);
+    if (bloom_position_parse(&list->next, value.data, value.len) != 0
+        || ngx_strlchr(value.data, value.data + value.len, '-') == NULL)
+    {
+        return ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_QUERY,
+                                    "invalid \"from\" in the query; it must be "
+                                    "the \"next\" of an earlier response");
     }
 
-    if (generation == NGX_ERROR || cursor == NGX_ERROR) {
-        ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_QUERY,
-                             "invalid \"from\" in the query; it must be the "
-                             "\"next\" of an earlier response");
-        return NGX_DECLINED;
+    if (list->next.high != generation) {
+        return ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_GENERATION,
+                                    "\"from\" belongs to generation %uL of "
+                                    "zone \"%V\", but generation %uL serves; "
+                                    "list the keys again without \"from\"",
+                                    list->next.high, &list->op.zone->name,
+                                    generation);
     }
-
-    if ((uint64_t) generation != list->generation) {
-        ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_GENERATION,
-                             "\"from\" belongs to generation %O of zone "
-                             "\"%V\", but generation %uL serves; list the keys "
-                             "again without \"from\"", generation,
-                             &list->zone->name, list->generation);
-        return NGX_DECLINED;
-    }
-
-    list->cursor = (uint64_t) cursor;
 
     return NGX_OK;
 }
 
 
+/* Lists keys until the response has enough, or the turn is over. */
 static ngx_int_t
-ngx_http_bloom_removed_step(ngx_http_request_t *r,
-    ngx_http_bloom_turns_t *turns)
+ngx_http_bloom_removed_run(ngx_http_bloom_operation_t *op)
 {
-    ngx_int_t                  rc;
-    ngx_pool_t                *pool;
-    ngx_bloom_removed_t        removed;
-    ngx_http_bloom_removed_t  *list;
+    ngx_int_t  rc, steps;
 
-    list = turns->data;
+    for (steps = NGX_HTTP_BLOOM_REMOVED_TURN; steps > 0; steps--) {
 
-    pool = ngx_create_pool(NGX_HTTP_BLOOM_REMOVED_BYTES, r->connection->log);
-    if (pool == NULL) {
-        turns->text.failed = 1;
-        return NGX_OK;
+        rc = ngx_http_bloom_removed_step((ngx_http_bloom_removed_t *) op,
+                                         &steps);
+        if (rc != NGX_AGAIN) {
+            return rc;
+        }
     }
 
-    rc = ngx_bloom_removed_list(list->zone, list->kind, list->cursor,
+    return ngx_http_bloom_operation_soon(op);
+}
+
+
+/* Lists some keys.  Returns NGX_AGAIN if there are more. */
+static ngx_int_t
+ngx_http_bloom_removed_step(ngx_http_bloom_removed_t *list, ngx_int_t *steps)
+{
+    ngx_int_t                    rc;
+    ngx_pool_t                  *pool;
+    ngx_bloom_removed_t          removed;
+    ngx_http_bloom_operation_t  *op;
+
+    op = &list->op;
+
+    pool = ngx_create_pool(NGX_HTTP_BLOOM_REMOVED_BYTES,
+                           op->request->connection->log);
+    if (pool == NULL) {
+        return NGX_ERROR;
+    }
+
+    rc = ngx_bloom_removed_list(op->zone, list->kind, list->next.low,
                                 ngx_min(list->left,
                                         NGX_HTTP_BLOOM_REMOVED_STEP),
                                 &removed, pool);
 
-    if (rc != NGX_OK) {
-        turns->text.failed = 1;
+    if (rc == NGX_OK && removed.generation != list->next.high) {
+        rc = ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_GENERATION,
+                                  "zone \"%V\" began to serve another "
+                                  "generation while its keys were listed; list "
+                                  "them again without \"from\"",
+                                  &op->zone->name);
+    }
 
-    } else if (removed.generation != list->generation) {
-        list->changed = 1;
+    if (rc == NGX_OK) {
+        *steps -= ngx_http_bloom_removed_put(list, &removed.keys)
+                  / NGX_HTTP_BLOOM_REMOVED_BYTES;
 
-    } else {
-        ngx_http_bloom_removed_put(turns, list, &removed.keys);
+        list->left -= ngx_min(list->left, removed.keys.nelts);
+        list->next.low = removed.cursor;
 
-        list->cursor = removed.cursor;
-
-        rc = (list->cursor != 0 && list->left != 0) ? NGX_AGAIN : NGX_OK;
+        rc = (removed.cursor != 0 && list->left != 0 && !list->text.failed)
+             ? NGX_AGAIN : NGX_OK;
     }
 
     ngx_destroy_pool(pool);
 
-    return rc == NGX_AGAIN ? NGX_AGAIN : NGX_OK;
+    return rc;
 }
 
 
-/* Appends keys with the times at which they became exceptions. */
-static void
-ngx_http_bloom_removed_put(ngx_http_bloom_turns_t *turns,
-    ngx_http_bloom_removed_t *list, ngx_array_t *keys)
+/* Appends keys with the times at which they became exceptions.  Returns the
+ * bytes of the keys. */
+static size_t
+ngx_http_bloom_removed_put(ngx_http_bloom_removed_t *list, ngx_array_t *keys)
 {
-    size_t              bytes;
-    int64_t             shift;
-    ngx_uint_t          i;
-    bloom_exception_t  *exception;
+    size_t                bytes;
+    int64_t               shift;
+    ngx_uint_t            i;
+    bloom_exception_t    *exception;
+    bloom_json_writer_t  *json;
 
     exception = keys->elts;
+    json = &list->text.json;
     bytes = 0;
-    shift = ngx_bloom_zone_shift(list->zone);
+    shift = ngx_bloom_zone_shift(list->op.zone);
 
     for (i = 0; i < keys->nelts; i++) {
 
-        ngx_http_bloom_text_printf(&turns->text, "%s{\"key\":",
-                                   list->listed++ == 0 ? "" : ",");
-        ngx_http_bloom_text_quote(&turns->text,
-                                  (u_char *) exception[i].key.data,
-                                  exception[i].key.len);
-        ngx_http_bloom_text_printf(&turns->text, ",\"time\":");
-        ngx_http_bloom_json_time(&turns->text,
-                                 ngx_bloom_zone_wall(exception[i].time,
-                                                     shift));
-        ngx_http_bloom_text_printf(&turns->text, "}");
+        bloom_json_put_object(json, NULL);
+        bloom_json_put_bytes(json, "key", exception[i].key.data,
+                             exception[i].key.len);
+        bloom_json_put_time(json, "time",
+                            ngx_bloom_zone_wall(exception[i].time, shift));
+        bloom_json_put_end(json);
 
         bytes += exception[i].key.len;
     }
 
-    list->left -= ngx_min(list->left, keys->nelts);
-    turns->left -= (ngx_int_t) (bytes / NGX_HTTP_BLOOM_REMOVED_BYTES);
+    return bytes;
 }
 
 
 static ngx_int_t
-ngx_http_bloom_removed_done(ngx_http_request_t *r,
-    ngx_http_bloom_turns_t *turns)
+ngx_http_bloom_removed_send(ngx_http_bloom_operation_t *op)
 {
+    char                       next[BLOOM_POSITION_TEXT_MAX];
+    bloom_json_writer_t       *json;
     ngx_http_bloom_removed_t  *list;
 
-    list = turns->data;
+    list = (ngx_http_bloom_removed_t *) op;
+    json = &list->text.json;
 
-    if (list->changed) {
-        return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_GENERATION,
-                                              "zone \"%V\" began to serve "
-                                              "another generation while its "
-                                              "keys were listed; list them "
-                                              "again without \"from\"",
-                                              &list->zone->name);
-    }
+    bloom_json_put_end(json);
 
-    if (list->cursor != 0) {
-        ngx_http_bloom_text_printf(&turns->text, "],\"next\":\"%uL-%uL\"}",
-                                   list->generation, list->cursor);
+    if (list->next.low != 0) {
+        (void) bloom_position_write(list->next, next);
+        bloom_json_put_text(json, "next", next);
 
     } else {
-        ngx_http_bloom_text_printf(&turns->text, "],\"next\":null}");
+        bloom_json_put_null(json, "next");
     }
 
-    return ngx_http_bloom_response_json(r, NGX_HTTP_OK, &turns->text);
+    bloom_json_put_end(json);
+
+    return ngx_http_bloom_response_json(op->request, NGX_HTTP_OK, &list->text);
 }

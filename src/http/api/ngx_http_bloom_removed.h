@@ -1,24 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/*
- * This header declares the handler of GET removed, which lists the removed keys
- * of a zone.
- */
+/* This header declares the operation that lists removed keys. */
 
 #ifndef _NGX_HTTP_BLOOM_REMOVED_H_INCLUDED_
 #define _NGX_HTTP_BLOOM_REMOVED_H_INCLUDED_
 
-#include <ngx_config.h>
-#include <ngx_core.h>
-#include <ngx_http.h>
-
-#include "ngx_bloom_zone.h"
+#include "ngx_http_bloom_operation.h"
 
 #pragma GCC visibility push(hidden)
 
 
-ngx_int_t ngx_http_bloom_removed_get(ngx_http_request_t *r,
-    ngx_bloom_zone_t *zone);
+extern const ngx_http_bloom_kind_t  ngx_http_bloom_get_removed;
 
 
 #pragma GCC visibility pop

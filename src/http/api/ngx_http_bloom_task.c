@@ -6,10 +6,8 @@
  */
 
 #include "ngx_http_bloom_task.h"
-#include "ngx_http_bloom_ctx.h"
 #include "ngx_http_bloom_json.h"
 #include "ngx_http_bloom_query.h"
-#include "ngx_http_bloom_response.h"
 
 
 /* The time between two looks, ms. */
@@ -20,200 +18,160 @@
 #define NGX_HTTP_BLOOM_TASK_PATIENCE  60000
 
 
-static void ngx_http_bloom_task_poll(ngx_http_request_t *r);
-static void ngx_http_bloom_task_error(ngx_http_bloom_task_t *task,
-    ngx_http_bloom_error_t *error);
+static ngx_int_t ngx_http_bloom_task_begin_clear(
+    ngx_http_bloom_operation_t *op);
+static ngx_int_t ngx_http_bloom_task_wait(ngx_http_bloom_task_t *task);
 
 
-ngx_int_t
-ngx_http_bloom_task_post_reload(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
+const ngx_http_bloom_kind_t  ngx_http_bloom_post_reload = {
+    .size = sizeof(ngx_http_bloom_task_t),
+    .which = NGX_BLOOM_TASK_LOAD,
+    .begin = ngx_http_bloom_task_begin,
+    .run = ngx_http_bloom_task_run,
+    .put = ngx_http_bloom_task_put,
+    .leaves = 1
+};
+
+const ngx_http_bloom_kind_t  ngx_http_bloom_post_checkpoint = {
+    .size = sizeof(ngx_http_bloom_task_t),
+    .which = NGX_BLOOM_TASK_CHECKPOINT,
+    .begin = ngx_http_bloom_task_begin,
+    .run = ngx_http_bloom_task_run,
+    .put = ngx_http_bloom_task_put,
+    .leaves = 1
+};
+
+const ngx_http_bloom_kind_t  ngx_http_bloom_post_clear = {
+    .size = sizeof(ngx_http_bloom_task_t),
+    .which = NGX_BLOOM_TASK_CLEAR,
+    .begin = ngx_http_bloom_task_begin_clear,
+    .run = ngx_http_bloom_task_run,
+    .put = ngx_http_bloom_task_put,
+    .leaves = 1
+};
+
+
+static ngx_int_t
+ngx_http_bloom_task_begin_clear(ngx_http_bloom_operation_t *op)
 {
-    return ngx_http_bloom_task_run(r, zone, NGX_BLOOM_TASK_LOAD,
-                                   ngx_http_bloom_task_respond);
-}
+    ngx_int_t            rc;
+    ngx_uint_t           only;
+    ngx_http_request_t  *r;
 
+    static const char  *const      args[] = { "only", "serving", NULL };
+    static const ngx_bloom_task_e  kinds[] = {
+        NGX_BLOOM_TASK_CLEAR, NGX_BLOOM_TASK_RESTORE, NGX_BLOOM_TASK_FORGET
+    };
 
-ngx_int_t
-ngx_http_bloom_task_post_checkpoint(ngx_http_request_t *r,
-    ngx_bloom_zone_t *zone)
-{
-    return ngx_http_bloom_task_run(r, zone, NGX_BLOOM_TASK_CHECKPOINT,
-                                   ngx_http_bloom_task_respond);
-}
-
-
-ngx_int_t
-ngx_http_bloom_task_post_clear(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
-{
-    ngx_int_t               rc;
-    ngx_str_t               only;
-    ngx_bloom_task_e        kind;
-    ngx_http_bloom_error_t  error;
-
-    static const char  *const args[] = { "only", "serving", NULL };
+    r = op->request;
 
     /* what is meant to limit the clear may be in the body */
 
     if (r->headers_in.content_length_n > 0 || r->headers_in.chunked) {
-        return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_BAD_BODY,
-                                              "a clear must have no body, and "
-                                              "nothing was cleared; write "
-                                              "\"clear?only=removed\" to "
-                                              "restore removed keys only, or "
-                                              "\"clear?only=excepted\" to "
-                                              "forget excepted keys only");
+        return ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_BAD_BODY,
+                                    "a clear must have no body, and nothing "
+                                    "was cleared; write \"clear?only=removed\" "
+                                    "to restore removed keys only, or "
+                                    "\"clear?only=excepted\" to forget "
+                                    "excepted keys only");
     }
 
-    rc = ngx_http_discard_request_body(r);
+    rc = ngx_http_bloom_query_only(r, args, &op->error);
 
     if (rc != NGX_OK) {
         return rc;
     }
 
-    if (ngx_http_bloom_query_only(r, args, &error) != NGX_OK) {
-        return ngx_http_bloom_response_error(r, &error);
+    rc = ngx_http_bloom_query_choice(r, "only", "removed", "excepted", &only,
+                                     &op->error);
+
+    if (rc != NGX_OK) {
+        return rc;
     }
 
-    kind = NGX_BLOOM_TASK_CLEAR;
-
-    if (ngx_http_arg(r, (u_char *) "only", sizeof("only") - 1, &only)
-        == NGX_OK)
-    {
-        if (zone->source.len != 0) {
-            return ngx_http_bloom_response_refuse(r,
-                                              NGX_HTTP_BLOOM_E_NOT_POSSIBLE,
-                                              "zone \"%V\" takes its changes "
-                                              "from its source alone, "
-                                              "which restores a key by adding "
-                                              "it; nothing was changed",
-                                              &zone->name);
-        }
-
-        if (only.len == 7 && ngx_strncmp(only.data, "removed", 7) == 0) {
-            kind = NGX_BLOOM_TASK_RESTORE;
-
-        } else if (only.len == 8
-                   && ngx_strncmp(only.data, "excepted", 8) == 0)
-        {
-            kind = NGX_BLOOM_TASK_FORGET;
-
-        } else {
-            return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_BAD_QUERY,
-                                                  "invalid \"only\" in the "
-                                                  "query; it must be "
-                                                  "\"removed\" or "
-                                                  "\"excepted\"");
-        }
+    if (only != 0 && op->zone->source.len != 0) {
+        return ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_NOT_POSSIBLE,
+                                    "zone \"%V\" takes its changes from its "
+                                    "\"source=\" alone, which restores a key "
+                                    "by adding it; nothing was changed",
+                                    &op->zone->name);
     }
 
-    return ngx_http_bloom_task_run(r, zone, kind, ngx_http_bloom_task_respond);
+    rc = ngx_http_bloom_task_begin(op);
+
+    ((ngx_http_bloom_task_t *) op)->kind = kinds[only];
+
+    return rc;
 }
 
 
 ngx_int_t
-ngx_http_bloom_task_run(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
-    ngx_bloom_task_e kind, ngx_int_t (*done)(ngx_http_request_t *r,
-    ngx_http_bloom_task_t *task))
+ngx_http_bloom_task_begin(ngx_http_bloom_operation_t *op)
 {
-    ngx_http_bloom_error_t  error;
-
-    switch (ngx_http_bloom_task_start(r, zone, kind, NULL, done, &error)) {
-
-    case NGX_OK:
-        break;
-
-    case NGX_DECLINED:
-        return ngx_http_bloom_response_error(r, &error);
-
-    default: /* NGX_ERROR */
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    /* the request ends if the client closes the connection */
-
-    if (!r->discard_body) {
-        r->read_event_handler = ngx_http_test_reading;
-
-        if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
-    }
-
-    r->main->count++;
-
-    return NGX_DONE;
-}
-
-
-ngx_int_t
-ngx_http_bloom_task_start(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
-    ngx_bloom_task_e kind, u_char *path, ngx_int_t (*done)(
-    ngx_http_request_t *r, ngx_http_bloom_task_t *task),
-    ngx_http_bloom_error_t *error)
-{
-    ngx_int_t               rc;
-    ngx_uint_t              force;
     const char             *why;
     ngx_http_bloom_task_t  *task;
 
-    if (ngx_http_bloom_query_flag(r, "force", &force, error) != NGX_OK) {
-        return NGX_DECLINED;
+    task = (ngx_http_bloom_task_t *) op;
+    task->kind = (ngx_bloom_task_e) op->kind->which;
+
+    why = ngx_bloom_task_impossible(op->zone, task->kind);
+
+    if (why != NULL) {
+        return ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_NOT_POSSIBLE,
+                                    "zone \"%V\": %s", &op->zone->name, why);
     }
 
-    task = ngx_pcalloc(r->pool, sizeof(ngx_http_bloom_task_t));
-
-    if (task == NULL
-        || ngx_http_bloom_ctx_set_operation(r, task) != NGX_OK
-        || ngx_http_bloom_resume_init(&task->resume, r,
-                                      ngx_http_bloom_task_poll)
-           != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    task->zone = zone;
-    task->kind = kind;
-    task->done = done;
-
-    rc = ngx_bloom_task_request(zone, kind, path, force, &task->ticket, &why);
-
-    if (rc == NGX_BUSY) {
-        ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_LOADING,
-                             "another image is being loaded into zone \"%V\", "
-                             "or the zone is being cleared; try again when "
-                             "\"load.in_progress\" of the zone's state is "
-                             "false",
-                             &zone->name);
-        return NGX_DECLINED;
-    }
-
-    if (rc != NGX_OK) {
-        ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_NOT_POSSIBLE,
-                             "zone \"%V\": %s", &zone->name, why);
-        return NGX_DECLINED;
-    }
-
-    ngx_http_bloom_resume_after(&task->resume, NGX_HTTP_BLOOM_TASK_POLL);
-
-    return NGX_OK;
+    return ngx_http_bloom_query_flag(op->request, "force", &task->force,
+                                     &op->error);
 }
 
 
-static void
-ngx_http_bloom_task_poll(ngx_http_request_t *r)
+ngx_int_t
+ngx_http_bloom_task_run(ngx_http_bloom_operation_t *op)
 {
-    ngx_http_bloom_task_t   *task;
-    ngx_http_bloom_error_t   error;
+    const char             *why;
+    ngx_http_bloom_task_t  *task;
 
-    task = ngx_http_bloom_ctx_operation(r);
+    task = (ngx_http_bloom_task_t *) op;
 
-    if (ngx_bloom_task_result(task->zone, task->kind, task->ticket,
+    if (task->asked) {
+        return ngx_http_bloom_task_wait(task);
+    }
+
+    switch (ngx_bloom_task_request(op->zone, task->kind, task->path,
+                                   task->force, &task->ticket, &why))
+    {
+
+    case NGX_OK:
+        task->asked = 1;
+        return ngx_http_bloom_operation_after(op, NGX_HTTP_BLOOM_TASK_POLL);
+
+    case NGX_BUSY:
+        return ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_LOADING,
+                                    "another image is being loaded into zone "
+                                    "\"%V\", or the zone is being cleared; try "
+                                    "again when \"load.in_progress\" of the "
+                                    "zone's state is false", &op->zone->name);
+
+    default: /* NGX_DECLINED */
+        return ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_NOT_POSSIBLE,
+                                    "zone \"%V\": %s", &op->zone->name, why);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_bloom_task_wait(ngx_http_bloom_task_t *task)
+{
+    ngx_http_bloom_operation_t  *op;
+
+    op = &task->op;
+
+    if (ngx_bloom_task_result(op->zone, task->kind, task->ticket,
                               &task->result)
         == NGX_OK)
     {
-        r->read_event_handler = ngx_http_block_reading;
-        ngx_http_finalize_request(r, task->done(r, task));
-        return;
+        return ngx_http_bloom_task_done(task);
     }
 
     if (ngx_exiting || ngx_terminate) {
@@ -223,54 +181,20 @@ ngx_http_bloom_task_poll(ngx_http_request_t *r)
         }
 
         if (ngx_current_msec - task->exiting >= NGX_HTTP_BLOOM_TASK_PATIENCE) {
-            ngx_http_bloom_error(&error, NGX_HTTP_BLOOM_E_FAILED,
-                                 "nginx was reloaded while this request waited "
-                                 "for zone \"%V\"; see the zone's state for "
-                                 "the result",
-                                 &task->zone->name);
-            ngx_http_finalize_request(r,
-                                      ngx_http_bloom_response_error(r, &error));
-            return;
+            return ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_FAILED,
+                                        "nginx was reloaded while this request "
+                                        "waited for zone \"%V\"; see the "
+                                        "zone's state for the result",
+                                        &op->zone->name);
         }
     }
 
-    ngx_http_bloom_resume_after(&task->resume, NGX_HTTP_BLOOM_TASK_POLL);
+    return ngx_http_bloom_operation_after(op, NGX_HTTP_BLOOM_TASK_POLL);
 }
 
 
 ngx_int_t
-ngx_http_bloom_task_respond(ngx_http_request_t *r, ngx_http_bloom_task_t *task)
-{
-    ngx_bloom_info_t        info;
-    ngx_http_bloom_text_t   text;
-    ngx_http_bloom_error_t  error;
-
-    ngx_bloom_info_get(task->zone, &info);
-
-    ngx_http_bloom_text_init(&text, r->pool);
-    ngx_http_bloom_text_printf(&text, "{");
-
-    ngx_http_bloom_task_error(task, &error);
-
-    if (error.code != NGX_HTTP_BLOOM_E_NONE) {
-        ngx_http_bloom_error_put(&text, &error);
-        ngx_http_bloom_text_printf(&text, ",");
-    }
-
-    ngx_http_bloom_text_printf(&text, "\"generation\":%uL,\"duration_ms\":%uL,"
-                               "\"zone\":", task->result.generation,
-                               task->result.duration);
-    ngx_http_bloom_json_zone(&text, task->zone, &info);
-    ngx_http_bloom_text_printf(&text, "}");
-
-    return ngx_http_bloom_response_json(r, ngx_http_bloom_error_status(&error),
-                                        &text);
-}
-
-
-static void
-ngx_http_bloom_task_error(ngx_http_bloom_task_t *task,
-    ngx_http_bloom_error_t *error)
+ngx_http_bloom_task_done(ngx_http_bloom_task_t *task)
 {
     /* by ngx_bloom_outcome_e */
     static ngx_http_bloom_error_code_e  errors[] = {
@@ -280,6 +204,32 @@ ngx_http_bloom_task_error(ngx_http_bloom_task_t *task,
         NGX_HTTP_BLOOM_E_FAILED
     };
 
-    ngx_http_bloom_error(error, errors[task->result.outcome], "%s",
+    task->done = 1;
+
+    ngx_http_bloom_error(&task->op.error, errors[task->result.outcome], "%s",
                          task->result.message);
+
+    return task->op.error.code == NGX_HTTP_BLOOM_E_NONE ? NGX_OK : NGX_ERROR;
+}
+
+
+void
+ngx_http_bloom_task_put(ngx_http_bloom_operation_t *op,
+    ngx_http_bloom_text_t *text)
+{
+    ngx_bloom_info_t        info;
+    ngx_http_bloom_task_t  *task;
+
+    task = (ngx_http_bloom_task_t *) op;
+
+    if (!task->done) {
+        return;
+    }
+
+    ngx_bloom_info_get(op->zone, &info);
+
+    bloom_json_put_count(&text->json, "generation", task->result.generation);
+    bloom_json_put_count(&text->json, "duration_ms", task->result.duration);
+
+    ngx_http_bloom_json_put_zone(text, "zone", op->zone, &info);
 }

@@ -158,25 +158,6 @@ ngx_http_bloom_text_rate(ngx_http_bloom_text_t *text, double rate)
 }
 
 
-void
-ngx_http_bloom_text_quote(ngx_http_bloom_text_t *text, u_char *data, size_t len)
-{
-    u_char  *p;
-
-    p = ngx_http_bloom_text_room(text,
-                                 bloom_json_escape(NULL, data, len) + 2);
-    if (p == NULL) {
-        return;
-    }
-
-    *p++ = '"';
-    p += bloom_json_escape(p, data, len);
-    *p++ = '"';
-
-    text->pos = p;
-}
-
-
 static void
 ngx_http_bloom_text_sink(void *data, const void *bytes, size_t len)
 {

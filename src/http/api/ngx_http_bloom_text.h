@@ -58,10 +58,6 @@ void ngx_http_bloom_text_append(ngx_http_bloom_text_t *text, ngx_str_t *value);
 /* Appends a rate.  Rates may be tiny, and nginx's formats have no exponents. */
 void ngx_http_bloom_text_rate(ngx_http_bloom_text_t *text, double rate);
 
-/* Appends bytes as a JSON string with quotes; any bytes may be in it. */
-void ngx_http_bloom_text_quote(ngx_http_bloom_text_t *text, u_char *data,
-    size_t len);
-
 
 #pragma GCC visibility pop
 

@@ -5,7 +5,6 @@
  */
 
 #include "ngx_http_bloom_turns.h"
-#include "ngx_http_bloom_ctx.h"
 #include "bloom_idn.h"
 
 
@@ -16,9 +15,16 @@
 #define NGX_HTTP_BLOOM_TURNS_IDN    200
 
 
-static ngx_int_t ngx_http_bloom_turns_step(ngx_http_request_t *r,
-    ngx_http_bloom_turns_t *turns);
-static void ngx_http_bloom_turns_resume(ngx_http_request_t *r);
+static ngx_int_t ngx_http_bloom_turns_turn(ngx_http_bloom_operation_t *op);
+static ngx_int_t ngx_http_bloom_turns_send(ngx_http_bloom_operation_t *op);
+
+
+static const ngx_http_bloom_kind_t  ngx_http_bloom_turns_kind = {
+    .size = sizeof(ngx_http_bloom_turns_t),
+    .run = ngx_http_bloom_turns_turn,
+    .send = ngx_http_bloom_turns_send,
+    .leaves = 1
+};
 
 
 ngx_http_bloom_turns_t *
@@ -28,14 +34,9 @@ ngx_http_bloom_turns_create(ngx_http_request_t *r,
 {
     ngx_http_bloom_turns_t  *turns;
 
-    turns = ngx_pcalloc(r->pool, sizeof(ngx_http_bloom_turns_t));
-
-    if (turns == NULL
-        || ngx_http_bloom_ctx_set_operation(r, turns) != NGX_OK
-        || ngx_http_bloom_resume_init(&turns->resume, r,
-                                      ngx_http_bloom_turns_resume)
-           != NGX_OK)
-    {
+    turns = ngx_http_bloom_operation_create(r, NULL,
+                                            &ngx_http_bloom_turns_kind);
+    if (turns == NULL) {
         return NULL;
     }
 
@@ -51,32 +52,19 @@ ngx_http_bloom_turns_create(ngx_http_request_t *r,
 ngx_int_t
 ngx_http_bloom_turns_run(ngx_http_request_t *r, ngx_http_bloom_turns_t *turns)
 {
-    if (ngx_http_bloom_turns_step(r, turns) == NGX_OK) {
-        return turns->done(r, turns);
-    }
-
-    if (!r->discard_body) {
-        r->read_event_handler = ngx_http_test_reading;
-
-        if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
-    }
-
-    ngx_http_bloom_resume_soon(&turns->resume);
-
-    r->main->count++;
-
-    return NGX_DONE;
+    return ngx_http_bloom_operation_start(&turns->op);
 }
 
 
-/* Takes one turn.  Returns NGX_OK if the response is complete or its text has
- * failed, else NGX_AGAIN. */
+/* Writes until the response is complete, its text has failed, or the turn is
+ * over. */
 static ngx_int_t
-ngx_http_bloom_turns_step(ngx_http_request_t *r, ngx_http_bloom_turns_t *turns)
+ngx_http_bloom_turns_turn(ngx_http_bloom_operation_t *op)
 {
-    uint64_t  spent;
+    uint64_t                 spent;
+    ngx_http_bloom_turns_t  *turns;
+
+    turns = (ngx_http_bloom_turns_t *) op;
 
     turns->left = NGX_HTTP_BLOOM_TURNS_STEPS;
 
@@ -84,7 +72,7 @@ ngx_http_bloom_turns_step(ngx_http_request_t *r, ngx_http_bloom_turns_t *turns)
 
         spent = bloom_idn_spent();
 
-        if (turns->text.failed || turns->step(r, turns) == NGX_OK) {
+        if (turns->text.failed || turns->step(op->request, turns) == NGX_OK) {
             return NGX_OK;
         }
 
@@ -92,23 +80,16 @@ ngx_http_bloom_turns_step(ngx_http_request_t *r, ngx_http_bloom_turns_t *turns)
                                     / NGX_HTTP_BLOOM_TURNS_IDN);
     }
 
-    return NGX_AGAIN;
+    return ngx_http_bloom_operation_soon(op);
 }
 
 
-static void
-ngx_http_bloom_turns_resume(ngx_http_request_t *r)
+static ngx_int_t
+ngx_http_bloom_turns_send(ngx_http_bloom_operation_t *op)
 {
     ngx_http_bloom_turns_t  *turns;
 
-    turns = ngx_http_bloom_ctx_operation(r);
+    turns = (ngx_http_bloom_turns_t *) op;
 
-    if (ngx_http_bloom_turns_step(r, turns) == NGX_AGAIN) {
-        ngx_http_bloom_resume_soon(&turns->resume);
-        return;
-    }
-
-    r->read_event_handler = ngx_http_block_reading;
-
-    ngx_http_finalize_request(r, turns->done(r, turns));
+    return turns->done(op->request, turns);
 }

@@ -8,8 +8,7 @@
 #ifndef _NGX_HTTP_BLOOM_TURNS_H_INCLUDED_
 #define _NGX_HTTP_BLOOM_TURNS_H_INCLUDED_
 
-#include "ngx_http_bloom_resume.h"
-#include "ngx_http_bloom_text.h"
+#include "ngx_http_bloom_operation.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -17,6 +16,7 @@
 typedef struct ngx_http_bloom_turns_s  ngx_http_bloom_turns_t;
 
 struct ngx_http_bloom_turns_s {
+    ngx_http_bloom_operation_t  op;
     ngx_http_bloom_text_t       text;
     ngx_uint_t                  next;    /* for the caller; initially 0 */
     void                       *data;    /* for the caller */
@@ -25,8 +25,6 @@ struct ngx_http_bloom_turns_s {
                                             takes longer than 20 us lowers it */
 
     /* ---- private ---- */
-
-    ngx_http_bloom_resume_t     resume;
 
     /* writes some lines in about 20 us; returns NGX_AGAIN if there are more,
      * or NGX_OK */
