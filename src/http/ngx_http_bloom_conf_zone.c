@@ -251,9 +251,7 @@ ngx_http_bloom_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 char *
 ngx_http_bloom_conf_zone_guard(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    uint64_t  given;
-
-    if (ngx_http_bloom_conf_zone_read(cf, NGX_HTTP_BLOOM_CONF_GUARD, &given)
+    if (ngx_http_bloom_conf_zone_read(cf, NGX_HTTP_BLOOM_CONF_GUARD, NULL)
         == NULL)
     {
         return NGX_CONF_ERROR;
@@ -267,11 +265,9 @@ ngx_http_bloom_conf_zone_guard(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 char *
 ngx_http_bloom_conf_zone_source(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    uint64_t           given;
     ngx_bloom_zone_t  *zone;
 
-    zone = ngx_http_bloom_conf_zone_read(cf, NGX_HTTP_BLOOM_CONF_SOURCE,
-                                         &given);
+    zone = ngx_http_bloom_conf_zone_read(cf, NGX_HTTP_BLOOM_CONF_SOURCE, NULL);
     if (zone == NULL) {
         return NGX_CONF_ERROR;
     }
@@ -283,7 +279,8 @@ ngx_http_bloom_conf_zone_source(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /* Reads the parameters of a directive into the zone that it names, which has no
- * such directive yet.  Returns NULL after an error. */
+ * such directive yet.  `given` is that of ngx_http_bloom_conf_params().  Returns
+ * NULL after an error. */
 static ngx_bloom_zone_t *
 ngx_http_bloom_conf_zone_read(ngx_conf_t *cf, ngx_uint_t where,
     uint64_t *given)
