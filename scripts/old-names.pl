@@ -34,14 +34,18 @@ my @skipped = ('build', '.git', 'dashboard/node_modules', 't/fuzz/corpus',
 sub word { return qr/(?<![\w\$])(?:$_[0])(?!\w)/ }
 
 # a parameter of a directive, in a configuration or in prose: it follows the
-# name of the directive, or else the zone's name and size, up to the end of the
-# directive, the paragraph, or the next directive
+# name of the directive, or else the zone's name in a directive with file= or
+# capacity=, up to the end of the directive, of the paragraph or of the row, or
+# up to the next directive
 
 sub parameter {
     my ($directive, $name) = @_;
 
-    return qr/\b$directive\b(?:(?!\bbloom_|\n\s*\n)[^;]){0,600}?
-              (?<![\w?&])\K(?:$name)=/x;
+    return qr/(?:\b$directive\b
+                |(?<!\bbloom_guard\ )(?<!\bbloom_source\ )\bzone=\S+(?=[ ])
+                 (?=[^;\n]*\b(?:capacity|file)=))
+              (?:(?!\bbloom_|\n\s*[\n|])[^;]){0,600}?
+              (?<![\w?&-])\K(?:$name)=/x;
 }
 
 # the option --key, which "export" still has: there it names a key in Redis
@@ -68,7 +72,6 @@ my @old = (
     ['parameter of bloom_zone', 'key=', 'form=',
      qr/${\ parameter('bloom_zone', 'key') }
         |(?<![\w?&-])key=(?:raw|lower|host|url)\b
-        |\bzone=\S+[ ][^;"'\n]*\bkey=
         |(?:zone|form|with|wants|Give|Set|another)\b[^.\n]*
          [`"]\Kkey=(?:%s)?[`"]/x,
      'docs/x.md', "bloom_zone zone=hosts file=hosts.bloom\n    key=host;"],
@@ -78,6 +81,21 @@ my @old = (
     ['parameter of bloom_zone', 'huge_pages=', 'nothing',
      qr/${\ word('huge_pages') }=?/,
      't/http/x.t', q(my $zone = 'zone=a capacity=1k huge_pages=off';)],
+    ['parameter of bloom_zone', 'slices=', 'nothing', qr/(?<![\w.\$-])slices=/,
+     'docs/x.md', 'bloom_zone zone=a capacity=1m expire=24h slices=8;'],
+    (map { ['parameter of bloom_zone', "$_=", "$_= of bloom_guard",
+            parameter('bloom_zone', $_),
+            'docs/x.md', "bloom_zone zone=a file=a.bloom $_=a;"] }
+         qw(must_have must_not_have min_keys max_loss max_growth)),
+    ['parameter of bloom_zone', 'source=', 'name= of bloom_source',
+     parameter('bloom_zone', 'source'),
+     'docs/x.md', 'bloom_zone zone=a capacity=1m fpr=0.1 source=ids;'],
+    ['parameter of bloom_zone', 'max_lag=', 'max_lag= of bloom_source',
+     parameter('bloom_zone', 'max_lag'),
+     't/zone/x.t', q(my $zone = 'zone=a capacity=1m fpr=0.1 max_lag=off';)],
+    ['values of journal=', 'on|off', 'auto|on|off',
+     qr/\bjournal=\Kon\\?\|off/,
+     'docs/x.md', '| Syntax | `bloom_zone zone=z [journal=on\|off];` |'],
 
     ['parameter of bloom_audit and bloom_feedback', 'learn=',
      'add= or except=', qr/(?<![\w?&])learn=/,
@@ -151,6 +169,17 @@ my @old = (
     ['command', 'ngx-bloom bench', 'build/bench/lookups',
      qr/\bngx-bloom\s+bench\b/, 'bench/x.pl', 'system("ngx-bloom bench");'],
 
+    ['member of GET keys', 'summary', 'nothing',
+     qr/(?:->\{|\w\.|`)\Ksummary\b|\\?"\Ksummary(?=\\?":)/,
+     'docs/x.md', '| `summary` | a sentence for each rule |'],
+    ['member of GET keys', 'server_at', 'file and line', word('server_at'),
+     'dashboard/src/x.js', 'place.server_at'],
+    (map { ['member of GET keys', $_, 'effect and decided',
+            in_strings(
+                qr/(?:(?<=\w)\.|->\{|\\?")\K$_(?=\}|\\?":|\s*[!=&|)])/),
+            't/api/x.t', qq(ok(\$rule->{$_}, 'it does');)] }
+         qw(fires decides)),
+
     ['query', '?version=1', 'nothing', qr/[?&]version=1/,
      'docs/x.md', 'curl -o ids.bloom .../zones/ids/image?version=1'],
     ['header', 'If-Match', '?serving=TOKEN', qr/(?<![\w-])[Ii]f-[Mm]atch\b/,
@@ -168,6 +197,7 @@ my @refusing = (
      'ngx_string("bloom_unavailable"),'],
     ['src/http/ngx_http_bloom_conf.c', 'max_change=',
      'ngx_string("max_change="),'],
+    ['src/http/ngx_http_bloom_conf.c', 'slices=', 'ngx_string("slices="),'],
     ['src/http/ngx_http_bloom_conf.c', 'learn=',
      'NGX_HTTP_BLOOM_CONF_AUDIT, ngx_string("learn="),'],
     ['src/http/ngx_http_bloom_conf.c', 'learn=',
@@ -198,6 +228,7 @@ my @refusing = (
     ['t/http/conf-errors.t', 'learn=', 'qw(learn=on learn=off)'],
     ['t/http/conf-errors.t', 'learn_rate=', q('learn_rate=1r/s')],
     ['t/http/conf-errors.t', 'learn_after=', q('learn_after=1s')],
+    ['t/http/conf-errors.t', 'slices=', 'qw(slices=8 slices=)'],
     ['src/cli/options.c', '--key', '{ "--key", '],
     ['t/tool/build.t', '--key', 'unknown option "--key=url"; use --form;'],
     ['t/tool/build.t', '--max-change', 'unknown option "--max-change=20%"'],
