@@ -195,6 +195,8 @@ my @old = (
 my @refusing = (
     ['ngx_http_bloom_module.c', 'bloom_unavailable',
      'ngx_string("bloom_unavailable"),'],
+    ['src/http/api/ngx_http_bloom_error.c', 'If-Match',
+     'change has `If-Match`'],
     ['src/http/ngx_http_bloom_conf.c', 'max_change=',
      'ngx_string("max_change="),'],
     ['src/http/ngx_http_bloom_conf.c', 'slices=', 'ngx_string("slices="),'],

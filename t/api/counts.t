@@ -24,10 +24,12 @@ install_image($t, 'raw', 'forms');
 
 configure($t, ['zone=hosts capacity=10k fpr=1e-9 form=host',
                'zone=small capacity=10k fpr=1e-9 removals=3',
-               'zone=log capacity=10k fpr=1e-9 form=host source=s max_lag=off',
-               'zone=full capacity=10k fpr=1e-9 source=s max_lag=off'
-               . ' removals=2',
-               'zone=forms file=forms.bloom source=s max_lag=off'],
+               'zone=log capacity=10k fpr=1e-9 form=host;'
+               . ' bloom_source zone=log name=s max_lag=off',
+               'zone=full capacity=10k fpr=1e-9 removals=2;'
+               . ' bloom_source zone=full name=s max_lag=off',
+               'zone=forms file=forms.bloom;'
+               . ' bloom_source zone=forms name=s max_lag=off'],
           api => 1, workers => 1);
 $t->run;
 

@@ -20,8 +20,9 @@ my $t = BloomTest->new;
 my $redis = redis_server($t, 6379);
 my $long = 'x' x 65536;
 
-configure($t, [map { "zone=$_ capacity=1k fpr=1e-9 source=ids max_lag=off"
-                     . ' form=url removals=3' } qw(one seen)], api => 1);
+configure($t, [map { "zone=$_ capacity=1k fpr=1e-9 form=url removals=3;"
+                     . " bloom_source zone=$_ name=ids max_lag=off" }
+               qw(one seen)], api => 1);
 $t->run;
 
 sub zone { return "http://127.0.0.1:" . $t->port(8080) . "/bloom/zones/$_[0]" }
