@@ -47,6 +47,14 @@ static const ngx_http_bloom_conf_param_t  ngx_http_bloom_audit_table[] = {
       offsetof(ngx_http_bloom_audit_t, interval), NULL,
       NGX_HTTP_BLOOM_CONF_RATE },
 
+    /* gone */
+
+    { ngx_string("learn="), NGX_HTTP_BLOOM_CONF_AUDIT, NULL, 0, NULL,
+      "its name is \"add=\"" },
+
+    { ngx_string("learn_rate="), NGX_HTTP_BLOOM_CONF_AUDIT, NULL, 0, NULL,
+      "its name is \"rate=\"" },
+
     { ngx_null_string, 0, NULL, 0, NULL, NULL }
 };
 

@@ -186,6 +186,21 @@ static const ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_zone_table[] = {
       ngx_http_bloom_conf_range(1000, NGX_MAX_INT_T_VALUE, 1),
       "a time of at least 1s, such as 30s, or \"off\"" },
 
+    /* gone */
+
+    { ngx_string("key="), NGX_HTTP_BLOOM_CONF_ZONE, NULL, 0, NULL,
+      "its name is \"form=\"" },
+
+    { ngx_string("slices="), NGX_HTTP_BLOOM_CONF_ZONE, NULL, 0, NULL,
+      "the zone chooses the number of slices itself; leave it out" },
+
+    { ngx_string("max_change="),
+      NGX_HTTP_BLOOM_CONF_ZONE|NGX_HTTP_BLOOM_CONF_GUARD, NULL, 0, NULL,
+      "write \"max_loss=\" and \"max_growth=\" of \"bloom_guard\"" },
+
+    { ngx_string("source="), NGX_HTTP_BLOOM_CONF_ZONE, NULL, 0, NULL,
+      "write \"name=\" of \"bloom_source\"" },
+
     { ngx_null_string, 0, NULL, 0, NULL, NULL }
 };
 

@@ -34,6 +34,17 @@ static const ngx_http_bloom_conf_param_t  ngx_http_bloom_feedback_table[] = {
       ngx_http_bloom_conf_range(1000, NGX_BLOOM_ADAPT_AFTER, 0),
       "a time from 1s to 10m" },
 
+    /* gone */
+
+    { ngx_string("learn="), NGX_HTTP_BLOOM_CONF_FEEDBACK, NULL, 0, NULL,
+      "its name is \"except=\"" },
+
+    { ngx_string("learn_rate="), NGX_HTTP_BLOOM_CONF_FEEDBACK, NULL, 0, NULL,
+      "its name is \"rate=\"" },
+
+    { ngx_string("learn_after="), NGX_HTTP_BLOOM_CONF_FEEDBACK, NULL, 0, NULL,
+      "its name is \"after=\"" },
+
     { ngx_null_string, 0, NULL, 0, NULL, NULL }
 };
 

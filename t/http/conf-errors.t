@@ -251,7 +251,8 @@ subtest 'nginx refuses wrong parameters of bloom_guard' => sub {
           'invalid value "%s" of "zone=": it must be the name of a zone',
           '', 'ids:1m');
     table('http', "$zone bloom_guard zone=z %s;",
-          'invalid parameter "%s": write "max_loss=" and "max_growth="',
+          'invalid parameter "%s": write "max_loss=" and "max_growth=" of'
+          . ' "bloom_guard"',
           qw(max_change=20% max_change=));
     table('http', "$zone bloom_guard zone=z %s;",
           invalid('bloom_guard', qw(zone must_have must_not_have min_keys
