@@ -523,8 +523,8 @@ ngx_http_bloom_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         }
     }
 
-    ngx_http_bloom_audit_merge(cf, prev, conf);
-    ngx_http_bloom_feedback_merge(cf, prev, conf);
+    ngx_http_bloom_audit_merge(cf, conf);
+    ngx_http_bloom_feedback_merge(conf);
 
     return conf->rules != NULL ? ngx_http_bloom_conf_rules_apply(cf, conf)
                                : NGX_CONF_OK;

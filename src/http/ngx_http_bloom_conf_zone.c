@@ -660,6 +660,18 @@ ngx_http_bloom_conf_zone_warn(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
                       "the next image",
                       &zone->name, zone->conf_file, zone->conf_line);
     }
+
+    if (zone->adapts && zone->shm_zone != NULL
+        && zone->removals < NGX_BLOOM_ADAPT_SHARE)
+    {
+        ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                      "bloom zone \"%V\" in %s:%ui excepts no key for "
+                      "\"except=on\" of \"bloom_feedback\", because it has "
+                      "\"removals=%ui\": excepted keys use up to half of that "
+                      "room; set it to 2 or more",
+                      &zone->name, zone->conf_file, zone->conf_line,
+                      zone->removals);
+    }
 }
 
 
