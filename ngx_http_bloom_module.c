@@ -21,7 +21,6 @@
 #include "ngx_http_bloom_endpoint.h"
 #include "ngx_http_bloom_feedback.h"
 #include "ngx_http_bloom_ffi_zone.h"
-#include "ngx_http_bloom_key.h"
 #include "ngx_http_bloom_route.h"
 #include "ngx_http_bloom_rules.h"
 #include "ngx_http_bloom_value.h"
@@ -367,7 +366,8 @@ ngx_http_bloom_claim(ngx_cycle_t *cycle, ngx_http_bloom_main_conf_t *bmcf)
         rule = list[i]->elts;
 
         for (j = 0; j < list[i]->nelts; j++) {
-            rule[j].plain = ngx_http_bloom_key_is_plain(cmcf, &rule[j].key);
+            rule[j].plain = ngx_http_bloom_variables_only_read(cmcf,
+                                                               &rule[j].key);
             rule[j].common.series =
                           ngx_bloom_counters_claim(&rule[j].common.identity);
         }
@@ -523,8 +523,8 @@ ngx_http_bloom_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         }
     }
 
-    ngx_http_bloom_audit_merge(cf, prev, conf);
-    ngx_http_bloom_feedback_merge(cf, prev, conf);
+    ngx_http_bloom_audit_merge(cf, conf);
+    ngx_http_bloom_feedback_merge(conf);
 
     return conf->rules != NULL ? ngx_http_bloom_conf_rules_apply(cf, conf)
                                : NGX_CONF_OK;

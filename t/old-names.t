@@ -88,7 +88,7 @@ is_deeply([finds($copy)], [0], 'names that are good elsewhere are not found');
 
 # an entry of the list of places that refuse old names
 
-my $conf = 'src/http/ngx_http_bloom_conf.c';
+my $conf = 'src/http/ngx_http_bloom_feedback.c';
 my ($after) = old_names('parameter of bloom_feedback');
 
 plant($conf, read_file("$copy/$conf") =~ s/"\Q$after\E"/"other="/r);

@@ -24,24 +24,20 @@ local type = type
 
 if not pcall(ffi.typeof, "ngx_http_bloom_ffi_key_t") then
     ffi.cdef[[
-        typedef struct ngx_http_bloom_ffi_zone_s  ngx_http_bloom_ffi_zone_t;
-
         typedef struct {
             const char    *data;
             size_t         len;
         } ngx_http_bloom_ffi_key_t;
 
         int ngx_http_bloom_ffi_version(void);
-        int ngx_http_bloom_ffi_zone(const char *name, size_t len,
-            ngx_http_bloom_ffi_zone_t **zone);
-        int ngx_http_bloom_ffi_test(ngx_http_bloom_ffi_zone_t *zone,
+        int ngx_http_bloom_ffi_test(const char *name, size_t name_len,
             const char *key, size_t len);
-        int ngx_http_bloom_ffi_test_many(ngx_http_bloom_ffi_zone_t *zone,
+        int ngx_http_bloom_ffi_test_many(const char *name, size_t name_len,
             const ngx_http_bloom_ffi_key_t *keys, size_t n,
             unsigned char *answers);
-        int ngx_http_bloom_ffi_add(ngx_http_bloom_ffi_zone_t *zone,
+        int ngx_http_bloom_ffi_add(const char *name, size_t name_len,
             const char *key, size_t len);
-        int ngx_http_bloom_ffi_remove(ngx_http_bloom_ffi_zone_t *zone,
+        int ngx_http_bloom_ffi_remove(const char *name, size_t name_len,
             const char *key, size_t len);
         const char *ngx_http_bloom_ffi_reason(void);
     ]]
@@ -110,13 +106,6 @@ local answers = {
     [4] = "empty",
 }
 
--- The zones that were found, by name.  A VM belongs to one configuration, so
--- they stay valid.
-
-local zones = {}
-
-local handle = ffi.new("ngx_http_bloom_ffi_zone_t *[1]")
-
 -- Keys are looked up in groups.  While the buffers are in use, nothing yields,
 -- and no code of the caller runs, such as __index.
 
@@ -134,23 +123,9 @@ local function reason_of(rc)
 end
 
 
--- Returns the handle of a zone, or nil and a reason.
-
-local function find(name)
-    if type(name) ~= "string" then
-        return nil, "no zone: the name of a zone must be a string, not "
-                    .. type(name)
-    end
-
-    local rc = C.ngx_http_bloom_ffi_zone(name, #name, handle)
-
-    if rc ~= 0 then
-        return nil, reason_of(rc)
-    end
-
-    zones[name] = handle[0]
-
-    return handle[0]
+local function not_a_name(name)
+    return nil, "no zone: the name of a zone must be a string, not "
+                .. type(name)
 end
 
 
@@ -167,21 +142,15 @@ end
 -- nil and a reason.
 
 function _M.test(name, key)
-    local zone, err = zones[name]
-
-    if zone == nil then
-        zone, err = find(name)
-
-        if zone == nil then
-            return nil, err
-        end
+    if type(name) ~= "string" then
+        return not_a_name(name)
     end
 
     if type(key) ~= "string" then
         return not_a_key(key)
     end
 
-    local rc = C.ngx_http_bloom_ffi_test(zone, key, #key)
+    local rc = C.ngx_http_bloom_ffi_test(name, #name, key, #key)
 
     if rc == ABSENT then
         return false
@@ -216,21 +185,15 @@ function _M.test_many(name, keys)
                     .. "another table"
     end
 
-    local zone, err = zones[name]
-
-    if zone == nil then
-        zone, err = find(name)
-
-        if zone == nil then
-            return nil, err
-        end
+    if type(name) ~= "string" then
+        return not_a_name(name)
     end
 
     local result = {}
     local held = {}
     local first = 1
 
-    while first <= n do
+    repeat
         local last = first + GROUP - 1
 
         if last > n then
@@ -258,7 +221,7 @@ function _M.test_many(name, keys)
             end
         end
 
-        local rc = C.ngx_http_bloom_ffi_test_many(zone, group_keys,
+        local rc = C.ngx_http_bloom_ffi_test_many(name, #name, group_keys,
                                                   last - first + 1,
                                                   group_answers)
         if rc ~= 0 then
@@ -277,7 +240,7 @@ function _M.test_many(name, keys)
         end
 
         first = last + 1
-    end
+    until first > n
 
     return result
 end
@@ -286,21 +249,15 @@ end
 -- Adds or removes a key.
 
 local function change(name, key, call, done, done_word, before, before_word)
-    local zone, err = zones[name]
-
-    if zone == nil then
-        zone, err = find(name)
-
-        if zone == nil then
-            return nil, err
-        end
+    if type(name) ~= "string" then
+        return not_a_name(name)
     end
 
     if type(key) ~= "string" then
         return not_a_key(key)
     end
 
-    local rc = call(zone, key, #key)
+    local rc = call(name, #name, key, #key)
 
     if rc == done then
         return true, done_word

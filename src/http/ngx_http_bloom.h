@@ -128,10 +128,6 @@ typedef struct {
                                             keys, microseconds */
     ngx_msec_t                 after;    /* how long the backend may lack an
                                             added key */
-    ngx_uint_t                 warned;   /* 1: a zone has no room for excepted
-                                            keys, and the log says so */
-    ngx_str_t                  file;     /* of the directive */
-    ngx_uint_t                 line;     /* of the directive */
 } ngx_http_bloom_feedback_t;
 
 

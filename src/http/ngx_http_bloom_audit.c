@@ -28,7 +28,6 @@ typedef struct {
 } ngx_http_bloom_audited_t;
 
 
-static char *ngx_http_bloom_audit_invalid(ngx_conf_t *cf, ngx_str_t *value);
 static void ngx_http_bloom_audit_warn(ngx_conf_t *cf,
     ngx_http_bloom_audit_t *audit, ngx_http_bloom_rule_t *rule);
 static void ngx_http_bloom_audit_end(void *data);
@@ -47,34 +46,16 @@ static const ngx_http_bloom_conf_param_t  ngx_http_bloom_audit_table[] = {
       offsetof(ngx_http_bloom_audit_t, interval), NULL,
       NGX_HTTP_BLOOM_CONF_RATE },
 
+    /* gone */
+
+    { ngx_string("learn="), NGX_HTTP_BLOOM_CONF_AUDIT, NULL, 0, NULL,
+      "its name is \"add=\"" },
+
+    { ngx_string("learn_rate="), NGX_HTTP_BLOOM_CONF_AUDIT, NULL, 0, NULL,
+      "its name is \"rate=\"" },
+
     { ngx_null_string, 0, NULL, 0, NULL, NULL }
 };
-
-
-/* Logs what a fraction must be; returns NGX_CONF_ERROR. */
-static char *
-ngx_http_bloom_audit_invalid(ngx_conf_t *cf, ngx_str_t *value)
-{
-    u_char     meant[32];
-    ngx_int_t  rate;
-
-    rate = ngx_atofp(value->data, value->len, 3);
-
-    meant[0] = '\0';
-
-    if (rate >= 1 && rate <= NGX_HTTP_BLOOM_AUDIT_ALL) {
-        (void) ngx_snprintf(meant, sizeof(meant),
-                            " (did you mean \"%V%%\"?)%Z", value);
-        meant[sizeof(meant) - 1] = '\0';
-    }
-
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                       "invalid fraction \"%V\"%s: it must be from 0.001%% to "
-                       "100%%, with up to three decimals, or \"off\" alone",
-                       value, meant);
-
-    return NGX_CONF_ERROR;
-}
 
 
 char *
@@ -104,7 +85,9 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
            ? ngx_atofp(value[1].data, value[1].len - 1, 3) : NGX_ERROR;
 
     if (rate < 1 || rate > NGX_HTTP_BLOOM_AUDIT_ALL) {
-        return ngx_http_bloom_audit_invalid(cf, &value[1]);
+        return ngx_http_bloom_conf_invalid(cf, "fraction", &value[1],
+                                           "from 0.001% to 100%, with up to "
+                                           "three decimals, or \"off\" alone");
     }
 
     audit = ngx_pcalloc(cf->pool, sizeof(ngx_http_bloom_audit_t));
@@ -122,12 +105,6 @@ ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         != NGX_CONF_OK)
     {
         return NGX_CONF_ERROR;
-    }
-
-    if (audit->interval != 0 && !audit->add) {
-        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                           "\"rate=\" of \"bloom_audit\" has no effect "
-                           "without \"add=on\"");
     }
 
     if (audit->interval == 0) {
@@ -154,17 +131,10 @@ ngx_http_bloom_audit_is_for(ngx_http_bloom_rule_t *rule)
 }
 
 
-/*
- * Marks the zones that take the keys that an audit adds.  Warns of an audit
- * that applies to no rule of its location, since it would never find anything,
- * and of one that lets many requests through which an enforced rule would
- * reject.
- */
 void
-ngx_http_bloom_audit_merge(ngx_conf_t *cf, ngx_http_bloom_loc_conf_t *prev,
-    ngx_http_bloom_loc_conf_t *conf)
+ngx_http_bloom_audit_merge(ngx_conf_t *cf, ngx_http_bloom_loc_conf_t *conf)
 {
-    ngx_uint_t               i, audited;
+    ngx_uint_t               i;
     ngx_http_bloom_rule_t   *rule;
     ngx_http_bloom_audit_t  *audit;
 
@@ -175,15 +145,12 @@ ngx_http_bloom_audit_merge(ngx_conf_t *cf, ngx_http_bloom_loc_conf_t *prev,
     }
 
     rule = conf->rules->elts;
-    audited = 0;
 
     for (i = 0; i < conf->rules->nelts; i++) {
 
         if (!ngx_http_bloom_audit_is_for(&rule[i])) {
             continue;
         }
-
-        audited = 1;
 
         if (audit->add) {
             rule[i].key.zone->adds = 1;
@@ -193,13 +160,6 @@ ngx_http_bloom_audit_merge(ngx_conf_t *cf, ngx_http_bloom_loc_conf_t *prev,
         if (!conf->policy.dry_run && !rule[i].common.dry_run) {
             ngx_http_bloom_audit_warn(cf, audit, &rule[i]);
         }
-    }
-
-    if (!audited && audit != prev->audit) {
-        ngx_log_error(NGX_LOG_WARN, cf->log, 0,
-                      "\"bloom_audit\" in %V:%ui has no effect: none of the "
-                      "rules in effect there is a \"bloom_reject absent\" "
-                      "without \"split=\"", &audit->file, audit->line);
     }
 }
 

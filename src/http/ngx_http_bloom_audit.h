@@ -25,8 +25,11 @@
 
 char *ngx_http_bloom_audit_conf(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+
+/* Marks the zones that take the keys that an audit adds.  Warns once of an
+ * audit that lets many requests through which an enforced rule would reject. */
 void ngx_http_bloom_audit_merge(ngx_conf_t *cf,
-    ngx_http_bloom_loc_conf_t *prev, ngx_http_bloom_loc_conf_t *conf);
+    ngx_http_bloom_loc_conf_t *conf);
 
 /* Audits some of the requests that a rule is about to reject, in dry run, too.
  * Returns 1 if this one passes the rule for that reason. */

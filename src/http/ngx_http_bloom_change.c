@@ -16,7 +16,6 @@
 /* What a directive does with its keys. */
 typedef struct {
     const char    *directive;
-    const char    *does;                 /* for the debug log */
     const char    *undone;               /* for the error log */
     const char  *(*change)(ngx_bloom_zone_t *zone, ngx_str_t *key);
 } ngx_http_bloom_change_kind_t;
@@ -39,11 +38,11 @@ static void ngx_http_bloom_change_warn(ngx_http_request_t *r,
 
 
 static const ngx_http_bloom_change_kind_t  ngx_http_bloom_change_add = {
-    "bloom_add", "add to", "added to", ngx_bloom_add_key
+    "bloom_add", "added to", ngx_bloom_add_key
 };
 
 static const ngx_http_bloom_change_kind_t  ngx_http_bloom_change_remove = {
-    "bloom_remove", "remove from", "removed from", ngx_bloom_remove_key
+    "bloom_remove", "removed from", ngx_bloom_remove_key
 };
 
 
@@ -243,9 +242,6 @@ ngx_http_bloom_change_value(ngx_http_request_t *r,
     because = NULL;
 
     do {
-        ngx_bloom_rule_debug_key(r->connection->log, kind->does, zone, &key,
-                                 NGX_BLOOM_ANSWERS);
-
         why = kind->change(zone, &key);
 
         if (why != NULL && n++ == 0) {

@@ -21,50 +21,10 @@ static char *ngx_http_bloom_conf_missing(ngx_conf_t *cf,
 static char *ngx_http_bloom_conf_unknown(ngx_conf_t *cf,
     const ngx_http_bloom_conf_param_t *table, ngx_uint_t where,
     ngx_str_t *value);
-static ngx_uint_t ngx_http_bloom_conf_is_gone(ngx_conf_t *cf,
-    ngx_uint_t where, ngx_str_t *value);
 static ngx_int_t ngx_http_bloom_conf_find(const ngx_conf_enum_t *e,
     ngx_str_t *name, ngx_uint_t *field);
 static void ngx_http_bloom_conf_choices(u_char *p, size_t len,
     const ngx_conf_enum_t *choice);
-
-
-/* Parameters that are gone, and what to write instead. */
-static struct {
-    ngx_uint_t   where;
-    ngx_str_t    name;
-    char        *instead;
-} ngx_http_bloom_conf_gone[] = {
-
-    { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("key="),
-      "its name is \"form=\"" },
-
-    { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("slices="),
-      "the zone chooses the number of slices itself; leave it out" },
-
-    { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("max_change="),
-      "write \"max_loss=\" and \"max_growth=\" of \"bloom_guard\"" },
-
-    { NGX_HTTP_BLOOM_CONF_GUARD, ngx_string("max_change="),
-      "write \"max_loss=\" and \"max_growth=\"" },
-
-    { NGX_HTTP_BLOOM_CONF_ZONE, ngx_string("source="),
-      "write \"name=\" of \"bloom_source\"" },
-
-    { NGX_HTTP_BLOOM_CONF_AUDIT, ngx_string("learn="),
-      "its name is \"add=\"" },
-
-    { NGX_HTTP_BLOOM_CONF_FEEDBACK, ngx_string("learn="),
-      "its name is \"except=\"" },
-
-    { NGX_HTTP_BLOOM_CONF_AUDIT|NGX_HTTP_BLOOM_CONF_FEEDBACK,
-      ngx_string("learn_rate="), "its name is \"rate=\"" },
-
-    { NGX_HTTP_BLOOM_CONF_FEEDBACK, ngx_string("learn_after="),
-      "its name is \"after=\"" },
-
-    { 0, ngx_null_string, NULL }
-};
 
 
 ngx_conf_enum_t  ngx_http_bloom_conf_on_off[] = {
@@ -92,6 +52,13 @@ ngx_http_bloom_conf_params(ngx_conf_t *cf, ngx_uint_t first,
         param = ngx_http_bloom_conf_row(table, where, &value[i]);
         if (param == NULL) {
             return ngx_http_bloom_conf_unknown(cf, table, where, &value[i]);
+        }
+
+        if (param->read == NULL) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid parameter \"%V\": %s", &value[i],
+                               param->want);
+            return NGX_CONF_ERROR;
         }
 
         bit = (uint64_t) 1 << (param - table);
@@ -197,8 +164,8 @@ ngx_http_bloom_conf_missing(ngx_conf_t *cf,
 }
 
 
-/* Logs what to write instead of a parameter, which directive takes it, or which
- * parameters this one takes.  Returns NGX_CONF_ERROR. */
+/* Logs which directive takes a parameter, or which parameters this one
+ * takes.  Returns NGX_CONF_ERROR. */
 static char *
 ngx_http_bloom_conf_unknown(ngx_conf_t *cf,
     const ngx_http_bloom_conf_param_t *table, ngx_uint_t where,
@@ -219,14 +186,12 @@ ngx_http_bloom_conf_unknown(ngx_conf_t *cf,
         { NGX_HTTP_BLOOM_CONF_SOURCE, "bloom_source" }
     };
 
-    if (ngx_http_bloom_conf_is_gone(cf, where, value)) {
-        return NGX_CONF_ERROR;
-    }
-
     directive = cf->args->elts;
 
     for (i = 0; i < sizeof(owners) / sizeof(owners[0]); i++) {
-        if (ngx_http_bloom_conf_row(table, owners[i].where, value) != NULL) {
+        param = ngx_http_bloom_conf_row(table, owners[i].where, value);
+
+        if (param != NULL && param->read != NULL) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "invalid parameter \"%V\": it is a parameter of "
                                "\"%s\"", value, owners[i].directive);
@@ -238,7 +203,7 @@ ngx_http_bloom_conf_unknown(ngx_conf_t *cf,
     last = takes + sizeof(takes);
 
     for (param = table; param->name.len; param++) {
-        if (param->where & where) {
+        if ((param->where & where) && param->read != NULL) {
             p = ngx_slprintf(p, last, "%s\"%V\"", p == takes ? "" : ", ",
                              &param->name);
         }
@@ -249,30 +214,6 @@ ngx_http_bloom_conf_unknown(ngx_conf_t *cf,
                        value, directive, (size_t) (p - takes), takes);
 
     return NGX_CONF_ERROR;
-}
-
-
-/* Returns 1 if a parameter is gone, and logs what to write instead. */
-static ngx_uint_t
-ngx_http_bloom_conf_is_gone(ngx_conf_t *cf, ngx_uint_t where, ngx_str_t *value)
-{
-    ngx_str_t   *name;
-    ngx_uint_t   i;
-
-    for (i = 0; ngx_http_bloom_conf_gone[i].instead != NULL; i++) {
-        name = &ngx_http_bloom_conf_gone[i].name;
-
-        if ((ngx_http_bloom_conf_gone[i].where & where)
-            && ngx_strncmp(value->data, name->data, name->len) == 0)
-        {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid parameter \"%V\": %s", value,
-                               ngx_http_bloom_conf_gone[i].instead);
-            return 1;
-        }
-    }
-
-    return 0;
 }
 
 

@@ -49,7 +49,8 @@ struct ngx_http_bloom_conf_param_s {
 
     /* Reads the value, which is null-terminated, and stores it in *field.
      * Returns NGX_OK; NGX_DECLINED if the value is invalid; NGX_ERROR if so,
-     * and an error is logged. */
+     * and an error is logged.  NULL: the parameter is gone, and `want` says
+     * what to write instead. */
     ngx_int_t  (*read)(ngx_conf_t *cf, const ngx_http_bloom_conf_param_t *param,
                        ngx_str_t *value, void *field);
 

@@ -8,8 +8,6 @@
 #include "ngx_http_bloom_conf_key.h"
 
 
-static char *ngx_http_bloom_conf_change_off(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_array_t **changes);
 static char *ngx_http_bloom_conf_change_read(ngx_conf_t *cf,
     ngx_http_bloom_change_t *change);
 static void ngx_http_bloom_conf_change_headers(ngx_conf_t *cf,
@@ -21,21 +19,27 @@ ngx_http_bloom_conf_change(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     char                      *rc;
     ngx_str_t                 *value;
+    ngx_uint_t                 off;
     ngx_array_t              **changes;
     ngx_http_bloom_change_t   *change;
 
     changes = (ngx_array_t **) ((u_char *) conf + cmd->offset);
     value = cf->args->elts;
 
-    if (cf->args->nelts == 2 && ngx_strcmp(value[1].data, "off") == 0) {
-        return ngx_http_bloom_conf_change_off(cf, cmd, changes);
-    }
+    off = (cf->args->nelts == 2 && ngx_strcmp(value[1].data, "off") == 0);
 
-    if (*changes == NULL) {
+    if (off ? *changes != NGX_CONF_UNSET_PTR : *changes == NULL) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V\" cannot be used together with \"%V off\"",
+                           "\"%V off\" cannot be used together with another "
+                           "\"%V\", because a level with keys of its own "
+                           "inherits none anyway: remove it",
                            &cmd->name, &cmd->name);
         return NGX_CONF_ERROR;
+    }
+
+    if (off) {
+        *changes = NULL;
+        return NGX_CONF_OK;
     }
 
     if (*changes == NGX_CONF_UNSET_PTR) {
@@ -63,30 +67,6 @@ ngx_http_bloom_conf_change(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         change->key.zone->removes = 1;
         change->key.zone->changed_by = "\"bloom_remove\"";
     }
-
-    return NGX_CONF_OK;
-}
-
-
-/* Cancels the directives of the level above. */
-static char *
-ngx_http_bloom_conf_change_off(ngx_conf_t *cf, ngx_command_t *cmd,
-    ngx_array_t **changes)
-{
-    if (*changes == NULL) {
-        return "is duplicate";
-    }
-
-    if (*changes != NGX_CONF_UNSET_PTR) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "\"%V off\" cannot be used together with another "
-                           "\"%V\", because a level with keys of its own "
-                           "inherits none anyway: remove it",
-                           &cmd->name, &cmd->name);
-        return NGX_CONF_ERROR;
-    }
-
-    *changes = NULL;
 
     return NGX_CONF_OK;
 }

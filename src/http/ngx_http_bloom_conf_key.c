@@ -7,7 +7,8 @@
 #include "ngx_http_bloom_conf_key.h"
 
 
-static ngx_int_t ngx_http_bloom_conf_variable(ngx_conf_t *cf, ngx_str_t *text);
+static ngx_int_t ngx_http_bloom_conf_variable(ngx_conf_t *cf, ngx_str_t *text,
+    ngx_uint_t *index);
 
 
 static ngx_conf_enum_t  ngx_http_bloom_conf_key_decodes[] = {
@@ -102,7 +103,8 @@ ngx_http_bloom_conf_key(ngx_conf_t *cf, ngx_str_t *text, ngx_uint_t first,
 
     key->zone = params->zone;
     key->decode = params->decode;
-    key->index = ngx_http_bloom_conf_variable(cf, text);
+    key->index = ngx_http_bloom_conf_variable(cf, text,
+                                              key->value.flushes);
 
     if (key->value.lengths == NULL) {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
@@ -116,31 +118,20 @@ ngx_http_bloom_conf_key(ngx_conf_t *cf, ngx_str_t *text, ngx_uint_t first,
 
 /*
  * Returns the index of the variable if the text is a single one ("$name"), or
- * NGX_ERROR.
+ * NGX_ERROR.  `index` lists the variables in the text.
  */
 static ngx_int_t
-ngx_http_bloom_conf_variable(ngx_conf_t *cf, ngx_str_t *text)
+ngx_http_bloom_conf_variable(ngx_conf_t *cf, ngx_str_t *text, ngx_uint_t *index)
 {
-    u_char      c;
-    size_t      i;
-    ngx_str_t   name;
+    ngx_http_variable_t        *v;
+    ngx_http_core_main_conf_t  *cmcf;
 
-    if (text->len < 2 || text->data[0] != '$') {
+    if (index == NULL) {
         return NGX_ERROR;
     }
 
-    name.data = text->data + 1;
-    name.len = text->len - 1;
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+    v = cmcf->variables.elts;
 
-    for (i = 0; i < name.len; i++) {
-        c = name.data[i];
-
-        if (!((c | 0x20) >= 'a' && (c | 0x20) <= 'z') && c != '_'
-            && (i == 0 || c < '0' || c > '9'))
-        {
-            return NGX_ERROR;
-        }
-    }
-
-    return ngx_http_get_variable_index(cf, &name);
+    return v[*index].name.len + 1 == text->len ? (ngx_int_t) *index : NGX_ERROR;
 }

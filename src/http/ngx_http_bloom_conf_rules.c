@@ -375,42 +375,34 @@ ngx_int_t
 ngx_http_bloom_conf_rules_check_routes(ngx_conf_t *cf,
     ngx_http_bloom_main_conf_t *bmcf)
 {
-    ngx_uint_t               i, j, k;
-    ngx_array_t            **list;
-    ngx_http_bloom_rule_t   *rule;
-    ngx_http_bloom_place_t  *place;
+    ngx_uint_t                 i, j, k;
+    ngx_array_t              **list;
+    ngx_http_bloom_rule_t     *rule;
+    ngx_http_bloom_place_t    *place;
+    ngx_http_bloom_target_t   *target;
 
     list = bmcf->rules.elts;
 
     for (i = 0; i < bmcf->rules.nelts; i++) {
 
         rule = list[i]->elts;
-
         place = rule->places->elts;
 
-        for (j = 0; j < list[i]->nelts; j++) {
+        for (k = 0; k < rule->places->nelts; k++) {
 
-            for (k = 0; k < rule->places->nelts; k++) {
+            /* the rules' targets, and then that of bloom_unknown */
 
-                if (rule[j].common.action == NGX_BLOOM_RULE_ROUTE
-                    && ngx_http_bloom_route_check(cf, &rule[j].target,
-                                                  place[k].server)
+            for (j = 0; j <= list[i]->nelts; j++) {
+
+                target = (j < list[i]->nelts) ? &rule[j].target
+                                              : place[k].conf->unknown_to;
+
+                if (target != NULL
+                    && ngx_http_bloom_route_check(cf, target, place[k].server)
                        != NGX_OK)
                 {
                     return NGX_ERROR;
                 }
-            }
-        }
-
-        for (k = 0; k < rule->places->nelts; k++) {
-
-            if (place[k].conf->policy.unknown == NGX_BLOOM_RULE_ROUTE
-                && ngx_http_bloom_route_check(cf,
-                                              place[k].conf->unknown_to,
-                                              place[k].server)
-                   != NGX_OK)
-            {
-                return NGX_ERROR;
             }
         }
     }

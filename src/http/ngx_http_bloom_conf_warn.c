@@ -29,35 +29,14 @@ static void ngx_http_bloom_conf_warn_pass(ngx_conf_t *cf,
     ngx_http_bloom_rule_t *pass, ngx_uint_t n);
 
 
-static char  ngx_http_bloom_conf_warn_no_body[] =
-    "nginx has not read the body, and no rule can have a key from it; take the "
-    "key from the path, an argument, a cookie or a header";
-
-static char  ngx_http_bloom_conf_warn_no_response[] =
-    "no response has been sent; take the key from the request";
-
-static char  ngx_http_bloom_conf_warn_no_limit[] =
-    "rules run before limits; take the key from the request";
-
-
 static ngx_http_bloom_conf_warn_name_t  ngx_http_bloom_conf_warn_names[] = {
 
-    { ngx_string("request_body"), 0, ngx_http_bloom_conf_warn_no_body },
+    { ngx_string("request_body"), 0,
+      "nginx has not read the body, and no rule can have a key from it; take "
+      "the key from the path, an argument, a cookie or a header" },
 
-    { ngx_string("sent_"), 0, ngx_http_bloom_conf_warn_no_response },
-
-    { ngx_string("bytes_sent"), 0, ngx_http_bloom_conf_warn_no_response },
-
-    { ngx_string("body_bytes_sent"), 0, ngx_http_bloom_conf_warn_no_response },
-
-    { ngx_string("gzip_ratio"), 0, ngx_http_bloom_conf_warn_no_response },
-
-    { ngx_string("request_completion"), 0,
-      ngx_http_bloom_conf_warn_no_response },
-
-    { ngx_string("limit_req_status"), 0, ngx_http_bloom_conf_warn_no_limit },
-
-    { ngx_string("limit_conn_status"), 0, ngx_http_bloom_conf_warn_no_limit },
+    { ngx_string("sent_"), 0,
+      "no response has been sent; take the key from the request" },
 
     { ngx_string("upstream_"), 1,
       "no backend has answered, except in a location that \"X-Accel-Redirect\" "

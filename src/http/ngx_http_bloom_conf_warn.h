@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This header declares the warnings about rules that do not do what they seem to
- * do.
+ * This header declares the warnings about rules that do not do what they seem
+ * to do.
  */
 
 #ifndef _NGX_HTTP_BLOOM_CONF_WARN_H_INCLUDED_
@@ -16,8 +16,8 @@
 /*
  * Warns, when the configuration has been read,
  *
- *     of each "bloom_pass present" that lets requests pass a block list after it:
- *         once for each list of rules, at the first rule that it opens
+ *     of each "bloom_pass present" that lets requests pass a block list after
+ *         it: once for each list of rules, at the first rule that it opens
  *     of each rule whose key has a variable without a value when rules run
  *
  * The zones are declared, with their images' headers read.

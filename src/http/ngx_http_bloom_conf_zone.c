@@ -29,9 +29,6 @@ static char *ngx_http_bloom_conf_zone_empty(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_http_bloom_conf_zone_check(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone);
-static ngx_int_t ngx_http_bloom_conf_zone_refuse(ngx_conf_t *cf,
-    ngx_bloom_zone_t *zone, char *directive, ngx_bloom_conf_at_t *at,
-    char *which);
 static void ngx_http_bloom_conf_zone_warn(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_http_bloom_conf_zone_name(ngx_conf_t *cf,
@@ -186,6 +183,21 @@ static const ngx_http_bloom_conf_param_t  ngx_http_bloom_conf_zone_table[] = {
       ngx_http_bloom_conf_range(1000, NGX_MAX_INT_T_VALUE, 1),
       "a time of at least 1s, such as 30s, or \"off\"" },
 
+    /* gone */
+
+    { ngx_string("key="), NGX_HTTP_BLOOM_CONF_ZONE, NULL, 0, NULL,
+      "its name is \"form=\"" },
+
+    { ngx_string("slices="), NGX_HTTP_BLOOM_CONF_ZONE, NULL, 0, NULL,
+      "the zone chooses the number of slices itself; leave it out" },
+
+    { ngx_string("max_change="),
+      NGX_HTTP_BLOOM_CONF_ZONE|NGX_HTTP_BLOOM_CONF_GUARD, NULL, 0, NULL,
+      "write \"max_loss=\" and \"max_growth=\" of \"bloom_guard\"" },
+
+    { ngx_string("source="), NGX_HTTP_BLOOM_CONF_ZONE, NULL, 0, NULL,
+      "write \"name=\" of \"bloom_source\"" },
+
     { ngx_null_string, 0, NULL, 0, NULL, NULL }
 };
 
@@ -279,8 +291,8 @@ ngx_http_bloom_conf_zone_source(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /* Reads the parameters of a directive into the zone that it names, which has no
- * such directive yet.  `given` is that of ngx_http_bloom_conf_params().  Returns
- * NULL after an error. */
+ * such directive yet.  `given` is that of ngx_http_bloom_conf_params().
+ * Returns NULL after an error. */
 static ngx_bloom_zone_t *
 ngx_http_bloom_conf_zone_read(ngx_conf_t *cf, ngx_uint_t where,
     uint64_t *given)
@@ -550,11 +562,13 @@ ngx_http_bloom_conf_zone_init(ngx_conf_t *cf, ngx_http_bloom_main_conf_t *bmcf)
 static ngx_int_t
 ngx_http_bloom_conf_zone_check(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
 {
-    char        *reason, changed[NGX_MAX_CONF_ERRSTR / 4];
-    ngx_uint_t   off;
+    char                 *directive, *reason, changed[NGX_MAX_CONF_ERRSTR / 4];
+    ngx_uint_t            off;
+    ngx_bloom_conf_at_t  *at;
 
     off = (zone->state_path.len == 0);
-    reason = NULL;
+    directive = "bloom_source";
+    at = &zone->source_at;
 
     if (zone->shm_zone == NULL) {
         return NGX_OK;                   /* ngx_bloom_declare_check() says so */
@@ -570,17 +584,14 @@ ngx_http_bloom_conf_zone_check(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
     }
 
     if (zone->guard_at.file != NULL && zone->expire != 0) {
-        return ngx_http_bloom_conf_zone_refuse(cf, zone, "bloom_guard",
-                                               &zone->guard_at,
-                                               "has \"expire=\" and loads no "
-                                               "image; remove one of them");
-    }
+        directive = "bloom_guard";
+        at = &zone->guard_at;
+        reason = "has \"expire=\" and loads no image; remove one of them";
 
-    if (zone->source_at.file == NULL) {
+    } else if (zone->source_at.file == NULL) {
         return NGX_OK;
-    }
 
-    if (zone->expire != 0) {
+    } else if (zone->expire != 0) {
         reason = "has \"expire=\", and the keys of a source do not expire; "
                  "remove one of them";
 
@@ -598,22 +609,14 @@ ngx_http_bloom_conf_zone_check(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
                      "\"bloom_source\", or use another zone%Z",
                      zone->changed_by);
         reason = changed;
+
+    } else {
+        return NGX_OK;
     }
 
-    return reason == NULL ? NGX_OK
-           : ngx_http_bloom_conf_zone_refuse(cf, zone, "bloom_source",
-                                             &zone->source_at, reason);
-}
-
-
-/* Logs that a zone is not for a directive.  Returns NGX_ERROR. */
-static ngx_int_t
-ngx_http_bloom_conf_zone_refuse(ngx_conf_t *cf, ngx_bloom_zone_t *zone,
-    char *directive, ngx_bloom_conf_at_t *at, char *which)
-{
     ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
                   "\"%s\" in %s:%ui names bloom zone \"%V\", which %s",
-                  directive, at->file, at->line, &zone->name, which);
+                  directive, at->file, at->line, &zone->name, reason);
 
     return NGX_ERROR;
 }
@@ -644,6 +647,18 @@ ngx_http_bloom_conf_zone_warn(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
                       "it room for as many removed keys as there may be before "
                       "the next image",
                       &zone->name, zone->conf_file, zone->conf_line);
+    }
+
+    if (zone->adapts && zone->shm_zone != NULL
+        && zone->removals < NGX_BLOOM_ADAPT_SHARE)
+    {
+        ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                      "bloom zone \"%V\" in %s:%ui excepts no key for "
+                      "\"except=on\" of \"bloom_feedback\", because it has "
+                      "\"removals=%ui\": excepted keys use up to half of that "
+                      "room; set it to 2 or more",
+                      &zone->name, zone->conf_file, zone->conf_line,
+                      zone->removals);
     }
 }
 

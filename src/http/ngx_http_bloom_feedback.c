@@ -34,6 +34,17 @@ static const ngx_http_bloom_conf_param_t  ngx_http_bloom_feedback_table[] = {
       ngx_http_bloom_conf_range(1000, NGX_BLOOM_ADAPT_AFTER, 0),
       "a time from 1s to 10m" },
 
+    /* gone */
+
+    { ngx_string("learn="), NGX_HTTP_BLOOM_CONF_FEEDBACK, NULL, 0, NULL,
+      "its name is \"except=\"" },
+
+    { ngx_string("learn_rate="), NGX_HTTP_BLOOM_CONF_FEEDBACK, NULL, 0, NULL,
+      "its name is \"rate=\"" },
+
+    { ngx_string("learn_after="), NGX_HTTP_BLOOM_CONF_FEEDBACK, NULL, 0, NULL,
+      "its name is \"after=\"" },
+
     { ngx_null_string, 0, NULL, 0, NULL, NULL }
 };
 
@@ -70,9 +81,6 @@ ngx_http_bloom_feedback_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    feedback->file = cf->conf_file->file.name;
-    feedback->line = cf->conf_file->line;
-
     for (i = 1;
          i < cf->args->nelts && ngx_strchr(value[i].data, '=') == NULL;
          i++)
@@ -105,13 +113,6 @@ ngx_http_bloom_feedback_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "needs at least one status, such as 404";
     }
 
-    if (!feedback->except && (feedback->interval || feedback->after)) {
-        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                           "\"rate=\" and \"after=\" of "
-                           "\"bloom_feedback\" have no effect without "
-                           "\"except=on\"");
-    }
-
     if (feedback->interval == 0) {
         feedback->interval = NGX_HTTP_BLOOM_FEEDBACK_INTERVAL;
     }
@@ -140,53 +141,24 @@ ngx_http_bloom_feedback_is_for(ngx_http_bloom_rule_t *rule)
 
 
 void
-ngx_http_bloom_feedback_merge(ngx_conf_t *cf, ngx_http_bloom_loc_conf_t *prev,
-    ngx_http_bloom_loc_conf_t *conf)
+ngx_http_bloom_feedback_merge(ngx_http_bloom_loc_conf_t *conf)
 {
-    ngx_uint_t                  i, excepts;
-    ngx_http_bloom_rule_t      *rule;
-    ngx_http_bloom_feedback_t  *feedback;
+    ngx_uint_t              i;
+    ngx_http_bloom_rule_t  *rule;
 
-    feedback = conf->feedback;
-
-    if (feedback == NULL || !feedback->except || conf->rules == NULL) {
+    if (conf->feedback == NULL || !conf->feedback->except
+        || conf->rules == NULL)
+    {
         return;
     }
 
     rule = conf->rules->elts;
-    excepts = 0;
 
     for (i = 0; i < conf->rules->nelts; i++) {
-
-        if (!ngx_http_bloom_feedback_is_for(&rule[i])) {
-            continue;
+        if (ngx_http_bloom_feedback_is_for(&rule[i])) {
+            rule[i].key.zone->adapts = 1;
+            rule[i].key.zone->changed_by = "\"except=on\" of bloom_feedback";
         }
-
-        excepts = 1;
-        rule[i].key.zone->adapts = 1;
-        rule[i].key.zone->changed_by = "\"except=on\" of bloom_feedback";
-
-        if (rule[i].key.zone->removals < NGX_BLOOM_ADAPT_SHARE
-            && !feedback->warned)
-        {
-            ngx_log_error(NGX_LOG_WARN, cf->log, 0,
-                          "\"except=on\" of \"bloom_feedback\" in %V:%ui has "
-                          "no effect on zone \"%V\", which has \"removals=%ui"
-                          "\": excepted keys use up to half of that room; set "
-                          "\"removals=\" to 2 or more, or remove \"except=on\"",
-                          &feedback->file, feedback->line,
-                          &rule[i].key.zone->name, rule[i].key.zone->removals);
-
-            feedback->warned = 1;
-        }
-    }
-
-    if (!excepts && feedback != prev->feedback) {
-        ngx_log_error(NGX_LOG_WARN, cf->log, 0,
-                      "\"except=on\" of \"bloom_feedback\" in %V:%ui has no "
-                      "effect: none of the rules in effect there is a "
-                      "\"bloom_reject absent\" or \"bloom_route absent\"",
-                      &feedback->file, feedback->line);
     }
 }
 

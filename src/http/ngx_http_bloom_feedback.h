@@ -36,11 +36,8 @@
 char *ngx_http_bloom_feedback_conf(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* Marks the zones that except keys.  Warns once of a bloom_feedback whose zone
- * has no room for excepted keys, also where rules and bloom_feedback are
- * inherited, and of one that applies to no rule of its location. */
-void ngx_http_bloom_feedback_merge(ngx_conf_t *cf,
-    ngx_http_bloom_loc_conf_t *prev, ngx_http_bloom_loc_conf_t *conf);
+/* Marks the zones that except keys. */
+void ngx_http_bloom_feedback_merge(ngx_http_bloom_loc_conf_t *conf);
 
 /* Prepares to note the answer of a rule, before the zone is asked. */
 static ngx_inline void

@@ -29,17 +29,19 @@ typedef ngx_int_t (*ngx_http_bloom_ffi_change_pt)(ngx_bloom_zone_t *zone,
     ngx_str_t *key, ngx_bloom_add_batch_t *batch);
 
 
-static int ngx_http_bloom_ffi_many_valid(const ngx_http_bloom_ffi_key_t *keys,
+static int ngx_http_bloom_ffi_zone(const char *name, size_t name_len,
+    ngx_bloom_zone_t **zone);
+static int ngx_http_bloom_ffi_keys_valid(const ngx_http_bloom_ffi_key_t *keys,
     size_t n, unsigned char *answers);
-static int ngx_http_bloom_ffi_change(ngx_http_bloom_ffi_zone_t *handle,
+static void ngx_http_bloom_ffi_look_up(ngx_bloom_zone_t *zone,
+    const ngx_http_bloom_ffi_key_t *keys, size_t n, unsigned char *answers,
+    ngx_pool_t *pool);
+static void ngx_http_bloom_ffi_no_answer(ngx_bloom_zone_t *zone,
+    const ngx_http_bloom_ffi_key_t *key, ngx_uint_t answer, ngx_pool_t *pool);
+static int ngx_http_bloom_ffi_change(const char *name, size_t name_len,
     const char *key, size_t len, ngx_http_bloom_ffi_change_pt change,
     int failed);
-static ngx_inline int ngx_http_bloom_ffi_check(const void *zone,
-    const char *key, size_t len);
-static ngx_inline int ngx_http_bloom_ffi_check_zone(const void *zone);
 static ngx_pool_t *ngx_http_bloom_ffi_pool(void);
-static int ngx_http_bloom_ffi_no_answer(ngx_bloom_zone_t *zone,
-    ngx_str_t *key, ngx_uint_t answer, ngx_pool_t *pool);
 static int ngx_http_bloom_ffi_not_valid(const char *why);
 static int ngx_http_bloom_ffi_refuse(int code, ngx_bloom_add_batch_t *batch);
 static int ngx_http_bloom_ffi_fail(int code, const char *reason);
@@ -74,144 +76,62 @@ ngx_http_bloom_ffi_version(void)
 
 
 int
-ngx_http_bloom_ffi_zone(const char *name, size_t len,
-    ngx_http_bloom_ffi_zone_t **zone)
-{
-    ngx_str_t  text;
-
-    if (zone != NULL) {
-        *zone = NULL;
-    }
-
-    if (!ngx_http_bloom_ffi_zone_may()) {
-        return NGX_HTTP_BLOOM_FFI_E_PROCESS;
-    }
-
-    if (zone == NULL || name == NULL) {
-        return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_E_ARGUMENT,
-                                       "a pointer is NULL");
-    }
-
-    text.data = (u_char *) name;
-    text.len = len;
-
-    *zone = (ngx_http_bloom_ffi_zone_t *) ngx_http_bloom_ffi_zone_find(&text);
-
-    if (*zone == NULL) {
-        ngx_bloom_print(ngx_http_bloom_ffi_buf, NGX_HTTP_BLOOM_FFI_REASON,
-                        "the configuration has no bloom_zone \"%*s\"",
-                        ngx_min(len, NGX_HTTP_BLOOM_FFI_NAME), name);
-
-        return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_E_ZONE,
-                                       (char *) ngx_http_bloom_ffi_buf);
-    }
-
-    return 0;
-}
-
-
-int
-ngx_http_bloom_ffi_test(ngx_http_bloom_ffi_zone_t *handle, const char *key,
+ngx_http_bloom_ffi_test(const char *name, size_t name_len, const char *key,
     size_t len)
 {
-    int                rc;
-    ngx_str_t          text;
-    ngx_uint_t         answer;
-    ngx_pool_t        *pool;
-    ngx_bloom_zone_t  *zone;
+    int                       rc;
+    unsigned char             answer;
+    ngx_http_bloom_ffi_key_t  one;
 
-    rc = ngx_http_bloom_ffi_check(handle, key, len);
-    if (rc != 0) {
-        return rc;
-    }
+    one.data = key;
+    one.len = len;
 
-    zone = (ngx_bloom_zone_t *) handle;
+    rc = ngx_http_bloom_ffi_test_many(name, name_len, &one, 1, &answer);
 
-    if (len > BLOOM_KEY_MAX) {
-        ngx_bloom_count(zone, NGX_BLOOM_COUNTER_INVALID, 1);
-        return ngx_http_bloom_ffi_not_valid(BLOOM_KEY_TOO_LONG);
-    }
-
-    pool = ngx_http_bloom_ffi_pool();
-    if (pool == NULL) {
-        return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_UNKNOWN,
-                                       "nginx has no memory");
-    }
-
-    text.data = (u_char *) key;
-    text.len = len;
-
-    answer = ngx_bloom_lookup(zone, &text, pool);
-
-    ngx_bloom_count(zone, (ngx_bloom_counter_e) answer, 1);
-
-    rc = (int) answer;
-
-    if (answer != NGX_BLOOM_ABSENT && answer != NGX_BLOOM_PRESENT) {
-        rc = ngx_http_bloom_ffi_no_answer(zone, &text, answer, pool);
-    }
-
-    ngx_reset_pool(pool);
-
-    return rc;
+    return rc == 0 ? answer : rc;
 }
 
 
 int
-ngx_http_bloom_ffi_test_many(ngx_http_bloom_ffi_zone_t *handle,
+ngx_http_bloom_ffi_test_many(const char *name, size_t name_len,
     const ngx_http_bloom_ffi_key_t *keys, size_t n, unsigned char *answers)
 {
     int                rc;
-    size_t             done, i, m;
-    ngx_str_t          key[NGX_HTTP_BLOOM_FFI_GROUP];
-    uint64_t           count[NGX_BLOOM_ANSWERS];
+    size_t             i;
+    uint64_t           count[NGX_HTTP_BLOOM_FFI_EMPTY + 1];
     ngx_pool_t        *pool;
     ngx_bloom_zone_t  *zone;
 
-    rc = ngx_http_bloom_ffi_check_zone(handle);
+    rc = ngx_http_bloom_ffi_zone(name, name_len, &zone);
+
+    if (rc == 0) {
+        rc = ngx_http_bloom_ffi_keys_valid(keys, n, answers);
+    }
+
     if (rc != 0) {
         return rc;
     }
 
-    rc = ngx_http_bloom_ffi_many_valid(keys, n, answers);
-    if (rc != 0 || n == 0) {
-        return rc;
+    pool = ngx_http_bloom_ffi_pool();
+
+    if (pool == NULL) {
+        ngx_memset(answers, NGX_HTTP_BLOOM_FFI_UNKNOWN, n);
+        (void) ngx_http_bloom_ffi_fail(0, "nginx has no memory");
+        return 0;
     }
 
-    zone = (ngx_bloom_zone_t *) handle;
-    pool = ngx_http_bloom_ffi_pool();
+    for (i = 0; i < n; i += NGX_HTTP_BLOOM_FFI_GROUP) {
+        ngx_http_bloom_ffi_look_up(zone, &keys[i],
+                                   ngx_min(n - i, NGX_HTTP_BLOOM_FFI_GROUP),
+                                   &answers[i], pool);
+        ngx_reset_pool(pool);
+    }
 
     ngx_memzero(count, sizeof(count));
 
-    for (done = 0; done < n; done += m) {
-        m = ngx_min(n - done, NGX_HTTP_BLOOM_FFI_GROUP);
-
-        for (i = 0; i < m; i++) {
-            key[i].data = (u_char *) keys[done + i].data;
-            key[i].len = keys[done + i].len <= BLOOM_KEY_MAX
-                         ? keys[done + i].len : 0;
-        }
-
-        if (pool != NULL) {
-            ngx_bloom_lookup_list(zone, key, m, answers + done, pool);
-            ngx_reset_pool(pool);
-
-        } else {
-            ngx_memset(answers + done, NGX_BLOOM_UNKNOWN, m);
-        }
-
-        for (i = 0; i < m; i++) {
-
-            if (keys[done + i].len == 0) {
-                answers[done + i] = NGX_HTTP_BLOOM_FFI_EMPTY;
-                continue;
-            }
-
-            if (key[i].len == 0) {
-                answers[done + i] = NGX_HTTP_BLOOM_FFI_INVALID;
-            }
-
-            count[answers[done + i]]++;
+    for (i = 0; i < n; i++) {
+        if (count[answers[i]]++ == 0 && answers[i] > NGX_BLOOM_PRESENT) {
+            ngx_http_bloom_ffi_no_answer(zone, &keys[i], answers[i], pool);
         }
     }
 
@@ -219,10 +139,7 @@ ngx_http_bloom_ffi_test_many(ngx_http_bloom_ffi_zone_t *handle,
         ngx_bloom_count(zone, (ngx_bloom_counter_e) i, count[i]);
     }
 
-    if (count[NGX_BLOOM_UNKNOWN] != 0) {
-        (void) ngx_http_bloom_ffi_no_answer(zone, NULL, NGX_BLOOM_UNKNOWN,
-                                            NULL);
-    }
+    ngx_reset_pool(pool);
 
     return 0;
 }
@@ -230,7 +147,7 @@ ngx_http_bloom_ffi_test_many(ngx_http_bloom_ffi_zone_t *handle,
 
 /* Returns 0 if the arguments are valid, else the result. */
 static int
-ngx_http_bloom_ffi_many_valid(const ngx_http_bloom_ffi_key_t *keys, size_t n,
+ngx_http_bloom_ffi_keys_valid(const ngx_http_bloom_ffi_key_t *keys, size_t n,
     unsigned char *answers)
 {
     size_t  i;
@@ -253,42 +170,116 @@ ngx_http_bloom_ffi_many_valid(const ngx_http_bloom_ffi_key_t *keys, size_t n,
 }
 
 
+/* Looks up a group of keys in one generation. */
+static void
+ngx_http_bloom_ffi_look_up(ngx_bloom_zone_t *zone,
+    const ngx_http_bloom_ffi_key_t *keys, size_t n, unsigned char *answers,
+    ngx_pool_t *pool)
+{
+    size_t     i;
+    ngx_str_t  key[NGX_HTTP_BLOOM_FFI_GROUP];
+
+    for (i = 0; i < n; i++) {
+        key[i].data = (u_char *) keys[i].data;
+        key[i].len = keys[i].len <= BLOOM_KEY_MAX ? keys[i].len : 0;
+    }
+
+    ngx_bloom_lookup_list(zone, key, n, answers, pool);
+
+    for (i = 0; i < n; i++) {
+        if (key[i].len == 0) {
+            answers[i] = keys[i].len == 0 ? NGX_HTTP_BLOOM_FFI_EMPTY
+                                          : NGX_HTTP_BLOOM_FFI_INVALID;
+        }
+    }
+}
+
+
+/* Notes why a key is neither absent nor present. */
+static void
+ngx_http_bloom_ffi_no_answer(ngx_bloom_zone_t *zone,
+    const ngx_http_bloom_ffi_key_t *key, ngx_uint_t answer, ngx_pool_t *pool)
+{
+    const char           *why;
+    ngx_str_t             text;
+    ngx_bloom_explain_t   lookup;
+
+    if (answer == NGX_HTTP_BLOOM_FFI_UNKNOWN) {
+        why = ngx_http_bloom_ffi_conditions[ngx_bloom_info_condition(zone)];
+
+        (void) ngx_http_bloom_ffi_fail(0, why);
+        return;
+    }
+
+    if (answer == NGX_HTTP_BLOOM_FFI_EMPTY) {
+        (void) ngx_http_bloom_ffi_not_valid("is empty");
+        return;
+    }
+
+    why = BLOOM_KEY_TOO_LONG;
+
+    if (key->len <= BLOOM_KEY_MAX) {
+        text.data = (u_char *) key->data;
+        text.len = key->len;
+
+        (void) ngx_bloom_explain(zone, &text, &lookup, pool);
+
+        why = lookup.why != NULL ? lookup.why : "is invalid";
+    }
+
+    (void) ngx_http_bloom_ffi_not_valid(why);
+}
+
+
 int
-ngx_http_bloom_ffi_add(ngx_http_bloom_ffi_zone_t *handle, const char *key,
+ngx_http_bloom_ffi_add(const char *name, size_t name_len, const char *key,
     size_t len)
 {
-    return ngx_http_bloom_ffi_change(handle, key, len, ngx_bloom_add_one,
+    return ngx_http_bloom_ffi_change(name, name_len, key, len,
+                                     ngx_bloom_add_one,
                                      NGX_HTTP_BLOOM_FFI_E_NOT_SAVED);
 }
 
 
 int
-ngx_http_bloom_ffi_remove(ngx_http_bloom_ffi_zone_t *handle, const char *key,
+ngx_http_bloom_ffi_remove(const char *name, size_t name_len, const char *key,
     size_t len)
 {
-    return ngx_http_bloom_ffi_change(handle, key, len, ngx_bloom_remove_one,
+    return ngx_http_bloom_ffi_change(name, name_len, key, len,
+                                     ngx_bloom_remove_one,
                                      NGX_HTTP_BLOOM_FFI_E_NOT_NOW);
 }
 
 
 /* Adds or removes a key by `change`, whose result NGX_ERROR means `failed`. */
 static int
-ngx_http_bloom_ffi_change(ngx_http_bloom_ffi_zone_t *handle, const char *key,
+ngx_http_bloom_ffi_change(const char *name, size_t name_len, const char *key,
     size_t len, ngx_http_bloom_ffi_change_pt change, int failed)
 {
-    int                    rc;
-    ngx_str_t              text;
-    ngx_bloom_add_batch_t  batch;
+    int                     rc;
+    ngx_str_t               text;
+    ngx_bloom_zone_t       *zone;
+    ngx_bloom_add_batch_t   batch;
 
-    rc = ngx_http_bloom_ffi_check(handle, key, len);
+    rc = ngx_http_bloom_ffi_zone(name, name_len, &zone);
     if (rc != 0) {
         return rc;
+    }
+
+    if (len == 0) {
+        (void) ngx_http_bloom_ffi_not_valid("is empty");
+        return NGX_HTTP_BLOOM_FFI_EMPTY;
+    }
+
+    if (key == NULL) {
+        return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_E_ARGUMENT,
+                                       "a pointer is NULL");
     }
 
     text.data = (u_char *) key;
     text.len = len;
 
-    switch (change((ngx_bloom_zone_t *) handle, &text, &batch)) {
+    switch (change(zone, &text, &batch)) {
 
     case NGX_OK:
         return batch.added ? NGX_HTTP_BLOOM_FFI_ADDED
@@ -324,46 +315,37 @@ ngx_http_bloom_ffi_reason(void)
 }
 
 
-/* Returns 0 if a function may go on with a zone and a key, else its result. */
-static ngx_inline int
-ngx_http_bloom_ffi_check(const void *zone, const char *key, size_t len)
+/* Finds the zone of a call.  Returns 0, or the result of the call. */
+static int
+ngx_http_bloom_ffi_zone(const char *name, size_t name_len,
+    ngx_bloom_zone_t **zone)
 {
-    int  rc;
+    ngx_str_t  text;
 
-    rc = ngx_http_bloom_ffi_check_zone(zone);
-    if (rc != 0) {
-        return rc;
-    }
-
-    if (len == 0) {
-        return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_EMPTY,
-                                       "the key is empty");
-    }
-
-    if (key == NULL) {
-        return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_E_ARGUMENT,
-                                       "a pointer is NULL");
-    }
-
-    return 0;
-}
-
-
-/* Returns 0 if a function may go on with a zone, else its result. */
-static ngx_inline int
-ngx_http_bloom_ffi_check_zone(const void *zone)
-{
     if (!ngx_http_bloom_ffi_zone_may()) {
         return NGX_HTTP_BLOOM_FFI_E_PROCESS;
     }
 
-    if (!ngx_http_bloom_ffi_zone_is(zone)) {
-        return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_E_ZONE,
-                                       "this is no zone of the configuration "
-                                       "of this process");
+    if (name == NULL) {
+        return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_E_ARGUMENT,
+                                       "a pointer is NULL");
     }
 
-    return 0;
+    text.data = (u_char *) name;
+    text.len = name_len;
+
+    *zone = ngx_http_bloom_ffi_zone_find(&text);
+
+    if (*zone != NULL) {
+        return 0;
+    }
+
+    ngx_bloom_print(ngx_http_bloom_ffi_buf, NGX_HTTP_BLOOM_FFI_REASON,
+                    "the configuration has no bloom_zone \"%*s\"",
+                    ngx_min(name_len, NGX_HTTP_BLOOM_FFI_NAME), name);
+
+    return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_E_ZONE,
+                                   (char *) ngx_http_bloom_ffi_buf);
 }
 
 
@@ -384,27 +366,6 @@ ngx_http_bloom_ffi_pool(void)
     ngx_http_bloom_ffi_scratch->log = ngx_cycle->log;
 
     return ngx_http_bloom_ffi_scratch;
-}
-
-
-/* Notes why a lookup has answered NGX_BLOOM_UNKNOWN or _INVALID.  Returns that
- * answer. */
-static int
-ngx_http_bloom_ffi_no_answer(ngx_bloom_zone_t *zone, ngx_str_t *key,
-    ngx_uint_t answer, ngx_pool_t *pool)
-{
-    ngx_bloom_explain_t  lookup;
-
-    if (answer == NGX_BLOOM_UNKNOWN) {
-        return ngx_http_bloom_ffi_fail(NGX_HTTP_BLOOM_FFI_UNKNOWN,
-                                       ngx_http_bloom_ffi_conditions[
-                                           ngx_bloom_info_condition(zone)]);
-    }
-
-    (void) ngx_bloom_explain(zone, key, &lookup, pool);
-
-    return ngx_http_bloom_ffi_not_valid(lookup.why != NULL ? lookup.why
-                                                           : "is invalid");
 }
 
 

@@ -16,6 +16,7 @@
  *     run its exit handlers.
  *   - Keys are bytes, NUL bytes among them.  A key of 0 bytes is empty, and its
  *     pointer is not used.  A key of more than 65535 bytes is invalid.
+ *   - A zone is named as in its `bloom_zone` directive, by `name_len` bytes.
  *   - The caller keeps all memory that it passes.  Nothing of it is used after
  *     the call.
  *   - No function waits for a disk or takes memory that grows with its calls.
@@ -70,14 +71,6 @@
                                                  next load loses it */
 
 
-/*
- * A zone.  A handle is valid as long as the configuration in which it was found
- * serves in this process; a worker has one configuration.  A call with a handle
- * that is not valid returns NGX_HTTP_BLOOM_FFI_E_ZONE.  Handles are never freed
- * by the caller, and are not to be given to another process.
- */
-typedef struct ngx_http_bloom_ffi_zone_s  ngx_http_bloom_ffi_zone_t;
-
 /* A key of ngx_http_bloom_ffi_test_many(). */
 typedef struct {
     const char    *data;                 /* NULL only if len is 0 */
@@ -90,17 +83,10 @@ typedef struct {
 int ngx_http_bloom_ffi_version(void);
 
 /*
- * Finds a zone by its name of `len` bytes, and stores a handle in *zone, or
- * NULL.  Returns 0, E_ARGUMENT, E_PROCESS or E_ZONE.
- */
-int ngx_http_bloom_ffi_zone(const char *name, size_t len,
-    ngx_http_bloom_ffi_zone_t **zone);
-
-/*
  * Looks up a key as `bloom_lookup` does, and counts the answer.  Returns
  * ABSENT, PRESENT, UNKNOWN, INVALID, EMPTY, E_ARGUMENT, E_PROCESS or E_ZONE.
  */
-int ngx_http_bloom_ffi_test(ngx_http_bloom_ffi_zone_t *zone, const char *key,
+int ngx_http_bloom_ffi_test(const char *name, size_t name_len, const char *key,
     size_t len);
 
 /*
@@ -109,7 +95,7 @@ int ngx_http_bloom_ffi_test(ngx_http_bloom_ffi_zone_t *zone, const char *key,
  * for keys[i]: ABSENT, PRESENT, UNKNOWN, INVALID or EMPTY.  Returns 0; or
  * E_ARGUMENT, E_PROCESS or E_ZONE, and stores nothing.
  */
-int ngx_http_bloom_ffi_test_many(ngx_http_bloom_ffi_zone_t *zone,
+int ngx_http_bloom_ffi_test_many(const char *name, size_t name_len,
     const ngx_http_bloom_ffi_key_t *keys, size_t n, unsigned char *answers);
 
 /*
@@ -118,7 +104,7 @@ int ngx_http_bloom_ffi_test_many(ngx_http_bloom_ffi_zone_t *zone,
  * until the journal can take it.  Returns ADDED, PRESENT, INVALID, EMPTY,
  * E_ARGUMENT, E_PROCESS, E_ZONE, E_NEVER or E_NOT_SAVED.
  */
-int ngx_http_bloom_ffi_add(ngx_http_bloom_ffi_zone_t *zone, const char *key,
+int ngx_http_bloom_ffi_add(const char *name, size_t name_len, const char *key,
     size_t len);
 
 /*
@@ -127,14 +113,15 @@ int ngx_http_bloom_ffi_add(ngx_http_bloom_ffi_zone_t *zone, const char *key,
  * Returns REMOVED, ABSENT, INVALID, EMPTY, E_ARGUMENT, E_PROCESS, E_ZONE,
  * E_NEVER, E_NOT_NOW or E_NO_ROOM.
  */
-int ngx_http_bloom_ffi_remove(ngx_http_bloom_ffi_zone_t *zone, const char *key,
-    size_t len);
+int ngx_http_bloom_ffi_remove(const char *name, size_t name_len,
+    const char *key, size_t len);
 
 /*
- * Returns why the last call returned UNKNOWN, INVALID, EMPTY or an error: a
- * text for people, null-terminated, which the next call of another function
- * overwrites.  After another result, and in another thread, the text is not
- * meaningful.  Never NULL.
+ * Returns why the last call returned UNKNOWN, INVALID, EMPTY or an error, or
+ * why one of the keys of test_many() got such an answer: a text for people,
+ * null-terminated, which the next call of another function overwrites.  After
+ * another result, and in another thread, the text is not meaningful.  Never
+ * NULL.
  */
 const char *ngx_http_bloom_ffi_reason(void);
 

@@ -64,25 +64,3 @@ ngx_http_bloom_ffi_zone_find(const ngx_str_t *name)
     return ngx_http_bloom_ffi_zone_all == NULL
            ? NULL : ngx_bloom_declare_find(ngx_http_bloom_ffi_zone_all, name);
 }
-
-
-ngx_uint_t
-ngx_http_bloom_ffi_zone_is(const void *zone)
-{
-    ngx_uint_t          i;
-    ngx_bloom_zone_t  **all;
-
-    if (ngx_http_bloom_ffi_zone_all == NULL) {
-        return 0;
-    }
-
-    all = ngx_http_bloom_ffi_zone_all->elts;
-
-    for (i = 0; i < ngx_http_bloom_ffi_zone_all->nelts; i++) {
-        if (zone == all[i]) {
-            return 1;
-        }
-    }
-
-    return 0;
-}

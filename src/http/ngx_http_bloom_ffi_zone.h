@@ -23,13 +23,9 @@ void ngx_http_bloom_ffi_zone_close(void);
 /* Returns 1 if the interface may be called now, in this thread, else 0. */
 ngx_uint_t ngx_http_bloom_ffi_zone_may(void);
 
-/* Returns the zone of this name, or NULL.  Call it, and the next one, only if
- * the interface may be called. */
+/* Returns the zone of this name, or NULL.  Call it only if the interface may be
+ * called. */
 ngx_bloom_zone_t *ngx_http_bloom_ffi_zone_find(const ngx_str_t *name);
-
-/* Returns 1 if `zone` is a zone of the configuration; does not read what it
- * points to. */
-ngx_uint_t ngx_http_bloom_ffi_zone_is(const void *zone);
 
 
 #pragma GCC visibility pop

@@ -30,14 +30,6 @@ static ngx_inline ngx_int_t ngx_http_bloom_key_text(ngx_http_request_t *r,
     ngx_http_bloom_key_t *key, ngx_str_t *text);
 
 /*
- * Returns 1 if all variables of a key only read the request, so that the key
- * has nothing from "set", "map" and the like.  Call it when all variables of
- * the configuration are known.
- */
-ngx_uint_t ngx_http_bloom_key_is_plain(ngx_http_core_main_conf_t *cmcf,
-    ngx_http_bloom_key_t *key);
-
-/*
  * Evaluates the condition of "if=".  Returns
  *
  *     NGX_OK          the condition holds

@@ -18,8 +18,6 @@ static ngx_uint_t ngx_http_bloom_rules_is_new(ngx_http_bloom_ctx_t *ctx,
 static ngx_inline ngx_int_t ngx_http_bloom_rules_ask(ngx_http_request_t *r,
     ngx_http_bloom_ctx_t *ctx, ngx_http_bloom_rule_t *rule, ngx_str_t *key,
     ngx_uint_t *answer);
-static ngx_int_t ngx_http_bloom_rules_skip(ngx_http_request_t *r,
-    ngx_http_bloom_rule_t *rule);
 static ngx_int_t ngx_http_bloom_rules_carry_out(ngx_http_request_t *r,
     ngx_http_bloom_loc_conf_t *blcf, ngx_http_bloom_ctx_t *ctx,
     ngx_http_bloom_rule_t *rule, ngx_bloom_verdict_e verdict);
@@ -137,7 +135,7 @@ ngx_http_bloom_rules_ask(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
     ngx_int_t  rc;
 
     if (rule->filter != NULL) {
-        rc = ngx_http_bloom_rules_skip(r, rule);
+        rc = ngx_http_bloom_key_condition(r, rule->filter);
 
         if (rc != NGX_OK) {
             return rc;
@@ -167,24 +165,6 @@ ngx_http_bloom_rules_ask(ngx_http_request_t *r, ngx_http_bloom_ctx_t *ctx,
               ? ngx_bloom_rule_invalid(rule->key.zone) : NGX_BLOOM_RULE_EMPTY;
 
     return NGX_OK;
-}
-
-
-/* Evaluates the condition of a rule; returns as ngx_http_bloom_key_condition()
- * does. */
-static ngx_int_t
-ngx_http_bloom_rules_skip(ngx_http_request_t *r, ngx_http_bloom_rule_t *rule)
-{
-    ngx_int_t  rc;
-
-    rc = ngx_http_bloom_key_condition(r, rule->filter);
-
-    if (rc == NGX_DECLINED) {
-        ngx_bloom_rule_debug_skip(r->connection->log, &rule->common,
-                                  &rule->filter->value);
-    }
-
-    return rc;
 }
 
 

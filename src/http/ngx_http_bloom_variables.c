@@ -98,6 +98,32 @@ ngx_http_bloom_variables_lookup(ngx_http_request_t *r,
 }
 
 
+ngx_uint_t
+ngx_http_bloom_variables_only_read(ngx_http_core_main_conf_t *cmcf,
+    ngx_http_bloom_key_t *key)
+{
+    ngx_uint_t           *index;
+    ngx_http_variable_t  *v;
+
+    v = cmcf->variables.elts;
+    index = key->value.flushes;
+
+    for ( /* void */ ; index && *index != (ngx_uint_t) -1; index++) {
+
+        /* a variable that a configuration defines may be redefined there */
+
+        if ((v[*index].flags & NGX_HTTP_VAR_CHANGEABLE)
+            || v[*index].get_handler == ngx_http_bloom_variables_lookup
+            || v[*index].get_handler == ngx_http_bloom_variables_decision)
+        {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
 static ngx_int_t
 ngx_http_bloom_variables_set(ngx_http_variable_value_t *v, ngx_str_t *value)
 {

@@ -22,6 +22,14 @@ ngx_int_t ngx_http_bloom_variables_add(ngx_conf_t *cf);
 ngx_int_t ngx_http_bloom_variables_lookup(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 
+/*
+ * Returns 1 if all variables of a key only read the request, so that the key
+ * has nothing from "set", "map" and the like.  Call it when all variables of
+ * the configuration are known.
+ */
+ngx_uint_t ngx_http_bloom_variables_only_read(ngx_http_core_main_conf_t *cmcf,
+    ngx_http_bloom_key_t *key);
+
 
 #pragma GCC visibility pop
 

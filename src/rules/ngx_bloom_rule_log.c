@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file writes keys, decisions, and what directives do about keys to logs.
+ * This file writes keys and decisions to logs.
  */
 
 #include "ngx_bloom_rule_log.h"
@@ -83,33 +83,6 @@ ngx_bloom_rule_debug_write(ngx_log_t *log, ngx_bloom_rule_t *rule,
                    "bloom rule \"%V\" of zone \"%V\": key \"%*s\", answer %s, "
                    "%s", &rule->label, &rule->zone->name, (size_t) (p - buf),
                    buf, ngx_bloom_rule_debug_answers[answer], decision);
-}
-
-
-void
-ngx_bloom_rule_debug_write_skip(ngx_log_t *log, ngx_bloom_rule_t *rule,
-    ngx_str_t *condition)
-{
-    ngx_log_debug3(NGX_BLOOM_RULE_DEBUG, log, 0,
-                   "bloom rule \"%V\" of zone \"%V\": skipped, since \"%V\" "
-                   "is empty or 0", &rule->label, &rule->zone->name, condition);
-}
-
-
-void
-ngx_bloom_rule_debug_write_key(ngx_log_t *log, const char *what,
-    ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t answer)
-{
-    u_char  *p, buf[NGX_BLOOM_RULE_LOG_LEN];
-
-    p = ngx_bloom_rule_log_key(buf, key);
-
-    ngx_log_debug6(NGX_BLOOM_RULE_DEBUG, log, 0,
-                   "bloom %s zone \"%V\": key \"%*s\"%s%s", what, &zone->name,
-                   (size_t) (p - buf), buf,
-                   answer == NGX_BLOOM_ANSWERS ? "" : ", answer ",
-                   answer == NGX_BLOOM_ANSWERS
-                   ? "" : ngx_bloom_rule_debug_answers[answer]);
 }
 
 #endif

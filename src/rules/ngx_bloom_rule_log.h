@@ -3,7 +3,7 @@
 /*
  * This header declares what is written to logs: keys from clients, decisions,
  * and, at the levels debug_http and debug_stream of an nginx with --with-debug,
- * what directives do about keys.
+ * what each rule found.
  */
 
 #ifndef _NGX_BLOOM_RULE_LOG_H_INCLUDED_
@@ -39,38 +39,19 @@ void ngx_bloom_rule_log(ngx_log_t *log, ngx_uint_t level,
 
 #define NGX_BLOOM_RULE_DEBUG  (NGX_LOG_DEBUG_HTTP|NGX_LOG_DEBUG_STREAM)
 
-#define ngx_bloom_rule_debug_if(log, call)                                    \
-    if ((log)->log_level & NGX_BLOOM_RULE_DEBUG) call
-
-#else
-
-#define ngx_bloom_rule_debug_if(log, call)
-
-#endif
-
 /* Logs what a rule found for its key and decided. */
 #define ngx_bloom_rule_debug(log, rule, key, answer, decision)                \
-    ngx_bloom_rule_debug_if(log, ngx_bloom_rule_debug_write(log, rule, key,   \
-                                                            answer, decision))
-
-/* Logs that a rule is skipped: the value of `condition`, which is "if=", is
- * empty or 0. */
-#define ngx_bloom_rule_debug_skip(log, rule, condition)                       \
-    ngx_bloom_rule_debug_if(log, ngx_bloom_rule_debug_write_skip(log, rule,   \
-                                                                 condition))
-
-/* Logs what is done with a key: `what` is a phrase that a zone's name follows,
- * and `answer` is NGX_BLOOM_ABSENT ..., or NGX_BLOOM_ANSWERS for none. */
-#define ngx_bloom_rule_debug_key(log, what, zone, key, answer)                \
-    ngx_bloom_rule_debug_if(log, ngx_bloom_rule_debug_write_key(log, what,    \
-                                                            zone, key, answer))
+    if ((log)->log_level & NGX_BLOOM_RULE_DEBUG)                              \
+        ngx_bloom_rule_debug_write(log, rule, key, answer, decision)
 
 void ngx_bloom_rule_debug_write(ngx_log_t *log, ngx_bloom_rule_t *rule,
     ngx_str_t *key, ngx_uint_t answer, const char *decision);
-void ngx_bloom_rule_debug_write_skip(ngx_log_t *log, ngx_bloom_rule_t *rule,
-    ngx_str_t *condition);
-void ngx_bloom_rule_debug_write_key(ngx_log_t *log, const char *what,
-    ngx_bloom_zone_t *zone, ngx_str_t *key, ngx_uint_t answer);
+
+#else
+
+#define ngx_bloom_rule_debug(log, rule, key, answer, decision)
+
+#endif
 
 
 #pragma GCC visibility pop

@@ -546,46 +546,39 @@ is(call($t, 'add', 'seen', 'memory'), 'true|added',
 my $ffi = <<'LUA';
 local ffi = require "ffi"
 local C = ffi.C
-local z = ffi.new("ngx_http_bloom_ffi_zone_t *[1]")
-assert(C.ngx_http_bloom_ffi_zone("ids", 3, z) == 0)
-local ids = z[0]
 local keys = ffi.new("ngx_http_bloom_ffi_key_t[2]")
 local answers = ffi.new("unsigned char[2]")
-local wild = ffi.cast("ngx_http_bloom_ffi_zone_t *", 0x1234)
 LUA
 
 for (['ngx_http_bloom_ffi_version()', 1000],
-     ['ngx_http_bloom_ffi_zone(nil, 3, z)', -1],
-     ['ngx_http_bloom_ffi_zone("ids", 3, nil)', -1],
-     ['ngx_http_bloom_ffi_zone("ids\0", 4, z)', -3],
-     ['ngx_http_bloom_ffi_zone("ids", 2, z)', -3],
-     ['ngx_http_bloom_ffi_test(nil, "a", 1)', -3],
-     ['ngx_http_bloom_ffi_test(wild, "a", 1)', -3],
-     ['ngx_http_bloom_ffi_add(wild, "a", 1)', -3],
-     ['ngx_http_bloom_ffi_remove(wild, "a", 1)', -3],
-     ['ngx_http_bloom_ffi_test_many(wild, keys, 1, answers)', -3],
-     ['ngx_http_bloom_ffi_test(ids, nil, 5)', -1],
-     ['ngx_http_bloom_ffi_add(ids, nil, 5)', -1],
-     ['ngx_http_bloom_ffi_remove(ids, nil, 5)', -1],
-     ['ngx_http_bloom_ffi_test(ids, nil, 0)', 4],
-     ['ngx_http_bloom_ffi_test(ids, "id1", 3)', 1],
-     ['ngx_http_bloom_ffi_test(ids, "id1", ffi.cast("size_t", -1))', 3],
-     ['ngx_http_bloom_ffi_add(ids, "id1", ffi.cast("size_t", -1))', 3],
-     ['ngx_http_bloom_ffi_remove(ids, "id1", ffi.cast("size_t", -1))', 3],
-     ['ngx_http_bloom_ffi_test_many(ids, nil, 1, answers)', -1],
-     ['ngx_http_bloom_ffi_test_many(ids, keys, 1, nil)', -1],
-     ['ngx_http_bloom_ffi_test_many(ids, keys, 1025, answers)', -1],
-     ['ngx_http_bloom_ffi_test_many(ids, keys, ffi.cast("size_t", -1), answers)',
+     ['ngx_http_bloom_ffi_test(nil, 3, "a", 1)', -1],
+     ['ngx_http_bloom_ffi_test("ids\0", 4, "a", 1)', -3],
+     ['ngx_http_bloom_ffi_test("ids", 2, "a", 1)', -3],
+     ['ngx_http_bloom_ffi_add("id", 2, "a", 1)', -3],
+     ['ngx_http_bloom_ffi_remove("id", 2, "a", 1)', -3],
+     ['ngx_http_bloom_ffi_test_many("id", 2, keys, 1, answers)', -3],
+     ['ngx_http_bloom_ffi_test("ids", 3, nil, 5)', -1],
+     ['ngx_http_bloom_ffi_add("ids", 3, nil, 5)', -1],
+     ['ngx_http_bloom_ffi_remove("ids", 3, nil, 5)', -1],
+     ['ngx_http_bloom_ffi_test("ids", 3, nil, 0)', 4],
+     ['ngx_http_bloom_ffi_test("ids", 3, "id1", 3)', 1],
+     ['ngx_http_bloom_ffi_test("ids", 3, "id1", ffi.cast("size_t", -1))', 3],
+     ['ngx_http_bloom_ffi_add("ids", 3, "id1", ffi.cast("size_t", -1))', 3],
+     ['ngx_http_bloom_ffi_remove("ids", 3, "id1", ffi.cast("size_t", -1))', 3],
+     ['ngx_http_bloom_ffi_test_many("ids", 3, nil, 1, answers)', -1],
+     ['ngx_http_bloom_ffi_test_many("ids", 3, keys, 1, nil)', -1],
+     ['ngx_http_bloom_ffi_test_many("ids", 3, keys, 1025, answers)', -1],
+     ['ngx_http_bloom_ffi_test_many("ids", 3, keys, ffi.cast("size_t", -1), answers)',
       -1],
-     ['ngx_http_bloom_ffi_test_many(ids, nil, 0, nil)', 0],
-     ['ngx_http_bloom_ffi_test_many(ids, keys, 2, answers)', 0])
+     ['ngx_http_bloom_ffi_test_many("ids", 3, nil, 0, nil)', 0],
+     ['ngx_http_bloom_ffi_test_many("ids", 3, keys, 2, answers)', 0])
 {
     my ($code, $want) = @$_;
     is(evaluate($t, "$ffi return C.$code"), "true|$want", $code);
 }
 
 is(evaluate($t, "$ffi keys[0].len = 9 return C.ngx_http_bloom_ffi_test_many("
-                . 'ids, keys, 1, answers)'), 'true|-1',
+                . '"ids", 3, keys, 1, answers)'), 'true|-1',
    'a key without memory is refused');
 
 my $symbols = `nm -D --defined-only \Q$t->{module}\E`;
@@ -593,7 +586,7 @@ my @names = sort $symbols =~ /^\S+ \w (\S+)$/mg;
 
 is_deeply(\@names,
           [sort((map { "ngx_http_bloom_ffi_$_" }
-                     qw(add reason remove test test_many version zone)),
+                     qw(add reason remove test test_many version)),
                 qw(ngx_http_bloom_filter_module ngx_http_bloom_module
                    ngx_module_names ngx_module_order ngx_modules))],
           'the module exports these symbols only');
