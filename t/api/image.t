@@ -200,7 +200,7 @@ subtest 'an image leaves room for the journal' => sub {
                      'an image is refused if it would take the room of the '
                      . 'journal');
     is($r->json->{error}{code}, 'no_room', 'the refusal has the code no_room');
-    is_added(api($t, POST => 'zones/ids/keys?durable=1', body => 'full2'),
+    is_added(api($t, POST => 'zones/ids/keys?durable=true', body => 'full2'),
              1, 1, 0, 1, 'keys are added while images are refused');
     $disk->allow;
     ok(wait_until(sub { $t->get('/images/zones/ids/image')->status == 200 }),

@@ -5,7 +5,6 @@
  * and the worker sends the file.
  */
 
-#include "ngx_http_bloom_image.h"
 #include "ngx_http_bloom_header.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_task.h"
@@ -40,8 +39,7 @@ const ngx_http_bloom_kind_t  ngx_http_bloom_get_image = {
     .begin = ngx_http_bloom_task_begin,
     .run = ngx_http_bloom_image_run,
     .put = ngx_http_bloom_task_put,
-    .send = ngx_http_bloom_image_send,
-    .leaves = 1
+    .send = ngx_http_bloom_image_send
 };
 
 
