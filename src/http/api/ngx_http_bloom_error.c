@@ -106,8 +106,9 @@ static ngx_http_bloom_error_entry_t  ngx_http_bloom_errors[] = {
 
     /* The chunks of a body exceed `client_max_body_size`; an upload is larger
      * than any image that the zone has room for (the message has the zone size
-     * to configure); a test has more than 1,000,000 keys; or the changes are
-     * larger than `source.max_body`, or do not fit in the zone's key form.
+     * to configure); a test has more than 1,000,000 keys; or the changes do not
+     * fit into a record of the journal: those of `source.max_body` bytes do,
+     * unless keys grow in the zone's key form.
      * Remedy: send less at a time, or configure the limit that the message
      * has. */
     { 413, "too_large" },

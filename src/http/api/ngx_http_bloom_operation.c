@@ -21,7 +21,6 @@ static ngx_int_t ngx_http_bloom_operation_refuse(
     ngx_http_bloom_operation_t *op);
 static ngx_int_t ngx_http_bloom_operation_take(void *data, ngx_str_t *key);
 static void ngx_http_bloom_operation_run(ngx_http_request_t *r);
-static ngx_int_t ngx_http_bloom_operation_read(ngx_http_bloom_operation_t *op);
 static void ngx_http_bloom_operation_failed(ngx_http_bloom_operation_t *op);
 static ngx_int_t ngx_http_bloom_operation_respond(
     ngx_http_bloom_operation_t *op);
@@ -177,8 +176,18 @@ ngx_http_bloom_operation_run(ngx_http_request_t *r)
 
         r->read_event_handler = ngx_http_bloom_operation_run;
 
-        if (ngx_http_bloom_operation_read(op) == NGX_AGAIN) {
+        rc = ngx_http_bloom_body_read(&op->body);
+
+        if (rc == NGX_DONE) {
+            (void) ngx_http_bloom_operation_soon(op);
+        }
+
+        if (rc == NGX_DONE || rc == NGX_AGAIN) {
             return;
+        }
+
+        if (rc == NGX_ERROR) {
+            ngx_http_bloom_operation_failed(op);
         }
 
         /* what was left of the body, if anything, is not read any more, and the
@@ -211,29 +220,6 @@ ngx_http_bloom_operation_run(ngx_http_request_t *r)
     }
 
     ngx_http_finalize_request(r, ngx_http_bloom_operation_respond(op));
-}
-
-
-/* Returns NGX_OK at the end of the body, or when reading has failed; NGX_AGAIN
- * if the operation has to wait. */
-static ngx_int_t
-ngx_http_bloom_operation_read(ngx_http_bloom_operation_t *op)
-{
-    switch (ngx_http_bloom_body_read(&op->body)) {
-
-    case NGX_OK:
-        return NGX_OK;
-
-    case NGX_AGAIN:
-        return NGX_AGAIN;
-
-    case NGX_DONE:
-        return ngx_http_bloom_operation_soon(op);
-
-    default: /* NGX_ERROR */
-        ngx_http_bloom_operation_failed(op);
-        return NGX_OK;
-    }
 }
 
 

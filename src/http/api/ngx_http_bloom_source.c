@@ -22,8 +22,6 @@ typedef struct {
     uint64_t                    offset;
     ngx_uint_t                  more;
 
-    size_t                      size;    /* of the keys received, with a sign
-                                            and a line end each */
     ngx_uint_t                  applied;
 } ngx_http_bloom_source_t;
 
@@ -31,11 +29,7 @@ typedef struct {
 static ngx_int_t ngx_http_bloom_source_begin(ngx_http_bloom_operation_t *op);
 static ngx_int_t ngx_http_bloom_source_take(ngx_http_bloom_operation_t *op,
     ngx_str_t *line);
-static ngx_int_t ngx_http_bloom_source_run_changes(
-    ngx_http_bloom_operation_t *op);
-static ngx_int_t ngx_http_bloom_source_run_gap(ngx_http_bloom_operation_t *op);
-static ngx_int_t ngx_http_bloom_source_result(ngx_http_bloom_source_t *source,
-    ngx_int_t rc);
+static ngx_int_t ngx_http_bloom_source_run(ngx_http_bloom_operation_t *op);
 static ngx_int_t ngx_http_bloom_source_fail(ngx_http_bloom_source_t *source,
     ngx_http_bloom_error_code_e code);
 static void ngx_http_bloom_source_put(ngx_http_bloom_operation_t *op,
@@ -78,7 +72,7 @@ const ngx_http_bloom_kind_t  ngx_http_bloom_post_changes = {
     .args = ngx_http_bloom_source_args_changes,
     .begin = ngx_http_bloom_source_begin,
     .take = ngx_http_bloom_source_take,
-    .run = ngx_http_bloom_source_run_changes,
+    .run = ngx_http_bloom_source_run,
     .put = ngx_http_bloom_source_put,
     .end = ngx_http_bloom_source_end
 };
@@ -87,7 +81,7 @@ const ngx_http_bloom_kind_t  ngx_http_bloom_post_gap = {
     .size = sizeof(ngx_http_bloom_source_t),
     .args = ngx_http_bloom_source_args_gap,
     .begin = ngx_http_bloom_source_begin,
-    .run = ngx_http_bloom_source_run_gap,
+    .run = ngx_http_bloom_source_run,
     .put = ngx_http_bloom_source_put,
     .end = ngx_http_bloom_source_end
 };
@@ -154,16 +148,6 @@ ngx_http_bloom_source_take(ngx_http_bloom_operation_t *op, ngx_str_t *line)
     key.data = line->data + 1;
     key.len = line->len - 1;
 
-    source->size += key.len + 2;
-
-    if (source->size > NGX_BLOOM_CHANGES_MAX) {
-        return ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_TOO_LARGE,
-                                    "the body has more than %d bytes of "
-                                    "changes, and nothing was changed; send "
-                                    "fewer changes at a time",
-                                    NGX_BLOOM_CHANGES_MAX);
-    }
-
     switch (ngx_bloom_changes_put(&source->changes, &key,
                                   line->data[0] == '-'))
     {
@@ -177,12 +161,12 @@ ngx_http_bloom_source_take(ngx_http_bloom_operation_t *op, ngx_str_t *line)
         return NGX_OK;
 
     case NGX_DONE:
-        ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_TOO_LARGE,
-                             "the changes are too large in the zone's key "
-                             "form, and nothing was changed; send fewer "
-                             "changes at a time");
-
-        /* fall through */
+        return ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_TOO_LARGE,
+                                    "the changes are too large in the zone's "
+                                    "key form, and nothing was changed; send "
+                                    "fewer changes at a time: %d bytes fit "
+                                    "unless keys grow in that form",
+                                    NGX_BLOOM_CHANGES_MAX);
 
     default: /* NGX_ERROR */
         return NGX_ERROR;
@@ -191,52 +175,31 @@ ngx_http_bloom_source_take(ngx_http_bloom_operation_t *op, ngx_str_t *line)
 
 
 static ngx_int_t
-ngx_http_bloom_source_run_changes(ngx_http_bloom_operation_t *op)
+ngx_http_bloom_source_run(ngx_http_bloom_operation_t *op)
 {
+    char                      text[BLOOM_POSITION_TEXT_MAX];
+    ngx_int_t                 rc;
     ngx_bloom_changes_t      *changes;
     ngx_http_bloom_source_t  *source;
 
     source = (ngx_http_bloom_source_t *) op;
     changes = &source->changes;
 
-    if (bloom_position_cmp(changes->before, changes->after) == 0
-        && (changes->received != 0 || changes->offset != 0 || changes->more))
+    if (op->kind == &ngx_http_bloom_post_gap) {
+        rc = ngx_bloom_changes_gap(changes);
+
+    } else if (bloom_position_cmp(changes->before, changes->after) == 0
+               && (changes->received != 0 || changes->offset != 0
+                   || changes->more))
     {
         return ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_BAD_BODY,
                                     "\"after=\" and \"position=\" are equal, "
                                     "which is a sign of life, but the request "
                                     "has changes; nothing was changed");
+
+    } else {
+        rc = ngx_bloom_changes_apply(changes);
     }
-
-    return ngx_http_bloom_source_result(source,
-                                        ngx_bloom_changes_apply(changes));
-}
-
-
-static ngx_int_t
-ngx_http_bloom_source_run_gap(ngx_http_bloom_operation_t *op)
-{
-    ngx_http_bloom_source_t  *source;
-
-    source = (ngx_http_bloom_source_t *) op;
-
-    return ngx_http_bloom_source_result(source,
-                                        ngx_bloom_changes_gap(&source->changes)
-                                        );
-}
-
-
-/* Sees to what ngx_bloom_changes_apply() or ngx_bloom_changes_gap() has
- * returned. */
-static ngx_int_t
-ngx_http_bloom_source_result(ngx_http_bloom_source_t *source, ngx_int_t rc)
-{
-    char                         text[BLOOM_POSITION_TEXT_MAX];
-    ngx_bloom_changes_t         *changes;
-    ngx_http_bloom_operation_t  *op;
-
-    op = &source->op;
-    changes = &source->changes;
 
     switch (rc) {
 
