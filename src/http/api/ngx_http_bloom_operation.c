@@ -13,9 +13,6 @@
 /* Longer than other connections' turns take, ms. */
 #define NGX_HTTP_BLOOM_OPERATION_TURN   1000
 
-/* How long an operation waits if there is no memory for a queue, ms. */
-#define NGX_HTTP_BLOOM_OPERATION_RETRY  100
-
 
 static ngx_int_t ngx_http_bloom_operation_refuse(
     ngx_http_bloom_operation_t *op);
@@ -327,17 +324,12 @@ ngx_http_bloom_operation_soon(ngx_http_bloom_operation_t *op)
 }
 
 
-/* If memory is short, the operation is woken after a while instead. */
 ngx_int_t
 ngx_http_bloom_operation_in_queue(ngx_http_bloom_operation_t *op,
     ngx_bloom_queue_e which)
 {
-    if (ngx_bloom_queue_wait(op->zone, which, &op->waiter) != NGX_OK) {
-        (void) ngx_http_bloom_operation_after(op,
-                                              NGX_HTTP_BLOOM_OPERATION_RETRY);
-    }
-
-    return NGX_AGAIN;
+    return ngx_bloom_queue_wait(op->zone, which, &op->waiter) == NGX_OK
+           ? NGX_AGAIN : NGX_ERROR;
 }
 
 

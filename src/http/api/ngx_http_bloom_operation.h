@@ -114,7 +114,8 @@ ngx_int_t ngx_http_bloom_operation_start(ngx_http_bloom_operation_t *op);
 /*
  * Wake the operation after `ms` milliseconds; as soon as other connections have
  * been served; or when it is first in a queue of its zone and the queue is
- * served.  They return NGX_AGAIN.
+ * served.  They return NGX_AGAIN; the last one returns NGX_ERROR if memory is
+ * short.
  */
 ngx_int_t ngx_http_bloom_operation_after(ngx_http_bloom_operation_t *op,
     ngx_msec_t ms);
