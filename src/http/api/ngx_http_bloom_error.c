@@ -22,7 +22,7 @@ static ngx_http_bloom_error_entry_t  ngx_http_bloom_errors[] = {
 
     /* The query of a request that changes a zone, of `POST test` or of `GET
      * removed` has an unknown argument, one twice, or one with an invalid value;
-     * `key=` of `GET keys` or `DELETE keys`, or an argument of `POST changes` or
+     * the key of `GET keys` or `DELETE keys`, or an argument of `POST changes` or
      * `gap`, is missing; or `position=` is before `after=`.
      * Remedy: correct the query: the message names the argument, and what it must
      * be. */
