@@ -294,10 +294,12 @@ subtest 'a body with a broken chunk is refused' => sub {
 
     # a client that has closed its side might not get a response over HTTP/1.1
 
+    my $first = join '', map { "first$_\n" } 1 .. 50_000;
     my $c = $t->connect;
-    $c->send($head . "e\r\ncut1\ncut2\ncut3\r\n");
-    wait_until(sub { ask($t, 'seen', 'cut1', 'cut2') eq '11' })
-        or die 'keys of whole lines are not added before the end of a body';
+    $c->send($head . sprintf "%x\r\n%s\r\n", length $first, $first);
+    wait_until(sub { ask($t, 'seen', 'first1') eq '1' })
+        or die 'nothing of a long body is added before its end';
+    $c->send("e\r\ncut1\ncut2\ncut3\r\n");
     $c->end;
     my $cut = $c->response;
     ok($cut->status == 400 || $cut->status == 0,
@@ -350,9 +352,8 @@ subtest 'keys of a client that disconnects are added' => sub {
     is(ask($t, 'seen', 'away1', 'no'), '10',
        'the zone answers after several clients disconnected');
 
-    like($t->wait_for_log(
-             qr/"seen": (?!0\b)\d+ received, (?!0\b)\d+ added/, $mark),
-         qr/\[info\].*client went away while it sent keys/,
+    like($t->wait_for_log(qr/client went away/, $mark),
+         qr/\[info\].*while it sent a body for bloom zone "seen"/,
          'the log says that a client disconnected');
 };
 

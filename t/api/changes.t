@@ -105,7 +105,7 @@ subtest 'what is refused' => sub {
              'a bad flag');
     is_refused($post->("lag/changes?$q&decode=form", "+a\n"), 400, 'bad_query',
              'another encoding');
-    is_refused($post->('lag/changes?source=s&after=0&position=0&more=1'), 400,
+    is_refused($post->('lag/changes?source=s&after=0&position=0&more=true'), 400,
                'bad_body', 'a part without a further position');
     is_refused($post->('lag/changes?source=s&after=0'), 400, 'bad_query',
              'no position');

@@ -30,7 +30,7 @@ $t->run;
 add($t, 'seen', ['first'], durable => 1);
 
 
-# Sends so many requests with durable=1 and returns when the worker has read all
+# Sends so many requests with durable=true and returns when the worker has read all
 # of them: their keys are present.
 
 my $number = 0;
@@ -41,7 +41,7 @@ sub waiters {
     my @keys = map { 'key' . ++$number } 1 .. $count;
     my @clients = map {
         my $c = $t->connect;
-        $c->send($t->request_text(POST => '/bloom/zones/seen/keys?durable=1',
+        $c->send($t->request_text(POST => '/bloom/zones/seen/keys?durable=true',
                                   body => $_, keepalive => 1));
         $c;
     } @keys;
@@ -135,7 +135,7 @@ subtest 'the disk fails while requests wait' => sub {
     $disk->allow;
     ok(settled($t, 'seen', sub { !$_[0]{journal}{error} }),
        'the journal works again when the disk does');
-    is_added(api($t, POST => 'zones/seen/keys?durable=1', body => 'after'),
+    is_added(api($t, POST => 'zones/seen/keys?durable=true', body => 'after'),
              1, 1, 0, 1, 'later keys are durable');
 };
 
@@ -166,7 +166,7 @@ subtest 'the worker dies while requests wait' => sub {
     is(answers(@clients), '0:300',
        'no client is told that its keys are durable');
     is(ask($t, 'seen', @$keys), '1' x 300, 'the keys are present');
-    is_added(api($t, POST => 'zones/seen/keys?durable=1', body => 'last'),
+    is_added(api($t, POST => 'zones/seen/keys?durable=true', body => 'last'),
              1, 1, 0, 1, 'later keys are durable');
 };
 

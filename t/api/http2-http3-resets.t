@@ -106,9 +106,10 @@ sub test_bodies {
         my $key = $class->name . $json;
 
         $c->data($stream, $json ? qq(["$key", "cu) : "$key\ncu");
+        $c->ask(GET => '/ids?k=id1');
+        $c->reset($stream);
         ok(wait_until(sub { ask($t, 'seen', $key) eq '1' }),
            "the whole keys of a body of type $type are added");
-        $c->reset($stream);
     }
 
     ok(noticed($mark, 2), 'nginx notices that bodies are cut');
@@ -283,14 +284,15 @@ sub test_vanish {
         $c->data($put, substr $image, 0, 16384);
         my $post = $c->open(POST => $keys_path);
         $c->data($post, "$name-$how-whole\n$name-$how-cut");
-        ok(wait_until(sub {
-            files($t->testdir . '/state/ids/body.*')
-                && ask($t, 'seen', "$name-$how-whole") eq '1';
-        }), 'an upload and an addition have begun');
+        ok(wait_until(sub { files($t->testdir . '/state/ids/body.*') }),
+           'an upload has begun');
+        $c->ask(GET => '/ids?k=id1');
 
         my $mark = $t->log_mark;
         $c->$how;
         ok(noticed($mark, 1), "nginx notices that the client is gone ($how)");
+        is(ask($t, 'seen', "$name-$how-whole"), '1',
+           "a key that was whole is added ($how)");
         no_bodies("a client that is gone ($how)");
         is(join(' ', lookup_keys($t, 'seen', "$name-$how-cut")), 'absent',
            'the key that was cut is not added');

@@ -23,7 +23,6 @@ configure($t, ['zone=seen capacity=1k fpr=1e-3'], api => 1,
           server => <<'CONF');
     location /reading/ { bloom_api; }
     location /bare { bloom_api write=on; }
-    location /small/ { gzip on; bloom_api; }
 CONF
 $t->run;
 
@@ -49,18 +48,11 @@ subtest 'Accept decides between the page and the index' => sub {
         $browser => 1,
         'text/html' => 1,
         'TEXT/HTML;q=0.5' => 1,
-        'text/html, application/json;q=0.9' => 1,
-        'application/json;q=0.2, text/html;q=0.3' => 1,
         'text/html, */*' => 1,
         '*/*' => 0,
         'application/json' => 0,
         'text/html, application/json' => 0,
         'text/html;q=0.5, application/json' => 0,
-        'text/html;q=0' => 0,
-        'text/html;q=0.0, */*' => 0,
-        'text/html;q=0.5, */*' => 0,
-        'text/html;q=0.5, application/*;q=0.6' => 0,
-        'text/htmlx' => 0,
         'application/json, */*;q=0.1' => 0,
         'text/plain' => 0,
         '' => 0,
@@ -160,38 +152,6 @@ subtest 'the page is complete and needs nothing else' => sub {
 
     is($t->request('POST', '/bloom/', headers => { Accept => $browser },
                    body => '')->status, 405, 'POST to the page is refused');
-};
-
-
-subtest 'the ETag of the page saves sending it again' => sub {
-    my $etag = page('/bloom/')->header('ETag') // '';
-
-    like($etag, qr/^"[0-9a-f]{32}"$/, 'the page has a strong ETag');
-
-    my $again = page('/bloom/', 'If-None-Match' => $etag);
-    is($again->status, 304,
-       'the page is not sent again to a browser that has it');
-    is($again->body, '', 'a response with status 304 has no body');
-    is($again->header('ETag'), $etag,
-       'a response with status 304 has the ETag of the page');
-
-    is(page('/bloom/', 'If-None-Match' => '"other"')->status, 200,
-       'the page is sent to a browser that has another one');
-    is(page('/bloom/', Accept => '*/*', 'If-None-Match' => $etag)->status, 200,
-       'the index is sent whatever ETag the client has');
-
-    SKIP: {
-        skip 'nginx has no gzip', 3 if $t->nginx_build =~ /without-http_gzip/;
-
-        my $small = page('/small/', 'Accept-Encoding' => 'gzip');
-        is($small->header('Content-Encoding'), 'gzip',
-           'nginx compresses the page where gzip is on');
-        is($small->header('ETag'), "W/$etag",
-           'a compressed page has a weak ETag');
-        is(page('/small/', 'Accept-Encoding' => 'gzip',
-                'If-None-Match' => "W/$etag")->status, 304,
-           'a compressed page is not sent again to a browser that has it');
-    }
 };
 
 

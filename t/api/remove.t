@@ -153,7 +153,7 @@ subtest 'DELETE removes one key' => sub {
        'DELETE without durable=true does not wait');
 
     is_error(api($t, DELETE => "zones/seen/keys$_"), 400, qr/\?key=K/,
-             "DELETE keys$_ is refused") for '', '?', '?key=', '?keys=a';
+             "DELETE keys$_ is refused") for '', '?', '?key=';
     is_error(api($t, DELETE => 'zones/seen/keys?key=a&key=b'), 400,
              qr/more than one "key", and nothing was changed/,
              'DELETE of two keys is refused');
@@ -214,7 +214,7 @@ subtest 'a body that cannot be read is refused' => sub {
 
     for my $what ('remove', 'keys') {
         is_error(api($t, POST => "zones/seen/$what?key=b6", body => "b7\n"),
-                 400, qr/from its body, not from "key=".* no key was /,
+                 400, qr/unknown argument "key", and nothing was changed/,
                  "POST $what refuses a key in the query");
     }
     is(ask($t, 'seen', keys_of('b', 9)), '000011111',
@@ -376,7 +376,7 @@ subtest 'GET removed lists the removed keys' => sub {
         for '', 0, -1, 10001, 'x', '9' x 30;
     is_error(api($t, GET => "zones/memory/removed?from=$_"), 400, qr/"from"/,
              "from=$_ is refused")
-        for '', 'x', '1', '1-', '-1', '1-x', '1-2-3', '1-' . '9' x 30;
+        for '', 'x', '1-', '-1', '1-x', '1-2-3', '1-' . '9' x 30;
     is(api($t, GET => 'zones/memory/removed?from=1-' . '9' x 18)->status, 200,
        'a cursor past the end is answered');
     is_error(api($t, GET => 'zones/memory/removed?from=2-0'), 412,

@@ -58,7 +58,7 @@ sub try_add {
 
     my @keys = map { 'key' . $next++ } 1 .. 5;
     my $response = eval {
-        api($t, POST => "zones/$zone/keys" . ($option{durable} ? '?durable=1'
+        api($t, POST => "zones/$zone/keys" . ($option{durable} ? '?durable=true'
                                                                : ''),
             body => join "\n", @keys);
     };

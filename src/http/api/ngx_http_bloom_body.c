@@ -8,7 +8,6 @@
 
 #include "ngx_http_bloom_body.h"
 #include "ngx_http_bloom_header.h"
-#include "ngx_http_bloom_query.h"
 #include "bloom_idn.h"
 #include "bloom_key.h"
 
@@ -18,11 +17,9 @@
 #define NGX_HTTP_BLOOM_BODY_TURN   (32 * 1024)
 #define NGX_HTTP_BLOOM_BODY_BYTES  (128 * 1024)
 
-/* A turn's longest time, us.  The clock is read after each internationalised
- * host, which takes up to a millisecond, and once every
- * NGX_HTTP_BLOOM_BODY_KEYS other keys. */
-#define NGX_HTTP_BLOOM_BODY_TIME   1000
-#define NGX_HTTP_BLOOM_BODY_KEYS   16
+/* What libidn2 costs: each byte passed takes as long as so many bytes of other
+ * keys. */
+#define NGX_HTTP_BLOOM_BODY_IDN    10
 
 /* What a line may have beside its key: a byte order mark, CR and LF. */
 #define NGX_HTTP_BLOOM_BODY_BESIDE  (3 + 2)
@@ -32,14 +29,12 @@
 
 
 static ngx_int_t ngx_http_bloom_body_type(ngx_http_bloom_body_t *body);
-static ngx_int_t ngx_http_bloom_body_decode(ngx_http_bloom_body_t *body);
 static ngx_int_t ngx_http_bloom_body_next(ngx_http_bloom_body_t *body);
 static ngx_int_t ngx_http_bloom_body_buffers(ngx_http_bloom_body_t *body);
 static ngx_int_t ngx_http_bloom_body_broken(ngx_http_bloom_body_t *body,
     ngx_int_t rc);
 static ngx_int_t ngx_http_bloom_body_slice(ngx_http_bloom_body_t *body,
     ngx_buf_t *file);
-static uint64_t ngx_http_bloom_body_now(void);
 static ngx_int_t ngx_http_bloom_body_bytes(ngx_http_bloom_body_t *body,
     const u_char **pos, const u_char *end);
 static ngx_int_t ngx_http_bloom_body_lines(ngx_http_bloom_body_t *body,
@@ -72,8 +67,6 @@ ngx_http_bloom_body_init(ngx_http_bloom_body_t *body, ngx_http_request_t *r,
     ngx_uint_t bytes, ngx_http_bloom_body_take_pt take, void *data,
     ngx_http_bloom_error_t *error)
 {
-    ngx_int_t  rc;
-
     body->request = r;
     body->take = take;
     body->data = data;
@@ -94,9 +87,18 @@ ngx_http_bloom_body_init(ngx_http_bloom_body_t *body, ngx_http_request_t *r,
     body->turn = NGX_HTTP_BLOOM_BODY_TURN;
     body->split = ngx_http_bloom_body_lines;
 
-    rc = ngx_http_bloom_body_decode(body);
+    body->line = NGX_HTTP_BLOOM_BODY_KEY;
 
-    return rc == NGX_OK ? ngx_http_bloom_body_type(body) : rc;
+    if (body->encoded) {
+        body->line *= NGX_HTTP_BLOOM_BODY_ESCAPE;
+        body->decoded = ngx_palloc(r->pool, body->line);
+
+        if (body->decoded == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    return ngx_http_bloom_body_type(body);
 }
 
 
@@ -151,30 +153,6 @@ ngx_http_bloom_body_type(ngx_http_bloom_body_t *body)
 }
 
 
-/* Finds out whether the keys are encoded.  Returns what
- * ngx_http_bloom_body_init() returns. */
-static ngx_int_t
-ngx_http_bloom_body_decode(ngx_http_bloom_body_t *body)
-{
-    ngx_int_t   rc;
-    ngx_uint_t  choice;
-
-    body->line = NGX_HTTP_BLOOM_BODY_KEY;
-
-    rc = ngx_http_bloom_query_choice(body->request, "decode", "off", "uri",
-                                     &choice, body->error);
-
-    if (rc != NGX_OK || choice != 2) {
-        return rc;
-    }
-
-    body->line *= NGX_HTTP_BLOOM_BODY_ESCAPE;
-    body->decoded = ngx_palloc(body->request->pool, body->line);
-
-    return body->decoded != NULL ? NGX_OK : NGX_ERROR;
-}
-
-
 ngx_int_t
 ngx_http_bloom_body_start(ngx_http_bloom_body_t *body,
     void (*run)(ngx_http_request_t *r))
@@ -217,13 +195,10 @@ ngx_http_bloom_body_start(ngx_http_bloom_body_t *body,
 ngx_int_t
 ngx_http_bloom_body_read(ngx_http_bloom_body_t *body)
 {
-    size_t         done;
     ngx_int_t      rc;
     const u_char  *pos, *end;
 
-    done = 0;
-
-    body->begun = ngx_http_bloom_body_now();
+    body->left = body->turn;
 
     for ( ;; ) {
 
@@ -231,7 +206,7 @@ ngx_http_bloom_body_read(ngx_http_bloom_body_t *body)
             rc = body->take(body->data, &body->pending);
 
             if (rc != NGX_OK) {
-                return rc == NGX_AGAIN ? NGX_BUSY : NGX_ERROR;
+                return rc == NGX_AGAIN ? NGX_AGAIN : NGX_ERROR;
             }
 
             body->pending.data = NULL;
@@ -247,16 +222,16 @@ ngx_http_bloom_body_read(ngx_http_bloom_body_t *body)
             return rc;
         }
 
-        if (done >= body->turn) {
+        if (body->left <= 0) {
             return NGX_DONE;
         }
 
         pos = body->pos;
-        end = pos + ngx_min((size_t) (body->last - pos), body->turn - done);
+        end = pos + ngx_min(body->last - pos, body->left);
 
         rc = body->split(body, &body->pos, end);
 
-        done += body->pos - pos;
+        body->left -= body->pos - pos;
 
         if (rc != NGX_OK) {
             return rc;
@@ -300,10 +275,9 @@ ngx_http_bloom_body_next(ngx_http_bloom_body_t *body)
             rc = ngx_http_read_unbuffered_request_body(r);
 
             if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
-                return ngx_http_bloom_body_broken(body, rc);
-            }
+                body->failed = rc;
 
-            if (r->request_body->bufs == NULL && r->reading_body) {
+            } else if (r->request_body->bufs == NULL && r->reading_body) {
                 return NGX_AGAIN;
             }
         }
@@ -466,21 +440,9 @@ ngx_http_bloom_body_slice(ngx_http_bloom_body_t *body, ngx_buf_t *b)
 }
 
 
-/* Returns the time in microseconds since some point in the past. */
-static uint64_t
-ngx_http_bloom_body_now(void)
-{
-    struct timespec  ts;
-
-    (void) clock_gettime(CLOCK_MONOTONIC, &ts);
-
-    return (uint64_t) ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
-
-
 /*
  * Offers a key to take().  Returns NGX_OK; NGX_DONE if the key is taken and the
- * turn is over; NGX_BUSY if the next read offers it again; NGX_ERROR if take()
+ * turn is over; NGX_AGAIN if the next read offers it again; NGX_ERROR if take()
  * wants no more keys.
  */
 static ngx_inline ngx_int_t
@@ -505,17 +467,16 @@ ngx_http_bloom_body_offer(ngx_http_bloom_body_t *body, bloom_key_t *key)
 
     rc = body->take(body->data, &text);
 
+    body->left -= (ssize_t) (bloom_idn_spent() - spent)
+                  * NGX_HTTP_BLOOM_BODY_IDN;
+
     if (rc == NGX_OK) {
-        return ((++body->taken % NGX_HTTP_BLOOM_BODY_KEYS == 0
-                 || bloom_idn_spent() != spent)
-                && ngx_http_bloom_body_now() - body->begun
-                   >= NGX_HTTP_BLOOM_BODY_TIME)
-               ? NGX_DONE : NGX_OK;
+        return body->left > 0 ? NGX_OK : NGX_DONE;
     }
 
     if (rc == NGX_AGAIN) {
         body->pending = text;
-        return NGX_BUSY;
+        return NGX_AGAIN;
     }
 
     return NGX_ERROR;

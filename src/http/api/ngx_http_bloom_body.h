@@ -35,6 +35,8 @@ typedef struct ngx_http_bloom_body_s  ngx_http_bloom_body_t;
 
 struct ngx_http_bloom_body_s {
     ngx_uint_t                  gone;    /* the client waits for no response */
+    ngx_uint_t                  encoded; /* the keys are percent-encoded; set by
+                                            the caller */
 
     /* ---- private ---- */
 
@@ -61,8 +63,7 @@ struct ngx_http_bloom_body_s {
     u_char                     *slice;   /* memory for a part of a file */
     ngx_str_t                   pending; /* the key to be offered again; data
                                             NULL: none */
-    uint64_t                    begun;   /* when this turn began, us */
-    uint64_t                    taken;   /* number of keys */
+    ssize_t                     left;    /* of this turn, bytes */
     uint64_t                    lines;   /* number of lines read */
     u_char                     *joined;  /* a line in several buffers, */
     size_t                      joined_len;
@@ -80,10 +81,9 @@ struct ngx_http_bloom_body_s {
     ((body)->json ? (body)->json->strings : (body)->lines)
 
 /*
- * Prepares to read a body: its keys, which are percent-encoded if the query has
- * "decode=uri", or its bytes.  Returns NGX_OK; NGX_DECLINED with *error if the
- * body has an encoding or a type that cannot be read, or the query another
- * "decode="; NGX_ERROR if memory is short.
+ * Prepares to read a body: its keys or its bytes.  Returns NGX_OK; NGX_DECLINED
+ * with *error if the body has an encoding or a type that cannot be read;
+ * NGX_ERROR if memory is short.
  */
 ngx_int_t ngx_http_bloom_body_init(ngx_http_bloom_body_t *body,
     ngx_http_request_t *r, ngx_uint_t bytes, ngx_http_bloom_body_take_pt take,
@@ -98,8 +98,7 @@ ngx_int_t ngx_http_bloom_body_start(ngx_http_bloom_body_t *body,
  * Gives what has arrived to take().  Returns
  *
  *     NGX_OK      the body is read to its end
- *     NGX_AGAIN   the client has not sent more yet
- *     NGX_BUSY    take() returned NGX_AGAIN
+ *     NGX_AGAIN   the client has not sent more yet, or take() returned this
  *     NGX_DONE    enough for now: call again after other connections
  *                 have been served
  *     NGX_ERROR   take() has failed, or the body cannot be read: *error, or

@@ -20,15 +20,12 @@ static ngx_http_bloom_error_entry_t  ngx_http_bloom_errors[] = {
 
     { 200, "none" },
 
-    /* The query of `DELETE` or of `POST clear` or of `POST changes` and `gap`
-     * has an unknown argument, or one twice; an argument of the last two is
-     * missing, is no position, or `position=` is before `after=`; `offset=` is
-     * no number, or `more=` neither true nor false; `decode=` of a body is
-     * neither off nor uri; the query has no `key=`, or a `POST`, which takes
-     * keys from its body only, has it; `durable=` or `force=` is neither true
-     * nor false, `kind=`, `limit=` or `from=` of `GET removed` is wrong, or
-     * `only=` of `POST clear` is neither removed nor excepted.
-     * Remedy: correct the query: the message names the argument. */
+    /* The query of a request that changes a zone, of `POST test` or of `GET
+     * removed` has an unknown argument, one twice, or one with an invalid value;
+     * the key of `GET keys` or `DELETE keys`, or an argument of `POST changes` or
+     * `gap`, is missing; or `position=` is before `after=`.
+     * Remedy: correct the query: the message names the argument, and what it must
+     * be. */
     { 400, "bad_query" },
 
     /* The key in the query has more than 65,535 bytes. In a body, such a key is
@@ -109,8 +106,9 @@ static ngx_http_bloom_error_entry_t  ngx_http_bloom_errors[] = {
 
     /* The chunks of a body exceed `client_max_body_size`; an upload is larger
      * than any image that the zone has room for (the message has the zone size
-     * to configure); a test has more than 1,000,000 keys; or the changes are
-     * larger than `source.max_body`, or do not fit in the zone's key form.
+     * to configure); a test has more than 1,000,000 keys; or the changes do not
+     * fit into a record of the journal: those of `source.max_body` bytes do,
+     * unless keys grow in the zone's key form.
      * Remedy: send less at a time, or configure the limit that the message
      * has. */
     { 413, "too_large" },

@@ -5,7 +5,6 @@
  * and the worker sends the file.
  */
 
-#include "ngx_http_bloom_image.h"
 #include "ngx_http_bloom_header.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_task.h"
@@ -31,7 +30,7 @@ static ngx_int_t ngx_http_bloom_image_run(ngx_http_bloom_operation_t *op);
 static ngx_int_t ngx_http_bloom_image_open(ngx_http_bloom_image_t *image);
 static ngx_int_t ngx_http_bloom_image_send(ngx_http_bloom_operation_t *op);
 static ngx_int_t ngx_http_bloom_image_headers(ngx_http_request_t *r,
-    ngx_bloom_zone_t *zone, ngx_bloom_info_t *info);
+    ngx_bloom_info_t *info);
 
 
 const ngx_http_bloom_kind_t  ngx_http_bloom_get_image = {
@@ -40,8 +39,7 @@ const ngx_http_bloom_kind_t  ngx_http_bloom_get_image = {
     .begin = ngx_http_bloom_task_begin,
     .run = ngx_http_bloom_image_run,
     .put = ngx_http_bloom_task_put,
-    .send = ngx_http_bloom_image_send,
-    .leaves = 1
+    .send = ngx_http_bloom_image_send
 };
 
 
@@ -199,9 +197,7 @@ ngx_http_bloom_image_send(ngx_http_bloom_operation_t *op)
 
     b = ngx_calloc_buf(r->pool);
 
-    if (b == NULL
-        || ngx_http_bloom_image_headers(r, op->zone, &info) != NGX_OK)
-    {
+    if (b == NULL || ngx_http_bloom_image_headers(r, &info) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -217,11 +213,9 @@ ngx_http_bloom_image_send(ngx_http_bloom_operation_t *op)
 
 
 static ngx_int_t
-ngx_http_bloom_image_headers(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
-    ngx_bloom_info_t *info)
+ngx_http_bloom_image_headers(ngx_http_request_t *r, ngx_bloom_info_t *info)
 {
-    u_char     *p, c;
-    size_t      i;
+    u_char     *p;
     ngx_str_t   value;
 
     ngx_str_set(&value, "no-store");
@@ -243,31 +237,5 @@ ngx_http_bloom_image_headers(ngx_http_request_t *r, ngx_bloom_zone_t *zone,
     *p++ = '"';
     value.len = p - value.data;
 
-    if (ngx_http_bloom_header_out(r, "ETag", &value) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    /* the zone's name, with "_" for what some file systems do not take */
-
-    value.data = ngx_pnalloc(r->pool, zone->name.len
-                             + sizeof("attachment; filename=\".bloom\"") - 1);
-    if (value.data == NULL) {
-        return NGX_ERROR;
-    }
-
-    p = ngx_cpymem(value.data, "attachment; filename=\"",
-                   sizeof("attachment; filename=\"") - 1);
-
-    for (i = 0; i < zone->name.len; i++) {
-        c = zone->name.data[i];
-
-        *p++ = ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z')
-                || (c >= 'A' && c <= 'Z') || c == '-' || c == '_'
-                || (c == '.' && i != 0)) ? c : '_';
-    }
-
-    p = ngx_cpymem(p, ".bloom\"", sizeof(".bloom\"") - 1);
-    value.len = p - value.data;
-
-    return ngx_http_bloom_header_out(r, "Content-Disposition", &value);
+    return ngx_http_bloom_header_out(r, "ETag", &value);
 }

@@ -5,15 +5,9 @@
  * arrive.
  */
 
-#include "ngx_http_bloom_keys.h"
 #include "ngx_http_bloom_counts.h"
 #include "ngx_http_bloom_lookup.h"
-#include "ngx_http_bloom_query.h"
 #include "ngx_bloom_remove.h"
-
-
-/* How many batches' buffers a process keeps for its next requests. */
-#define NGX_HTTP_BLOOM_KEYS_BUFFERS  4
 
 
 /* What is done with keys. */
@@ -41,8 +35,6 @@ typedef struct {
     ngx_bloom_add_batch_t       batch;
     ngx_http_bloom_counts_t     counts;
 
-    u_char                     *buf;     /* of the batch; NULL: it is not
-                                            initialised */
     ngx_str_t                   first;   /* the first key, of a removal */
     ngx_uint_t                  wait;    /* the client asked for durable=true */
 
@@ -53,23 +45,17 @@ typedef struct {
 } ngx_http_bloom_keys_t;
 
 
-static ngx_int_t ngx_http_bloom_keys_begin_body(
-    ngx_http_bloom_operation_t *op);
 static ngx_int_t ngx_http_bloom_keys_begin_query(
     ngx_http_bloom_operation_t *op);
-static ngx_int_t ngx_http_bloom_keys_begin(ngx_http_bloom_keys_t *keys);
+static ngx_int_t ngx_http_bloom_keys_begin(ngx_http_bloom_operation_t *op);
 static ngx_int_t ngx_http_bloom_keys_take(ngx_http_bloom_operation_t *op,
     ngx_str_t *key);
 static ngx_int_t ngx_http_bloom_keys_flush(ngx_http_bloom_operation_t *op);
 static ngx_int_t ngx_http_bloom_keys_run(ngx_http_bloom_operation_t *op);
-static ngx_int_t ngx_http_bloom_keys_batch(ngx_http_bloom_keys_t *keys);
 static void ngx_http_bloom_keys_put(ngx_http_bloom_operation_t *op,
     ngx_http_bloom_text_t *text);
 static void ngx_http_bloom_keys_put_present(ngx_http_bloom_keys_t *keys,
     bloom_json_writer_t *json);
-static void ngx_http_bloom_keys_end(ngx_http_bloom_operation_t *op);
-static u_char *ngx_http_bloom_keys_get_buffer(ngx_log_t *log);
-static void ngx_http_bloom_keys_put_buffer(u_char *buf);
 
 
 enum {
@@ -99,61 +85,50 @@ static const ngx_http_bloom_keys_change_t  ngx_http_bloom_keys_changes[] = {
 };
 
 
+static const ngx_http_bloom_arg_t  ngx_http_bloom_keys_args[] = {
+    ngx_http_bloom_arg_flag("durable", ngx_http_bloom_keys_t, wait),
+    ngx_http_bloom_arg_decode,
+    ngx_http_bloom_arg_serving,
+    ngx_http_bloom_arg_end
+};
+
+static const ngx_http_bloom_arg_t  ngx_http_bloom_keys_args_query[] = {
+    ngx_http_bloom_arg_other("key"),
+    ngx_http_bloom_arg_flag("durable", ngx_http_bloom_keys_t, wait),
+    ngx_http_bloom_arg_serving,
+    ngx_http_bloom_arg_end
+};
+
 const ngx_http_bloom_kind_t  ngx_http_bloom_post_keys = {
     .size = sizeof(ngx_http_bloom_keys_t),
     .which = NGX_HTTP_BLOOM_KEYS_ADD,
-    .begin = ngx_http_bloom_keys_begin_body,
+    .args = ngx_http_bloom_keys_args,
+    .begin = ngx_http_bloom_keys_begin,
     .take = ngx_http_bloom_keys_take,
-    .pause = ngx_http_bloom_keys_flush,
     .run = ngx_http_bloom_keys_run,
     .put = ngx_http_bloom_keys_put,
-    .end = ngx_http_bloom_keys_end,
     .partial = 1
 };
 
 const ngx_http_bloom_kind_t  ngx_http_bloom_post_remove = {
     .size = sizeof(ngx_http_bloom_keys_t),
     .which = NGX_HTTP_BLOOM_KEYS_REMOVE,
-    .begin = ngx_http_bloom_keys_begin_body,
+    .args = ngx_http_bloom_keys_args,
+    .begin = ngx_http_bloom_keys_begin,
     .take = ngx_http_bloom_keys_take,
-    .pause = ngx_http_bloom_keys_flush,
     .run = ngx_http_bloom_keys_run,
     .put = ngx_http_bloom_keys_put,
-    .end = ngx_http_bloom_keys_end,
     .partial = 1
 };
 
 const ngx_http_bloom_kind_t  ngx_http_bloom_delete_keys = {
     .size = sizeof(ngx_http_bloom_keys_t),
     .which = NGX_HTTP_BLOOM_KEYS_REMOVE,
+    .args = ngx_http_bloom_keys_args_query,
     .begin = ngx_http_bloom_keys_begin_query,
     .run = ngx_http_bloom_keys_run,
-    .put = ngx_http_bloom_keys_put,
-    .end = ngx_http_bloom_keys_end
+    .put = ngx_http_bloom_keys_put
 };
-
-
-static u_char     *ngx_http_bloom_keys_buffer[NGX_HTTP_BLOOM_KEYS_BUFFERS];
-static ngx_uint_t  ngx_http_bloom_keys_nbuffers;
-
-
-static ngx_int_t
-ngx_http_bloom_keys_begin_body(ngx_http_bloom_operation_t *op)
-{
-    ngx_str_t  key;
-
-    if (ngx_http_arg(op->request, (u_char *) "key", sizeof("key") - 1, &key)
-        == NGX_OK)
-    {
-        return ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_BAD_QUERY,
-                                    "a POST request takes keys from its body, "
-                                    "not from \"key=\" in the query; %s",
-                                    ngx_http_bloom_keys_changes
-                                        [op->kind->which].none);
-    }
-
-    return ngx_http_bloom_keys_begin((ngx_http_bloom_keys_t *) op);
-}
 
 
 static ngx_int_t
@@ -162,8 +137,6 @@ ngx_http_bloom_keys_begin_query(ngx_http_bloom_operation_t *op)
     ngx_int_t            rc;
     ngx_str_t            key;
     ngx_http_request_t  *r;
-
-    static const char  *const args[] = { "key", "durable", "serving", NULL };
 
     r = op->request;
 
@@ -178,11 +151,7 @@ ngx_http_bloom_keys_begin_query(ngx_http_bloom_operation_t *op)
     rc = ngx_http_bloom_lookup_key(r, &key, &op->error);
 
     if (rc == NGX_OK) {
-        rc = ngx_http_bloom_query_only(r, args, &op->error);
-    }
-
-    if (rc == NGX_OK) {
-        rc = ngx_http_bloom_keys_begin((ngx_http_bloom_keys_t *) op);
+        rc = ngx_http_bloom_keys_begin(op);
     }
 
     if (rc == NGX_OK) {
@@ -199,21 +168,15 @@ ngx_http_bloom_keys_begin_query(ngx_http_bloom_operation_t *op)
 
 
 static ngx_int_t
-ngx_http_bloom_keys_begin(ngx_http_bloom_keys_t *keys)
+ngx_http_bloom_keys_begin(ngx_http_bloom_operation_t *op)
 {
-    u_char                      *buf;
-    ngx_int_t                    rc;
-    ngx_http_bloom_operation_t  *op;
+    u_char                 *buf;
+    ngx_int_t               rc;
+    ngx_http_bloom_keys_t  *keys;
 
-    op = &keys->op;
+    keys = (ngx_http_bloom_keys_t *) op;
 
-    rc = ngx_http_bloom_query_flag(op->request, "durable", &keys->wait,
-                                   &op->error);
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    buf = ngx_http_bloom_keys_get_buffer(op->request->connection->log);
+    buf = ngx_palloc(op->request->pool, NGX_BLOOM_ADD_BATCH_SIZE);
     if (buf == NULL) {
         return NGX_ERROR;
     }
@@ -222,19 +185,13 @@ ngx_http_bloom_keys_begin(ngx_http_bloom_keys_t *keys)
 
     rc = keys->change->init(&keys->batch, op->zone, buf);
 
-    if (rc != NGX_OK) {
-        ngx_http_bloom_keys_put_buffer(buf);
-
-        return ngx_http_bloom_counts_fail(op, &keys->batch,
-                                          rc == NGX_DECLINED
-                                          ? keys->change->never
-                                          : NGX_HTTP_BLOOM_E_JOURNAL,
-                                          keys->change->none);
-    }
-
-    keys->buf = buf;
-
-    return NGX_OK;
+    return rc == NGX_OK
+           ? NGX_OK
+           : ngx_http_bloom_counts_fail(op, &keys->batch,
+                                        rc == NGX_DECLINED
+                                        ? keys->change->never
+                                        : NGX_HTTP_BLOOM_E_JOURNAL,
+                                        keys->change->none);
 }
 
 
@@ -299,18 +256,6 @@ ngx_http_bloom_keys_flush(ngx_http_bloom_operation_t *op)
 
     keys = (ngx_http_bloom_keys_t *) op;
 
-    rc = ngx_http_bloom_keys_batch(keys);
-
-    return rc == NGX_AGAIN
-           ? ngx_http_bloom_operation_in_queue(op, NGX_BLOOM_QUEUE_ROOM) : rc;
-}
-
-
-static ngx_int_t
-ngx_http_bloom_keys_batch(ngx_http_bloom_keys_t *keys)
-{
-    ngx_int_t  rc;
-
     if (keys->failed) {
         return NGX_ERROR;
     }
@@ -319,20 +264,27 @@ ngx_http_bloom_keys_batch(ngx_http_bloom_keys_t *keys)
 
     keys->full = (rc == NGX_AGAIN);
 
-    if (rc == NGX_OK || rc == NGX_AGAIN) {
-        return rc;
+    switch (rc) {
+
+    case NGX_OK:
+        return NGX_OK;
+
+    case NGX_AGAIN:
+        return ngx_http_bloom_operation_in_queue(op, NGX_BLOOM_QUEUE_ROOM);
+
+    case NGX_DONE:
+        keys->failed = 1;
+        return ngx_http_bloom_counts_fail(op, &keys->batch,
+                                          NGX_HTTP_BLOOM_E_NO_ROOM,
+                                          "the keys that are neither removed "
+                                          "nor absent were refused");
+
+    default: /* NGX_ERROR */
+        keys->failed = 1;
+        return ngx_http_bloom_counts_fail(op, &keys->batch,
+                                          NGX_HTTP_BLOOM_E_JOURNAL,
+                                          keys->change->some);
     }
-
-    keys->failed = 1;
-
-    return rc == NGX_DONE
-           ? ngx_http_bloom_counts_fail(&keys->op, &keys->batch,
-                                        NGX_HTTP_BLOOM_E_NO_ROOM,
-                                        "the keys that are neither removed nor "
-                                        "absent were refused")
-           : ngx_http_bloom_counts_fail(&keys->op, &keys->batch,
-                                        NGX_HTTP_BLOOM_E_JOURNAL,
-                                        keys->change->some);
 }
 
 
@@ -416,63 +368,4 @@ ngx_http_bloom_keys_put_present(ngx_http_bloom_keys_t *keys,
     }
 
     bloom_json_put_end(json);
-}
-
-
-/* If the client gets no response, the log says what was done with its keys. */
-static void
-ngx_http_bloom_keys_end(ngx_http_bloom_operation_t *op)
-{
-    ngx_http_bloom_keys_t  *keys;
-    ngx_bloom_add_batch_t  *batch;
-
-    keys = (ngx_http_bloom_keys_t *) op;
-    batch = &keys->batch;
-
-    if (keys->buf == NULL) {
-        return;
-    }
-
-    if (!op->answered) {
-        (void) ngx_http_bloom_keys_batch(keys);
-
-        ngx_log_error(NGX_LOG_INFO, op->request->connection->log, 0,
-                      "client went away while it sent keys for bloom zone "
-                      "\"%V\": %uL received, %uL %s, %uL %s, %uL invalid",
-                      &op->zone->name, keys->counts.received,
-                      batch->added + batch->removed,
-                      op->kind->which == NGX_HTTP_BLOOM_KEYS_ADD
-                      ? "added" : "removed",
-                      batch->already_present + batch->absent,
-                      op->kind->which == NGX_HTTP_BLOOM_KEYS_ADD
-                      ? "already present" : "absent already",
-                      keys->counts.invalid);
-    }
-
-    ngx_http_bloom_keys_put_buffer(keys->buf);
-}
-
-
-/* Returns a buffer for a batch, preferably one that was used before: it is
- * large, and a single key needs little of it. */
-static u_char *
-ngx_http_bloom_keys_get_buffer(ngx_log_t *log)
-{
-    if (ngx_http_bloom_keys_nbuffers != 0) {
-        return ngx_http_bloom_keys_buffer[--ngx_http_bloom_keys_nbuffers];
-    }
-
-    return ngx_alloc(NGX_BLOOM_ADD_BATCH_SIZE, log);
-}
-
-
-static void
-ngx_http_bloom_keys_put_buffer(u_char *buf)
-{
-    if (ngx_http_bloom_keys_nbuffers < NGX_HTTP_BLOOM_KEYS_BUFFERS) {
-        ngx_http_bloom_keys_buffer[ngx_http_bloom_keys_nbuffers++] = buf;
-        return;
-    }
-
-    ngx_free(buf);
 }

@@ -13,15 +13,11 @@
 /* Longer than other connections' turns take, ms. */
 #define NGX_HTTP_BLOOM_OPERATION_TURN   1000
 
-/* How long an operation waits if there is no memory for a queue, ms. */
-#define NGX_HTTP_BLOOM_OPERATION_RETRY  100
-
 
 static ngx_int_t ngx_http_bloom_operation_refuse(
     ngx_http_bloom_operation_t *op);
 static ngx_int_t ngx_http_bloom_operation_take(void *data, ngx_str_t *key);
 static void ngx_http_bloom_operation_run(ngx_http_request_t *r);
-static ngx_int_t ngx_http_bloom_operation_read(ngx_http_bloom_operation_t *op);
 static void ngx_http_bloom_operation_failed(ngx_http_bloom_operation_t *op);
 static ngx_int_t ngx_http_bloom_operation_respond(
     ngx_http_bloom_operation_t *op);
@@ -87,7 +83,9 @@ ngx_http_bloom_operation_start(ngx_http_bloom_operation_t *op)
     r = op->request;
     kind = op->kind;
 
-    if ((kind->begin != NULL && kind->begin(op) != NGX_OK)
+    if ((kind->args != NULL
+         && ngx_http_bloom_query_read(r, kind->args, op, &op->error) != NGX_OK)
+        || (kind->begin != NULL && kind->begin(op) != NGX_OK)
         || (kind->take != NULL
             && ngx_http_bloom_body_init(&op->body, r, kind->bytes,
                                         ngx_http_bloom_operation_take, op,
@@ -110,8 +108,7 @@ ngx_http_bloom_operation_start(ngx_http_bloom_operation_t *op)
     }
 
     if (!r->discard_body) {
-        r->read_event_handler = kind->leaves ? ngx_http_test_reading
-                                             : ngx_http_block_reading;
+        r->read_event_handler = ngx_http_test_reading;
 
         if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -140,7 +137,6 @@ ngx_http_bloom_operation_refuse(ngx_http_bloom_operation_t *op)
 
     ngx_http_bloom_operation_failed(op);
 
-    op->answered = 1;
     ngx_http_bloom_operation_end(op);
 
     if (!op->kind->bytes || r->http_version >= NGX_HTTP_VERSION_20) {
@@ -177,22 +173,33 @@ ngx_http_bloom_operation_run(ngx_http_request_t *r)
 
         r->read_event_handler = ngx_http_bloom_operation_run;
 
-        if (ngx_http_bloom_operation_read(op) == NGX_AGAIN) {
+        rc = ngx_http_bloom_body_read(&op->body);
+
+        if (rc == NGX_DONE) {
+            (void) ngx_http_bloom_operation_soon(op);
+        }
+
+        if (rc == NGX_DONE || rc == NGX_AGAIN) {
             return;
+        }
+
+        if (rc == NGX_ERROR) {
+            ngx_http_bloom_operation_failed(op);
         }
 
         /* what was left of the body, if anything, is not read any more, and the
          * operation finishes even if the client has gone */
 
         op->reading = 0;
-        op->paused = 0;
 
         r->read_event_handler = ngx_http_block_reading;
 
         ngx_http_bloom_operation_stop(op);
     }
 
-    if (op->error.code == NGX_HTTP_BLOOM_E_NONE || op->kind->partial) {
+    if (op->kind->run != NULL
+        && (op->error.code == NGX_HTTP_BLOOM_E_NONE || op->kind->partial))
+    {
 
         rc = op->kind->run(op);
 
@@ -210,44 +217,6 @@ ngx_http_bloom_operation_run(ngx_http_request_t *r)
     }
 
     ngx_http_finalize_request(r, ngx_http_bloom_operation_respond(op));
-}
-
-
-/* Returns NGX_OK at the end of the body, or when reading has failed; NGX_AGAIN
- * if the operation has to wait. */
-static ngx_int_t
-ngx_http_bloom_operation_read(ngx_http_bloom_operation_t *op)
-{
-    op->paused = 0;
-
-    switch (ngx_http_bloom_body_read(&op->body)) {
-
-    case NGX_OK:
-        return NGX_OK;
-
-    case NGX_AGAIN:
-
-        if (op->kind->pause != NULL && op->waiter.queue == NULL) {
-            (void) ngx_http_bloom_operation_after(op,
-                                               NGX_HTTP_BLOOM_OPERATION_PAUSE);
-        }
-
-        op->paused = (op->kind->pause != NULL);
-        return NGX_AGAIN;
-
-    case NGX_BUSY:
-
-        /* take() has said when to go on */
-
-        return NGX_AGAIN;
-
-    case NGX_DONE:
-        return ngx_http_bloom_operation_soon(op);
-
-    default: /* NGX_ERROR */
-        ngx_http_bloom_operation_failed(op);
-        return NGX_OK;
-    }
 }
 
 
@@ -272,10 +241,12 @@ ngx_http_bloom_operation_respond(ngx_http_bloom_operation_t *op)
 
     r = op->request;
 
-    op->answered = !op->body.gone;
     ngx_http_bloom_operation_end(op);
 
     if (op->body.gone) {
+        ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
+                      "client went away while it sent a body for bloom zone "
+                      "\"%V\"", &op->zone->name);
         return NGX_HTTP_CLIENT_CLOSED_REQUEST;
     }
 
@@ -353,17 +324,12 @@ ngx_http_bloom_operation_soon(ngx_http_bloom_operation_t *op)
 }
 
 
-/* If memory is short, the operation is woken after a while instead. */
 ngx_int_t
 ngx_http_bloom_operation_in_queue(ngx_http_bloom_operation_t *op,
     ngx_bloom_queue_e which)
 {
-    if (ngx_bloom_queue_wait(op->zone, which, &op->waiter) != NGX_OK) {
-        (void) ngx_http_bloom_operation_after(op,
-                                              NGX_HTTP_BLOOM_OPERATION_RETRY);
-    }
-
-    return NGX_AGAIN;
+    return ngx_bloom_queue_wait(op->zone, which, &op->waiter) == NGX_OK
+           ? NGX_AGAIN : NGX_ERROR;
 }
 
 
@@ -381,7 +347,6 @@ ngx_http_bloom_operation_wake(void *data)
 {
     ngx_http_bloom_operation_t *op = data;
 
-    ngx_int_t            rc;
     ngx_connection_t    *c;
     ngx_http_request_t  *r;
 
@@ -391,24 +356,6 @@ ngx_http_bloom_operation_wake(void *data)
     c = r->connection;
 
     ngx_http_set_log_request(c->log, r);
-
-    if (op->paused) {
-
-        rc = op->kind->pause(op);
-
-        if (rc == NGX_AGAIN) {
-            return;
-        }
-
-        op->paused = 0;
-
-        if (rc == NGX_OK) {
-            return;
-        }
-
-        ngx_http_bloom_operation_failed(op);
-        op->reading = 0;
-    }
 
     ngx_http_bloom_operation_run(r);
 

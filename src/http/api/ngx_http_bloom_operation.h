@@ -5,7 +5,7 @@
  * cannot finish at once, because its body is still arriving, it waits for the
  * journal, for the disk or for the helper, or its response is long.
  *
- *     begin()   take() and pause() ...   run() ...   put() or send()   end()
+ *     begin()   take() ...   run() ...   put() or send()   end()
  *
  * Nothing here blocks the worker.  An operation that has to wait is woken by a
  * timer, by a queue of its zone, or after other connections had their turn.
@@ -20,6 +20,7 @@
 
 #include "ngx_http_bloom_body.h"
 #include "ngx_http_bloom_error.h"
+#include "ngx_http_bloom_query.h"
 #include "ngx_bloom_queue.h"
 
 #pragma GCC visibility push(hidden)
@@ -41,6 +42,9 @@ typedef struct {
                                             the ngx_http_bloom_operation_t */
     ngx_uint_t                  which;   /* for the functions, if several kinds
                                             share them */
+    const ngx_http_bloom_arg_t  *args;   /* of the query, which become members
+                                            of the struct; NULL: others read
+                                            the query */
 
     /* checks the request before its body is read; does not wait.  NULL: there
      * is nothing to check */
@@ -51,11 +55,9 @@ typedef struct {
     ngx_int_t                 (*take)(ngx_http_bloom_operation_t *op,
                                       ngx_str_t *key);
 
-    /* works on the keys taken so far, because the client has sent no more for
-     * NGX_HTTP_BLOOM_OPERATION_PAUSE; NULL: they wait for the others */
-    ngx_int_t                 (*pause)(ngx_http_bloom_operation_t *op);
-
-    /* does the rest when the body is complete */
+    /* does the rest when the body is complete; without a body, the request ends
+     * if the client closes the connection while this waits.  NULL: there is
+     * nothing else to do */
     ngx_int_t                 (*run)(ngx_http_bloom_operation_t *op);
 
     /* appends members to the response's object, which has op->error already;
@@ -74,12 +76,15 @@ typedef struct {
     unsigned                    bytes:1;     /* the body is not keys */
     unsigned                    partial:1;   /* run() is called also if reading
                                                 the body has failed */
-    unsigned                    leaves:1;    /* the request ends if the client
-                                                closes the connection while
-                                                run() waits */
 } ngx_http_bloom_kind_t;
 
-#define NGX_HTTP_BLOOM_OPERATION_PAUSE  10   /* ms */
+/* The argument with which a client says how it has encoded keys, and that with
+ * which it says what serves (ngx_http_bloom_token.h). */
+#define ngx_http_bloom_arg_decode                                             \
+    { "decode", NGX_HTTP_BLOOM_ARG_WORD,                                      \
+      offsetof(ngx_http_bloom_operation_t, body.encoded),                     \
+      "\"off\" or \"uri\"", { "off", "uri" }, 0, 0, 0 }
+#define ngx_http_bloom_arg_serving  ngx_http_bloom_arg_other("serving")
 
 struct ngx_http_bloom_operation_s {
     const ngx_http_bloom_kind_t  *kind;
@@ -87,14 +92,12 @@ struct ngx_http_bloom_operation_s {
     ngx_bloom_zone_t           *zone;
     ngx_http_bloom_body_t       body;
     ngx_http_bloom_error_t      error;   /* of the response */
-    ngx_uint_t                  answered;  /* the client gets a response */
 
     /* ---- private ---- */
 
     ngx_event_t                 event;
     ngx_bloom_waiter_t          waiter;
     ngx_uint_t                  reading; /* the body */
-    ngx_uint_t                  paused;  /* pause() is due when it is woken */
     ngx_uint_t                  ended;
 };
 
@@ -111,13 +114,42 @@ ngx_int_t ngx_http_bloom_operation_start(ngx_http_bloom_operation_t *op);
 /*
  * Wake the operation after `ms` milliseconds; as soon as other connections have
  * been served; or when it is first in a queue of its zone and the queue is
- * served.  They return NGX_AGAIN.
+ * served.  They return NGX_AGAIN; the last one returns NGX_ERROR if memory is
+ * short.
  */
 ngx_int_t ngx_http_bloom_operation_after(ngx_http_bloom_operation_t *op,
     ngx_msec_t ms);
 ngx_int_t ngx_http_bloom_operation_soon(ngx_http_bloom_operation_t *op);
 ngx_int_t ngx_http_bloom_operation_in_queue(ngx_http_bloom_operation_t *op,
     ngx_bloom_queue_e which);
+
+
+/* ---- the operations, each in a file of its own ---- */
+
+/* ngx_http_bloom_keys.c: add or remove keys */
+extern const ngx_http_bloom_kind_t  ngx_http_bloom_post_keys;
+extern const ngx_http_bloom_kind_t  ngx_http_bloom_post_remove;
+extern const ngx_http_bloom_kind_t  ngx_http_bloom_delete_keys;
+
+/* ngx_http_bloom_source.c: take changes of a zone's source, or know that some
+ * are missing */
+extern const ngx_http_bloom_kind_t  ngx_http_bloom_post_changes;
+extern const ngx_http_bloom_kind_t  ngx_http_bloom_post_gap;
+
+/* ngx_http_bloom_removed.c: lists the removed or the excepted keys */
+extern const ngx_http_bloom_kind_t  ngx_http_bloom_get_removed;
+
+/* ngx_http_bloom_test.c: looks up the keys of a body */
+extern const ngx_http_bloom_kind_t  ngx_http_bloom_post_test;
+
+/* ngx_http_bloom_task.c: wait for a task of the helper */
+extern const ngx_http_bloom_kind_t  ngx_http_bloom_post_reload;
+extern const ngx_http_bloom_kind_t  ngx_http_bloom_post_checkpoint;
+extern const ngx_http_bloom_kind_t  ngx_http_bloom_post_clear;
+
+/* ngx_http_bloom_image.c, ngx_http_bloom_upload.c: send and take an image */
+extern const ngx_http_bloom_kind_t  ngx_http_bloom_get_image;
+extern const ngx_http_bloom_kind_t  ngx_http_bloom_put_image;
 
 
 #pragma GCC visibility pop

@@ -1,84 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file checks queries and reads their flags.
+ * This file reads the query of a request by a table of its arguments.
  */
 
 #include "ngx_http_bloom_query.h"
 #include "bloom_key.h"
 
 
-static ngx_uint_t
-ngx_http_bloom_query_is(ngx_str_t *value, const char *text)
-{
-    return value->len == ngx_strlen(text)
-           && ngx_strncmp(value->data, text, value->len) == 0;
-}
+static const ngx_http_bloom_arg_t *ngx_http_bloom_query_find(
+    const ngx_http_bloom_arg_t *args, ngx_str_t *name);
+static ngx_int_t ngx_http_bloom_query_not_in(const ngx_http_bloom_arg_t *args,
+    ngx_str_t *name, const char *what, ngx_http_bloom_error_t *error);
+static ngx_int_t ngx_http_bloom_query_value(ngx_http_request_t *r,
+    const ngx_http_bloom_arg_t *arg, ngx_str_t *value, u_char *to,
+    ngx_http_bloom_error_t *error);
+static ngx_int_t ngx_http_bloom_query_parse(const ngx_http_bloom_arg_t *arg,
+    ngx_str_t *value, u_char *to);
 
 
 ngx_int_t
-ngx_http_bloom_query_flag(ngx_http_request_t *r, const char *name,
-    ngx_uint_t *flag, ngx_http_bloom_error_t *error)
+ngx_http_bloom_query_read(ngx_http_request_t *r,
+    const ngx_http_bloom_arg_t *args, void *to, ngx_http_bloom_error_t *error)
 {
-    ngx_str_t  value;
-
-    *flag = 0;
-
-    if (ngx_http_arg(r, (u_char *) name, ngx_strlen(name), &value) != NGX_OK) {
-        return NGX_OK;
-    }
-
-    *flag = ngx_http_bloom_query_is(&value, "true")
-            || ngx_http_bloom_query_is(&value, "1");
-
-    if (*flag
-        || ngx_http_bloom_query_is(&value, "false")
-        || ngx_http_bloom_query_is(&value, "0"))
-    {
-        return NGX_OK;
-    }
-
-    ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_QUERY,
-                         "invalid \"%s\" in the query; it must be \"true\" or "
-                         "\"false\"", name);
-
-    return NGX_DECLINED;
-}
-
-
-ngx_int_t
-ngx_http_bloom_query_choice(ngx_http_request_t *r, const char *name,
-    const char *first, const char *second, ngx_uint_t *choice,
-    ngx_http_bloom_error_t *error)
-{
-    ngx_str_t  value;
-
-    *choice = 0;
-
-    if (ngx_http_arg(r, (u_char *) name, ngx_strlen(name), &value) != NGX_OK) {
-        return NGX_OK;
-    }
-
-    *choice = ngx_http_bloom_query_is(&value, first) ? 1
-              : ngx_http_bloom_query_is(&value, second) ? 2 : 0;
-
-    if (*choice != 0) {
-        return NGX_OK;
-    }
-
-    return ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_QUERY,
-                                "invalid \"%s\" in the query; it must be "
-                                "\"%s\" or \"%s\"", name, first, second);
-}
-
-
-ngx_int_t
-ngx_http_bloom_query_only(ngx_http_request_t *r, const char *const *names,
-    ngx_http_bloom_error_t *error)
-{
-    u_char      *p, *end, *next, buf[128];
-    ngx_str_t    name;
-    ngx_uint_t   i, n, seen;
+    u_char                      *p, *end, *next, *equals;
+    ngx_int_t                    rc;
+    uint64_t                     seen;
+    ngx_str_t                    name, value;
+    const ngx_http_bloom_arg_t  *arg;
 
     seen = 0;
     end = r->args.data + r->args.len;
@@ -88,67 +37,166 @@ ngx_http_bloom_query_only(ngx_http_request_t *r, const char *const *names,
         next = ngx_strlchr(p, end, '&');
         next = (next == NULL) ? end : next;
 
+        equals = ngx_strlchr(p, next, '=');
+
         name.data = p;
-        p = ngx_strlchr(p, next, '=');
-        name.len = (p == NULL ? next : p) - name.data;
+        name.len = (equals == NULL ? next : equals) - p;
+
+        value.data = (equals == NULL) ? next : equals + 1;
+        value.len = next - value.data;
 
         if (name.len == 0) {
             continue;
         }
 
-        for (i = 0; names[i] != NULL; i++) {
-            if (ngx_http_bloom_query_is(&name, names[i])) {
-                break;
-            }
+        arg = ngx_http_bloom_query_find(args, &name);
+
+        if (arg == NULL) {
+            return ngx_http_bloom_query_not_in(args, &name,
+                                               "an unknown argument", error);
         }
 
-        if (names[i] == NULL || (seen & (1 << i))) {
-            p = buf;
-
-            for (n = 0; names[n] != NULL; n++) {
-                p = ngx_slprintf(p, buf + sizeof(buf), "%s\"%s\"",
-                                 n == 0 ? "" : names[n + 1] ? ", " : " and ",
-                                 names[n]);
-            }
-
-            ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_QUERY,
-                                 "the query has %s \"%V\", and nothing was "
-                                 "changed; it may have %*s once",
-                                 names[i] == NULL
-                                 ? "an unknown argument" : "more than one",
-                                 &name, (size_t) (p - buf), buf);
-            return NGX_DECLINED;
+        if (seen & ((uint64_t) 1 << (arg - args))) {
+            return ngx_http_bloom_query_not_in(args, &name, "more than one",
+                                               error);
         }
 
-        seen |= 1 << i;
+        rc = ngx_http_bloom_query_value(r, arg, &value, to, error);
+
+        if (rc != NGX_OK) {
+            return rc;
+        }
+
+        if (value.len != 0) {
+            seen |= (uint64_t) 1 << (arg - args);
+        }
+    }
+
+    for (arg = args; arg->name != NULL; arg++) {
+
+        if (arg->required && !(seen & ((uint64_t) 1 << (arg - args)))) {
+            return ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_QUERY,
+                                        "the query lacks \"%s=\"", arg->name);
+        }
     }
 
     return NGX_OK;
 }
 
 
-ngx_int_t
-ngx_http_bloom_query_value(ngx_http_request_t *r, const char *name,
-    ngx_str_t *value, ngx_http_bloom_error_t *error)
+static const ngx_http_bloom_arg_t *
+ngx_http_bloom_query_find(const ngx_http_bloom_arg_t *args, ngx_str_t *name)
 {
-    u_char  *p;
+    const ngx_http_bloom_arg_t  *arg;
 
-    if (ngx_http_arg(r, (u_char *) name, ngx_strlen(name), value) != NGX_OK
-        || value->len == 0)
-    {
-        ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_QUERY,
-                             "the query lacks \"%s=\"", name);
-        return NGX_DECLINED;
+    for (arg = args; arg->name != NULL; arg++) {
+        if (ngx_strlen(arg->name) == name->len
+            && ngx_strncmp(arg->name, name->data, name->len) == 0)
+        {
+            return arg;
+        }
     }
 
-    p = ngx_pnalloc(r->pool, value->len);
+    return NULL;
+}
+
+
+/* Sets the error: the arguments that the query may have. */
+static ngx_int_t
+ngx_http_bloom_query_not_in(const ngx_http_bloom_arg_t *args, ngx_str_t *name,
+    const char *what, ngx_http_bloom_error_t *error)
+{
+    u_char      *p, buf[128];
+    ngx_uint_t   n;
+
+    p = buf;
+
+    for (n = 0; args[n].name != NULL; n++) {
+        p = ngx_slprintf(p, buf + sizeof(buf), "%s\"%s\"",
+                         n == 0 ? "" : args[n + 1].name ? ", " : " and ",
+                         args[n].name);
+    }
+
+    return ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_QUERY,
+                                "the query has %s \"%V\", and nothing was "
+                                "changed; it may have %*s once",
+                                what, name, (size_t) (p - buf), buf);
+}
+
+
+/* Decodes the value of an argument and stores it.  Returns what
+ * ngx_http_bloom_query_read() returns. */
+static ngx_int_t
+ngx_http_bloom_query_value(ngx_http_request_t *r,
+    const ngx_http_bloom_arg_t *arg, ngx_str_t *value, u_char *to,
+    ngx_http_bloom_error_t *error)
+{
+    u_char     *p;
+    ngx_str_t   decoded;
+
+    if (arg->type == NGX_HTTP_BLOOM_ARG_OTHER
+        || (arg->required && value->len == 0))
+    {
+        return NGX_OK;
+    }
+
+    p = ngx_pnalloc(r->pool, value->len + 1);
     if (p == NULL) {
         return NGX_ERROR;
     }
 
-    value->len = bloom_key_decode(p, value->data, value->len,
-                                  BLOOM_DECODE_FORM);
-    value->data = p;
+    decoded.data = p;
+    decoded.len = bloom_key_decode(p, value->data, value->len,
+                                   BLOOM_DECODE_FORM);
 
-    return NGX_OK;
+    return ngx_http_bloom_query_parse(arg, &decoded, to + arg->offset) == NGX_OK
+           ? NGX_OK
+           : ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_QUERY,
+                                  "invalid \"%s\" in the query; it must be %s",
+                                  arg->name, arg->must);
+}
+
+
+static ngx_int_t
+ngx_http_bloom_query_parse(const ngx_http_bloom_arg_t *arg, ngx_str_t *value,
+    u_char *to)
+{
+    ngx_int_t   n;
+    ngx_uint_t  i;
+
+    switch (arg->type) {
+
+    case NGX_HTTP_BLOOM_ARG_WORD:
+
+        for (i = 0; i < NGX_HTTP_BLOOM_ARG_WORDS; i++) {
+            if (arg->words[i] != NULL
+                && ngx_strlen(arg->words[i]) == value->len
+                && ngx_strncmp(arg->words[i], value->data, value->len) == 0)
+            {
+                *(ngx_uint_t *) to = i;
+                return NGX_OK;
+            }
+        }
+
+        return NGX_DECLINED;
+
+    case NGX_HTTP_BLOOM_ARG_NUMBER:
+        n = ngx_atoi(value->data, value->len);
+
+        if (n == NGX_ERROR || n < arg->min || n > arg->max) {
+            return NGX_DECLINED;
+        }
+
+        *(uint64_t *) to = (uint64_t) n;
+        return NGX_OK;
+
+    case NGX_HTTP_BLOOM_ARG_POSITION:
+        return bloom_position_parse((bloom_position_t *) to, value->data,
+                                    value->len) == 0
+               ? NGX_OK : NGX_DECLINED;
+
+    default: /* NGX_HTTP_BLOOM_ARG_TEXT */
+        *(ngx_str_t *) to = *value;
+        return NGX_OK;
+    }
 }

@@ -10,9 +10,8 @@
  * one generation cannot be continued in the next.
  */
 
-#include "ngx_http_bloom_removed.h"
-#include "ngx_http_bloom_query.h"
 #include "ngx_http_bloom_response.h"
+#include "ngx_http_bloom_turns.h"
 #include "ngx_bloom_adapt.h"
 #include "ngx_bloom_info.h"
 #include "ngx_bloom_remove.h"
@@ -22,39 +21,49 @@
 #define NGX_HTTP_BLOOM_REMOVED_LIMIT  1000
 #define NGX_HTTP_BLOOM_REMOVED_MAX    10000
 
-/* A turn has so many steps, each of so many keys, which takes about 20 us
- * unless keys are longer than NGX_HTTP_BLOOM_REMOVED_BYTES in all. */
-#define NGX_HTTP_BLOOM_REMOVED_TURN   32
+/* A step lists so many keys, which takes about 20 us unless they are longer than
+ * NGX_HTTP_BLOOM_REMOVED_BYTES in all. */
 #define NGX_HTTP_BLOOM_REMOVED_STEP   16
 #define NGX_HTTP_BLOOM_REMOVED_BYTES  4096
 
 
 typedef struct {
-    ngx_http_bloom_operation_t  op;
-    ngx_http_bloom_text_t       text;
-    unsigned                    kind;    /* of the exceptions that are listed */
+    ngx_http_bloom_turns_t      turns;
+    ngx_uint_t                  excepted;  /* keys are listed, not removed */
     bloom_position_t            next;    /* generation and cursor */
-    ngx_uint_t                  left;    /* keys that this response may have */
+    uint64_t                    left;    /* keys that this response may have */
 } ngx_http_bloom_removed_t;
 
 
 static ngx_int_t ngx_http_bloom_removed_begin(ngx_http_bloom_operation_t *op);
-static ngx_int_t ngx_http_bloom_removed_query(ngx_http_bloom_removed_t *list,
-    uint64_t generation);
-static ngx_int_t ngx_http_bloom_removed_run(ngx_http_bloom_operation_t *op);
-static ngx_int_t ngx_http_bloom_removed_step(ngx_http_bloom_removed_t *list,
-    ngx_int_t *steps);
+static ngx_int_t ngx_http_bloom_removed_step(ngx_http_request_t *r,
+    ngx_http_bloom_turns_t *turns);
 static size_t ngx_http_bloom_removed_put(ngx_http_bloom_removed_t *list,
     ngx_array_t *keys);
-static ngx_int_t ngx_http_bloom_removed_send(ngx_http_bloom_operation_t *op);
+static ngx_int_t ngx_http_bloom_removed_done(ngx_http_request_t *r,
+    ngx_http_bloom_turns_t *turns);
 
+
+static const ngx_http_bloom_arg_t  ngx_http_bloom_removed_args[] = {
+    { "kind", NGX_HTTP_BLOOM_ARG_WORD,
+      offsetof(ngx_http_bloom_removed_t, excepted),
+      "\"removed\" or \"excepted\"", { "removed", "excepted" }, 0, 0, 0 },
+    { "limit", NGX_HTTP_BLOOM_ARG_NUMBER,
+      offsetof(ngx_http_bloom_removed_t, left),
+      "a number from 1 to 10000", { NULL }, 1, NGX_HTTP_BLOOM_REMOVED_MAX, 0 },
+    { "from", NGX_HTTP_BLOOM_ARG_POSITION,
+      offsetof(ngx_http_bloom_removed_t, next),
+      "the \"next\" of an earlier response", { NULL }, 0, 0, 0 },
+    ngx_http_bloom_arg_serving,
+    ngx_http_bloom_arg_end
+};
 
 const ngx_http_bloom_kind_t  ngx_http_bloom_get_removed = {
     .size = sizeof(ngx_http_bloom_removed_t),
+    .args = ngx_http_bloom_removed_args,
     .begin = ngx_http_bloom_removed_begin,
-    .run = ngx_http_bloom_removed_run,
-    .send = ngx_http_bloom_removed_send,
-    .leaves = 1
+    .run = ngx_http_bloom_turns_turn,
+    .send = ngx_http_bloom_turns_send
 };
 
 
@@ -62,7 +71,6 @@ static ngx_int_t
 ngx_http_bloom_removed_begin(ngx_http_bloom_operation_t *op)
 {
     uint64_t                   count, limit;
-    ngx_int_t                  rc;
     ngx_bloom_info_t           info;
     bloom_json_writer_t       *json;
     ngx_http_bloom_removed_t  *list;
@@ -71,19 +79,30 @@ ngx_http_bloom_removed_begin(ngx_http_bloom_operation_t *op)
 
     ngx_bloom_info_get(op->zone, &info);
 
-    rc = ngx_http_bloom_removed_query(list, info.generation);
-
-    if (rc != NGX_OK) {
-        return rc;
+    if (list->left == 0) {
+        list->left = NGX_HTTP_BLOOM_REMOVED_LIMIT;
     }
 
-    count = list->kind == BLOOM_EXCEPTION_FEEDBACK
-            ? ngx_bloom_adapt_count(op->zone, &limit)
-            : ngx_bloom_removed_count(op->zone, &limit);
+    if (list->next.high == 0) {
+        list->next.high = info.generation;
+    }
 
-    ngx_http_bloom_text_init(&list->text, op->request->pool);
+    if (list->next.high != info.generation) {
+        return ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_GENERATION,
+                                    "\"from\" belongs to generation %uL of "
+                                    "zone \"%V\", but generation %uL serves; "
+                                    "list the keys again without \"from\"",
+                                    list->next.high, &op->zone->name,
+                                    info.generation);
+    }
 
-    json = &list->text.json;
+    count = list->excepted ? ngx_bloom_adapt_count(op->zone, &limit)
+                           : ngx_bloom_removed_count(op->zone, &limit);
+
+    ngx_http_bloom_turns_init(&list->turns, ngx_http_bloom_removed_step,
+                              ngx_http_bloom_removed_done);
+
+    json = &list->turns.text.json;
 
     bloom_json_put_object(json, NULL);
     bloom_json_put_count(json, "generation", info.generation);
@@ -95,111 +114,29 @@ ngx_http_bloom_removed_begin(ngx_http_bloom_operation_t *op)
 }
 
 
-/* Reads "kind=", "limit=" and "from=".  Returns NGX_OK, or NGX_DECLINED with
- * the error. */
+/* Lists some keys. */
 static ngx_int_t
-ngx_http_bloom_removed_query(ngx_http_bloom_removed_t *list,
-    uint64_t generation)
-{
-    ngx_int_t                n, rc;
-    ngx_str_t                value;
-    ngx_uint_t               kind;
-    ngx_http_request_t      *r;
-    ngx_http_bloom_error_t  *error;
-
-    r = list->op.request;
-    error = &list->op.error;
-
-    rc = ngx_http_bloom_query_choice(r, "kind", "removed", "excepted", &kind,
-                                     error);
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    list->kind = (kind == 2) ? BLOOM_EXCEPTION_FEEDBACK
-                             : BLOOM_EXCEPTION_REMOVED;
-    list->left = NGX_HTTP_BLOOM_REMOVED_LIMIT;
-    list->next.high = generation;
-
-    if (ngx_http_arg(r, (u_char *) "limit", sizeof("limit") - 1, &value)
-        == NGX_OK)
-    {
-        n = ngx_atoi(value.data, value.len);
-
-        if (n < 1 || n > NGX_HTTP_BLOOM_REMOVED_MAX) {
-            return ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_QUERY,
-                                        "invalid \"limit\" in the query; it "
-                                        "must be a number from 1 to %d",
-                                        NGX_HTTP_BLOOM_REMOVED_MAX);
-        }
-
-        list->left = (ngx_uint_t) n;
-    }
-
-    if (ngx_http_arg(r, (u_char *) "from", sizeof("from") - 1, &value)
-        != NGX_OK)
-    {
-        return NGX_OK;
-    }
-
-    if (bloom_position_parse(&list->next, value.data, value.len) != 0
-        || ngx_strlchr(value.data, value.data + value.len, '-') == NULL)
-    {
-        return ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_QUERY,
-                                    "invalid \"from\" in the query; it must be "
-                                    "the \"next\" of an earlier response");
-    }
-
-    if (list->next.high != generation) {
-        return ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_GENERATION,
-                                    "\"from\" belongs to generation %uL of "
-                                    "zone \"%V\", but generation %uL serves; "
-                                    "list the keys again without \"from\"",
-                                    list->next.high, &list->op.zone->name,
-                                    generation);
-    }
-
-    return NGX_OK;
-}
-
-
-/* Lists keys until the response has enough, or the turn is over. */
-static ngx_int_t
-ngx_http_bloom_removed_run(ngx_http_bloom_operation_t *op)
-{
-    ngx_int_t  rc, steps;
-
-    for (steps = NGX_HTTP_BLOOM_REMOVED_TURN; steps > 0; steps--) {
-
-        rc = ngx_http_bloom_removed_step((ngx_http_bloom_removed_t *) op,
-                                         &steps);
-        if (rc != NGX_AGAIN) {
-            return rc;
-        }
-    }
-
-    return ngx_http_bloom_operation_soon(op);
-}
-
-
-/* Lists some keys.  Returns NGX_AGAIN if there are more. */
-static ngx_int_t
-ngx_http_bloom_removed_step(ngx_http_bloom_removed_t *list, ngx_int_t *steps)
+ngx_http_bloom_removed_step(ngx_http_request_t *r,
+    ngx_http_bloom_turns_t *turns)
 {
     ngx_int_t                    rc;
     ngx_pool_t                  *pool;
     ngx_bloom_removed_t          removed;
+    ngx_http_bloom_removed_t    *list;
     ngx_http_bloom_operation_t  *op;
 
-    op = &list->op;
+    list = (ngx_http_bloom_removed_t *) turns;
+    op = &turns->op;
 
-    pool = ngx_create_pool(NGX_HTTP_BLOOM_REMOVED_BYTES,
-                           op->request->connection->log);
+    pool = ngx_create_pool(NGX_HTTP_BLOOM_REMOVED_BYTES, r->connection->log);
     if (pool == NULL) {
         return NGX_ERROR;
     }
 
-    rc = ngx_bloom_removed_list(op->zone, list->kind, list->next.low,
+    rc = ngx_bloom_removed_list(op->zone, list->excepted
+                                          ? BLOOM_EXCEPTION_FEEDBACK
+                                          : BLOOM_EXCEPTION_REMOVED,
+                                list->next.low,
                                 ngx_min(list->left,
                                         NGX_HTTP_BLOOM_REMOVED_STEP),
                                 &removed, pool);
@@ -213,14 +150,13 @@ ngx_http_bloom_removed_step(ngx_http_bloom_removed_t *list, ngx_int_t *steps)
     }
 
     if (rc == NGX_OK) {
-        *steps -= ngx_http_bloom_removed_put(list, &removed.keys)
-                  / NGX_HTTP_BLOOM_REMOVED_BYTES;
+        turns->left -= ngx_http_bloom_removed_put(list, &removed.keys)
+                       / NGX_HTTP_BLOOM_REMOVED_BYTES;
 
         list->left -= ngx_min(list->left, removed.keys.nelts);
         list->next.low = removed.cursor;
 
-        rc = (removed.cursor != 0 && list->left != 0 && !list->text.failed)
-             ? NGX_AGAIN : NGX_OK;
+        rc = (removed.cursor != 0 && list->left != 0) ? NGX_AGAIN : NGX_OK;
     }
 
     ngx_destroy_pool(pool);
@@ -241,9 +177,9 @@ ngx_http_bloom_removed_put(ngx_http_bloom_removed_t *list, ngx_array_t *keys)
     bloom_json_writer_t  *json;
 
     exception = keys->elts;
-    json = &list->text.json;
+    json = &list->turns.text.json;
     bytes = 0;
-    shift = ngx_bloom_zone_shift(list->op.zone);
+    shift = ngx_bloom_zone_shift(list->turns.op.zone);
 
     for (i = 0; i < keys->nelts; i++) {
 
@@ -262,14 +198,15 @@ ngx_http_bloom_removed_put(ngx_http_bloom_removed_t *list, ngx_array_t *keys)
 
 
 static ngx_int_t
-ngx_http_bloom_removed_send(ngx_http_bloom_operation_t *op)
+ngx_http_bloom_removed_done(ngx_http_request_t *r,
+    ngx_http_bloom_turns_t *turns)
 {
     char                       next[BLOOM_POSITION_TEXT_MAX];
     bloom_json_writer_t       *json;
     ngx_http_bloom_removed_t  *list;
 
-    list = (ngx_http_bloom_removed_t *) op;
-    json = &list->text.json;
+    list = (ngx_http_bloom_removed_t *) turns;
+    json = &turns->text.json;
 
     bloom_json_put_end(json);
 
@@ -283,5 +220,5 @@ ngx_http_bloom_removed_send(ngx_http_bloom_operation_t *op)
 
     bloom_json_put_end(json);
 
-    return ngx_http_bloom_response_json(op->request, NGX_HTTP_OK, &list->text);
+    return ngx_http_bloom_response_json(r, NGX_HTTP_OK, &turns->text);
 }

@@ -5,9 +5,7 @@
  * body is complete.
  */
 
-#include "ngx_http_bloom_source.h"
 #include "ngx_http_bloom_counts.h"
-#include "ngx_http_bloom_query.h"
 #include "ngx_bloom_changes.h"
 
 
@@ -16,28 +14,22 @@ typedef struct {
     ngx_bloom_changes_t         changes;
     ngx_http_bloom_counts_t     counts;
 
-    size_t                      size;    /* of the keys received, with a sign
-                                            and a line end each */
+    /* of the query */
+
+    ngx_str_t                   name;    /* of the source */
+    bloom_position_t            before;
+    bloom_position_t            after;
+    uint64_t                    offset;
+    ngx_uint_t                  more;
+
     ngx_uint_t                  applied;
 } ngx_http_bloom_source_t;
 
 
-static ngx_int_t ngx_http_bloom_source_begin_changes(
-    ngx_http_bloom_operation_t *op);
-static ngx_int_t ngx_http_bloom_source_part(ngx_http_bloom_source_t *source);
-static ngx_int_t ngx_http_bloom_source_begin_gap(
-    ngx_http_bloom_operation_t *op);
-static ngx_int_t ngx_http_bloom_source_begin(ngx_http_bloom_source_t *source,
-    const char *const *args, const char *from);
-static ngx_int_t ngx_http_bloom_source_position(ngx_http_bloom_operation_t *op,
-    const char *name, bloom_position_t *position);
+static ngx_int_t ngx_http_bloom_source_begin(ngx_http_bloom_operation_t *op);
 static ngx_int_t ngx_http_bloom_source_take(ngx_http_bloom_operation_t *op,
     ngx_str_t *line);
-static ngx_int_t ngx_http_bloom_source_run_changes(
-    ngx_http_bloom_operation_t *op);
-static ngx_int_t ngx_http_bloom_source_run_gap(ngx_http_bloom_operation_t *op);
-static ngx_int_t ngx_http_bloom_source_result(ngx_http_bloom_source_t *source,
-    ngx_int_t rc);
+static ngx_int_t ngx_http_bloom_source_run(ngx_http_bloom_operation_t *op);
 static ngx_int_t ngx_http_bloom_source_fail(ngx_http_bloom_source_t *source,
     ngx_http_bloom_error_code_e code);
 static void ngx_http_bloom_source_put(ngx_http_bloom_operation_t *op,
@@ -45,169 +37,95 @@ static void ngx_http_bloom_source_put(ngx_http_bloom_operation_t *op,
 static void ngx_http_bloom_source_end(ngx_http_bloom_operation_t *op);
 
 
+#define ngx_http_bloom_source_arg(name, type, member, must, required)          \
+    { name, type, offsetof(ngx_http_bloom_source_t, member), must, { NULL },  \
+      0, NGX_MAX_INT_T_VALUE, required }
+#define NGX_HTTP_BLOOM_SOURCE_POSITION                                        \
+    "a position such as 15 or 1700000000000-3"
+
+static const ngx_http_bloom_arg_t  ngx_http_bloom_source_args_changes[] = {
+    ngx_http_bloom_source_arg("source", NGX_HTTP_BLOOM_ARG_TEXT, name, NULL, 1),
+    ngx_http_bloom_source_arg("after", NGX_HTTP_BLOOM_ARG_POSITION, before,
+                              NGX_HTTP_BLOOM_SOURCE_POSITION, 1),
+    ngx_http_bloom_source_arg("position", NGX_HTTP_BLOOM_ARG_POSITION, after,
+                              NGX_HTTP_BLOOM_SOURCE_POSITION, 1),
+    ngx_http_bloom_source_arg("offset", NGX_HTTP_BLOOM_ARG_NUMBER, offset,
+                              "the number of changes after \"after=\" that "
+                              "earlier requests had", 0),
+    ngx_http_bloom_arg_flag("more", ngx_http_bloom_source_t, more),
+    ngx_http_bloom_arg_decode,
+    ngx_http_bloom_arg_serving,
+    ngx_http_bloom_arg_end
+};
+
+static const ngx_http_bloom_arg_t  ngx_http_bloom_source_args_gap[] = {
+    ngx_http_bloom_source_arg("source", NGX_HTTP_BLOOM_ARG_TEXT, name, NULL, 1),
+    ngx_http_bloom_source_arg("position", NGX_HTTP_BLOOM_ARG_POSITION, after,
+                              NGX_HTTP_BLOOM_SOURCE_POSITION, 1),
+    ngx_http_bloom_arg_serving,
+    ngx_http_bloom_arg_end
+};
+
+
 const ngx_http_bloom_kind_t  ngx_http_bloom_post_changes = {
     .size = sizeof(ngx_http_bloom_source_t),
-    .begin = ngx_http_bloom_source_begin_changes,
+    .args = ngx_http_bloom_source_args_changes,
+    .begin = ngx_http_bloom_source_begin,
     .take = ngx_http_bloom_source_take,
-    .run = ngx_http_bloom_source_run_changes,
+    .run = ngx_http_bloom_source_run,
     .put = ngx_http_bloom_source_put,
     .end = ngx_http_bloom_source_end
 };
 
 const ngx_http_bloom_kind_t  ngx_http_bloom_post_gap = {
     .size = sizeof(ngx_http_bloom_source_t),
-    .begin = ngx_http_bloom_source_begin_gap,
-    .run = ngx_http_bloom_source_run_gap,
+    .args = ngx_http_bloom_source_args_gap,
+    .begin = ngx_http_bloom_source_begin,
+    .run = ngx_http_bloom_source_run,
     .put = ngx_http_bloom_source_put,
     .end = ngx_http_bloom_source_end
 };
 
 
 static ngx_int_t
-ngx_http_bloom_source_begin_changes(ngx_http_bloom_operation_t *op)
+ngx_http_bloom_source_begin(ngx_http_bloom_operation_t *op)
 {
     ngx_int_t                 rc;
+    ngx_str_t                *name;
+    ngx_bloom_zone_t         *zone;
     ngx_http_bloom_source_t  *source;
 
-    static const char  *const args[] = { "source", "after", "position",
-                                         "offset", "more", "decode", "serving",
-                                         NULL };
-
     source = (ngx_http_bloom_source_t *) op;
+    zone = op->zone;
+    name = &source->name;
 
-    rc = ngx_http_bloom_source_begin(source, args, "after");
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    if (bloom_position_cmp(source->changes.before, source->changes.after) > 0) {
+    if (bloom_position_cmp(source->before, source->after) > 0) {
         return ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_BAD_QUERY,
                                     "\"position=\" is before \"after=\", and "
                                     "nothing was changed");
     }
 
-    return ngx_http_bloom_source_part(source);
-}
-
-
-/* Reads which part of the changes between the positions the body is. */
-static ngx_int_t
-ngx_http_bloom_source_part(ngx_http_bloom_source_t *source)
-{
-    ngx_int_t                n;
-    ngx_str_t                value;
-    ngx_http_request_t      *r;
-    ngx_http_bloom_error_t  *error;
-
-    r = source->op.request;
-    error = &source->op.error;
-
-    if (ngx_http_arg(r, (u_char *) "offset", sizeof("offset") - 1, &value)
-        == NGX_OK)
-    {
-        n = ngx_atoi(value.data, value.len);
-
-        if (n == NGX_ERROR) {
-            return ngx_http_bloom_error(error, NGX_HTTP_BLOOM_E_BAD_QUERY,
-                                        "invalid \"offset\" in the query; it "
-                                        "must be the number of changes after "
-                                        "\"after=\" that earlier requests had");
-        }
-
-        source->changes.offset = (uint64_t) n;
-    }
-
-    return ngx_http_bloom_query_flag(r, "more", &source->changes.more, error);
-}
-
-
-static ngx_int_t
-ngx_http_bloom_source_begin_gap(ngx_http_bloom_operation_t *op)
-{
-    static const char  *const args[] = { "source", "position", "serving",
-                                         NULL };
-
-    return ngx_http_bloom_source_begin((ngx_http_bloom_source_t *) op, args,
-                                       NULL);
-}
-
-
-/* Checks the query of both requests.  `from` is the name of the position before
- * the changes; NULL: there are no changes. */
-static ngx_int_t
-ngx_http_bloom_source_begin(ngx_http_bloom_source_t *source,
-    const char *const *args, const char *from)
-{
-    ngx_int_t                    rc;
-    ngx_str_t                    name;
-    bloom_position_t             before, after;
-    ngx_bloom_zone_t            *zone;
-    ngx_http_bloom_operation_t  *op;
-
-    op = &source->op;
-    zone = op->zone;
-
-    ngx_memzero(&before, sizeof(bloom_position_t));
-
-    rc = ngx_http_bloom_query_only(op->request, args, &op->error);
-
-    if (rc == NGX_OK) {
-        rc = ngx_http_bloom_query_value(op->request, "source", &name,
-                                        &op->error);
-    }
-
-    if (rc == NGX_OK && from != NULL) {
-        rc = ngx_http_bloom_source_position(op, from, &before);
-    }
-
-    if (rc == NGX_OK) {
-        rc = ngx_http_bloom_source_position(op, "position", &after);
-    }
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
     if (zone->source.len != 0
-        && (name.len != zone->source.len
-            || ngx_memcmp(name.data, zone->source.data, name.len) != 0))
+        && (name->len != zone->source.len
+            || ngx_memcmp(name->data, zone->source.data, name->len) != 0))
     {
         return ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_SOURCE,
                                     "zone \"%V\" takes its changes from the "
                                     "source \"%V\", not from \"%V\"",
-                                    &zone->name, &zone->source, &name);
+                                    &zone->name, &zone->source, name);
     }
 
-    rc = ngx_bloom_changes_init(&source->changes, zone, before, after);
+    rc = ngx_bloom_changes_init(&source->changes, zone, source->before,
+                                source->after);
+
+    source->changes.offset = source->offset;
+    source->changes.more = source->more;
 
     return rc == NGX_OK
            ? NGX_OK
            : ngx_http_bloom_source_fail(source, rc == NGX_DECLINED
                                                 ? NGX_HTTP_BLOOM_E_NOT_POSSIBLE
                                                 : NGX_HTTP_BLOOM_E_JOURNAL);
-}
-
-
-static ngx_int_t
-ngx_http_bloom_source_position(ngx_http_bloom_operation_t *op,
-    const char *name, bloom_position_t *position)
-{
-    ngx_int_t  rc;
-    ngx_str_t  value;
-
-    rc = ngx_http_bloom_query_value(op->request, name, &value, &op->error);
-
-    if (rc == NGX_OK
-        && bloom_position_parse(position, value.data, value.len) != 0)
-    {
-        return ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_BAD_QUERY,
-                                    "invalid \"%s\" in the query; it must be a "
-                                    "position such as 15 or 1700000000000-3",
-                                    name);
-    }
-
-    return rc;
 }
 
 
@@ -230,16 +148,6 @@ ngx_http_bloom_source_take(ngx_http_bloom_operation_t *op, ngx_str_t *line)
     key.data = line->data + 1;
     key.len = line->len - 1;
 
-    source->size += key.len + 2;
-
-    if (source->size > NGX_BLOOM_CHANGES_MAX) {
-        return ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_TOO_LARGE,
-                                    "the body has more than %d bytes of "
-                                    "changes, and nothing was changed; send "
-                                    "fewer changes at a time",
-                                    NGX_BLOOM_CHANGES_MAX);
-    }
-
     switch (ngx_bloom_changes_put(&source->changes, &key,
                                   line->data[0] == '-'))
     {
@@ -253,12 +161,12 @@ ngx_http_bloom_source_take(ngx_http_bloom_operation_t *op, ngx_str_t *line)
         return NGX_OK;
 
     case NGX_DONE:
-        ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_TOO_LARGE,
-                             "the changes are too large in the zone's key "
-                             "form, and nothing was changed; send fewer "
-                             "changes at a time");
-
-        /* fall through */
+        return ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_TOO_LARGE,
+                                    "the changes are too large in the zone's "
+                                    "key form, and nothing was changed; send "
+                                    "fewer changes at a time: %d bytes fit "
+                                    "unless keys grow in that form",
+                                    NGX_BLOOM_CHANGES_MAX);
 
     default: /* NGX_ERROR */
         return NGX_ERROR;
@@ -267,52 +175,31 @@ ngx_http_bloom_source_take(ngx_http_bloom_operation_t *op, ngx_str_t *line)
 
 
 static ngx_int_t
-ngx_http_bloom_source_run_changes(ngx_http_bloom_operation_t *op)
+ngx_http_bloom_source_run(ngx_http_bloom_operation_t *op)
 {
+    char                      text[BLOOM_POSITION_TEXT_MAX];
+    ngx_int_t                 rc;
     ngx_bloom_changes_t      *changes;
     ngx_http_bloom_source_t  *source;
 
     source = (ngx_http_bloom_source_t *) op;
     changes = &source->changes;
 
-    if (bloom_position_cmp(changes->before, changes->after) == 0
-        && (changes->received != 0 || changes->offset != 0 || changes->more))
+    if (op->kind == &ngx_http_bloom_post_gap) {
+        rc = ngx_bloom_changes_gap(changes);
+
+    } else if (bloom_position_cmp(changes->before, changes->after) == 0
+               && (changes->received != 0 || changes->offset != 0
+                   || changes->more))
     {
         return ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_BAD_BODY,
                                     "\"after=\" and \"position=\" are equal, "
                                     "which is a sign of life, but the request "
                                     "has changes; nothing was changed");
+
+    } else {
+        rc = ngx_bloom_changes_apply(changes);
     }
-
-    return ngx_http_bloom_source_result(source,
-                                        ngx_bloom_changes_apply(changes));
-}
-
-
-static ngx_int_t
-ngx_http_bloom_source_run_gap(ngx_http_bloom_operation_t *op)
-{
-    ngx_http_bloom_source_t  *source;
-
-    source = (ngx_http_bloom_source_t *) op;
-
-    return ngx_http_bloom_source_result(source,
-                                        ngx_bloom_changes_gap(&source->changes)
-                                        );
-}
-
-
-/* Sees to what ngx_bloom_changes_apply() or ngx_bloom_changes_gap() has
- * returned. */
-static ngx_int_t
-ngx_http_bloom_source_result(ngx_http_bloom_source_t *source, ngx_int_t rc)
-{
-    char                         text[BLOOM_POSITION_TEXT_MAX];
-    ngx_bloom_changes_t         *changes;
-    ngx_http_bloom_operation_t  *op;
-
-    op = &source->op;
-    changes = &source->changes;
 
     switch (rc) {
 

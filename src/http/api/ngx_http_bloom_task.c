@@ -7,63 +7,70 @@
 
 #include "ngx_http_bloom_task.h"
 #include "ngx_http_bloom_json.h"
-#include "ngx_http_bloom_query.h"
 
 
 /* The time between two looks, ms. */
 #define NGX_HTTP_BLOOM_TASK_POLL       10
 
-/* A worker that is shutting down waits no longer than this, ms: its zone may
- * belong to a configuration that has no helper any more. */
-#define NGX_HTTP_BLOOM_TASK_PATIENCE  60000
-
 
 static ngx_int_t ngx_http_bloom_task_begin_clear(
     ngx_http_bloom_operation_t *op);
-static ngx_int_t ngx_http_bloom_task_wait(ngx_http_bloom_task_t *task);
 
+
+static const ngx_http_bloom_arg_t  ngx_http_bloom_task_args_clear[] = {
+    { "only", NGX_HTTP_BLOOM_ARG_WORD, offsetof(ngx_http_bloom_task_t, only),
+      "\"removed\" or \"excepted\"", { NULL, "removed", "excepted" }, 0, 0, 0 },
+    ngx_http_bloom_arg_serving,
+    ngx_http_bloom_arg_end
+};
+
+const ngx_http_bloom_arg_t  ngx_http_bloom_task_args[] = {
+    ngx_http_bloom_arg_flag("force", ngx_http_bloom_task_t, force),
+    ngx_http_bloom_arg_serving,
+    ngx_http_bloom_arg_end
+};
 
 const ngx_http_bloom_kind_t  ngx_http_bloom_post_reload = {
     .size = sizeof(ngx_http_bloom_task_t),
     .which = NGX_BLOOM_TASK_LOAD,
+    .args = ngx_http_bloom_task_args,
     .begin = ngx_http_bloom_task_begin,
     .run = ngx_http_bloom_task_run,
-    .put = ngx_http_bloom_task_put,
-    .leaves = 1
+    .put = ngx_http_bloom_task_put
 };
 
 const ngx_http_bloom_kind_t  ngx_http_bloom_post_checkpoint = {
     .size = sizeof(ngx_http_bloom_task_t),
     .which = NGX_BLOOM_TASK_CHECKPOINT,
+    .args = ngx_http_bloom_task_args,
     .begin = ngx_http_bloom_task_begin,
     .run = ngx_http_bloom_task_run,
-    .put = ngx_http_bloom_task_put,
-    .leaves = 1
+    .put = ngx_http_bloom_task_put
 };
 
 const ngx_http_bloom_kind_t  ngx_http_bloom_post_clear = {
     .size = sizeof(ngx_http_bloom_task_t),
     .which = NGX_BLOOM_TASK_CLEAR,
+    .args = ngx_http_bloom_task_args_clear,
     .begin = ngx_http_bloom_task_begin_clear,
     .run = ngx_http_bloom_task_run,
-    .put = ngx_http_bloom_task_put,
-    .leaves = 1
+    .put = ngx_http_bloom_task_put
 };
 
 
 static ngx_int_t
 ngx_http_bloom_task_begin_clear(ngx_http_bloom_operation_t *op)
 {
-    ngx_int_t            rc;
-    ngx_uint_t           only;
-    ngx_http_request_t  *r;
+    ngx_int_t               rc;
+    ngx_http_request_t     *r;
+    ngx_http_bloom_task_t  *task;
 
-    static const char  *const      args[] = { "only", "serving", NULL };
     static const ngx_bloom_task_e  kinds[] = {
         NGX_BLOOM_TASK_CLEAR, NGX_BLOOM_TASK_RESTORE, NGX_BLOOM_TASK_FORGET
     };
 
     r = op->request;
+    task = (ngx_http_bloom_task_t *) op;
 
     /* what is meant to limit the clear may be in the body */
 
@@ -76,20 +83,7 @@ ngx_http_bloom_task_begin_clear(ngx_http_bloom_operation_t *op)
                                     "excepted keys only");
     }
 
-    rc = ngx_http_bloom_query_only(r, args, &op->error);
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    rc = ngx_http_bloom_query_choice(r, "only", "removed", "excepted", &only,
-                                     &op->error);
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    if (only != 0 && op->zone->source.len != 0) {
+    if (task->only != 0 && op->zone->source.len != 0) {
         return ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_NOT_POSSIBLE,
                                     "zone \"%V\" takes its changes from its "
                                     "\"source=\" alone, which restores a key "
@@ -99,7 +93,7 @@ ngx_http_bloom_task_begin_clear(ngx_http_bloom_operation_t *op)
 
     rc = ngx_http_bloom_task_begin(op);
 
-    ((ngx_http_bloom_task_t *) op)->kind = kinds[only];
+    task->kind = kinds[task->only];
 
     return rc;
 }
@@ -121,8 +115,7 @@ ngx_http_bloom_task_begin(ngx_http_bloom_operation_t *op)
                                     "zone \"%V\": %s", &op->zone->name, why);
     }
 
-    return ngx_http_bloom_query_flag(op->request, "force", &task->force,
-                                     &op->error);
+    return NGX_OK;
 }
 
 
@@ -135,7 +128,11 @@ ngx_http_bloom_task_run(ngx_http_bloom_operation_t *op)
     task = (ngx_http_bloom_task_t *) op;
 
     if (task->asked) {
-        return ngx_http_bloom_task_wait(task);
+        return ngx_bloom_task_result(op->zone, task->kind, task->ticket,
+                                     &task->result)
+               == NGX_OK
+               ? ngx_http_bloom_task_done(task)
+               : ngx_http_bloom_operation_after(op, NGX_HTTP_BLOOM_TASK_POLL);
     }
 
     switch (ngx_bloom_task_request(op->zone, task->kind, task->path,
@@ -157,39 +154,6 @@ ngx_http_bloom_task_run(ngx_http_bloom_operation_t *op)
         return ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_NOT_POSSIBLE,
                                     "zone \"%V\": %s", &op->zone->name, why);
     }
-}
-
-
-static ngx_int_t
-ngx_http_bloom_task_wait(ngx_http_bloom_task_t *task)
-{
-    ngx_http_bloom_operation_t  *op;
-
-    op = &task->op;
-
-    if (ngx_bloom_task_result(op->zone, task->kind, task->ticket,
-                              &task->result)
-        == NGX_OK)
-    {
-        return ngx_http_bloom_task_done(task);
-    }
-
-    if (ngx_exiting || ngx_terminate) {
-
-        if (task->exiting == 0) {
-            task->exiting = ngx_current_msec ? ngx_current_msec : 1;
-        }
-
-        if (ngx_current_msec - task->exiting >= NGX_HTTP_BLOOM_TASK_PATIENCE) {
-            return ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_FAILED,
-                                        "nginx was reloaded while this request "
-                                        "waited for zone \"%V\"; see the "
-                                        "zone's state for the result",
-                                        &op->zone->name);
-        }
-    }
-
-    return ngx_http_bloom_operation_after(op, NGX_HTTP_BLOOM_TASK_POLL);
 }
 
 

@@ -16,25 +16,25 @@
 typedef struct {
     ngx_http_bloom_operation_t  op;
     ngx_bloom_task_e            kind;
+    ngx_uint_t                  only;    /* of a clear: 1 if it restores removed
+                                            keys alone, 2 if it forgets excepted
+                                            keys alone */
     ngx_uint_t                  force;   /* "?force=true" */
     u_char                     *path;    /* the image file of an upload, or
                                             NULL */
     ngx_bloom_result_t          result;
     ngx_uint_t                  asked;   /* the helper has the task */
     ngx_uint_t                  done;    /* `result` is set */
-
-    /* ---- private ---- */
-
     uint64_t                    ticket;
-    ngx_msec_t                  exiting; /* when the worker was found to be
-                                            shutting down; 0: it is not */
 } ngx_http_bloom_task_t;
 
 /*
- * The functions of such an operation, whose kind's `which` is the task: begin()
- * reads "force=" and checks that the zone can do it; run() asks the helper,
- * unless task->asked, and waits for the result; put() appends it.
+ * The arguments and functions of such an operation, whose kind's `which` is the
+ * task: begin() checks that the zone can do it; run() asks the helper, unless
+ * task->asked, and waits for the result; put() appends it.
  */
+extern const ngx_http_bloom_arg_t  ngx_http_bloom_task_args[];
+
 ngx_int_t ngx_http_bloom_task_begin(ngx_http_bloom_operation_t *op);
 ngx_int_t ngx_http_bloom_task_run(ngx_http_bloom_operation_t *op);
 void ngx_http_bloom_task_put(ngx_http_bloom_operation_t *op,
@@ -43,10 +43,6 @@ void ngx_http_bloom_task_put(ngx_http_bloom_operation_t *op,
 /* Ends a task whose `result` is set.  Returns NGX_OK; NGX_ERROR with op->error
  * if the task has failed. */
 ngx_int_t ngx_http_bloom_task_done(ngx_http_bloom_task_t *task);
-
-extern const ngx_http_bloom_kind_t  ngx_http_bloom_post_reload;
-extern const ngx_http_bloom_kind_t  ngx_http_bloom_post_checkpoint;
-extern const ngx_http_bloom_kind_t  ngx_http_bloom_post_clear;
 
 
 #pragma GCC visibility pop

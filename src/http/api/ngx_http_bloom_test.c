@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file looks up the keys of a request's body in groups, while they arrive.
- * That does not count as a check.
+ * This file looks up the keys of a request's body while they arrive.  That does
+ * not count as a check.
  */
 
-#include "ngx_http_bloom_test.h"
+#include "ngx_http_bloom_operation.h"
 #include "ngx_http_bloom_lookup.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_bloom_lookup_list.h"
@@ -13,10 +13,7 @@
 
 #define NGX_HTTP_BLOOM_TEST_MAX  1000000
 
-/* Keys are looked up in groups of up to so many keys and about so many bytes,
- * which takes a millisecond at most.  A key that may need libidn2 ends its
- * group, since it may take as long alone. */
-#define NGX_HTTP_BLOOM_TEST_KEYS   32
+/* The memory for a lookup, used again by the next one. */
 #define NGX_HTTP_BLOOM_TEST_BYTES  (4 * 1024)
 
 
@@ -25,29 +22,28 @@ typedef struct {
     ngx_http_bloom_text_t       text;    /* the answers so far */
     uint64_t                    tested;
     uint64_t                    answers[NGX_BLOOM_ANSWERS];
-
-    ngx_str_t                   key[NGX_HTTP_BLOOM_TEST_KEYS];
-    ngx_uint_t                  keys;    /* number of keys in the group */
-    size_t                      bytes;   /* of these keys */
-    ngx_pool_t                 *scratch; /* of these keys */
+    ngx_pool_t                 *scratch; /* for a lookup */
 } ngx_http_bloom_test_t;
 
 
 static ngx_int_t ngx_http_bloom_test_begin(ngx_http_bloom_operation_t *op);
 static ngx_int_t ngx_http_bloom_test_take(ngx_http_bloom_operation_t *op,
     ngx_str_t *key);
-static ngx_uint_t ngx_http_bloom_test_is_costly(ngx_bloom_zone_t *zone,
-    ngx_str_t *key);
-static ngx_int_t ngx_http_bloom_test_flush(ngx_http_bloom_operation_t *op);
 static ngx_int_t ngx_http_bloom_test_send(ngx_http_bloom_operation_t *op);
 static void ngx_http_bloom_test_end(ngx_http_bloom_operation_t *op);
 
 
+static const ngx_http_bloom_arg_t  ngx_http_bloom_test_args[] = {
+    ngx_http_bloom_arg_decode,
+    ngx_http_bloom_arg_serving,
+    ngx_http_bloom_arg_end
+};
+
 const ngx_http_bloom_kind_t  ngx_http_bloom_post_test = {
     .size = sizeof(ngx_http_bloom_test_t),
+    .args = ngx_http_bloom_test_args,
     .begin = ngx_http_bloom_test_begin,
     .take = ngx_http_bloom_test_take,
-    .run = ngx_http_bloom_test_flush,
     .send = ngx_http_bloom_test_send,
     .end = ngx_http_bloom_test_end
 };
@@ -75,99 +71,35 @@ ngx_http_bloom_test_begin(ngx_http_bloom_operation_t *op)
 static ngx_int_t
 ngx_http_bloom_test_take(ngx_http_bloom_operation_t *op, ngx_str_t *key)
 {
-    ngx_str_t              *slot;
+    u_char                  answer;
     ngx_http_bloom_test_t  *test;
 
     test = (ngx_http_bloom_test_t *) op;
 
-    if (test->tested + test->keys == NGX_HTTP_BLOOM_TEST_MAX) {
+    if (test->tested == NGX_HTTP_BLOOM_TEST_MAX) {
         return ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_TOO_LARGE,
                                     "the body has more than %d keys; send "
                                     "fewer at a time", NGX_HTTP_BLOOM_TEST_MAX);
     }
 
-    slot = &test->key[test->keys];
+    /* a key that is too long may be only the beginning of one */
 
-    slot->len = key->len;
-    slot->data = ngx_pnalloc(test->scratch, key->len + 1);
+    answer = NGX_BLOOM_INVALID;
 
-    if (slot->data == NULL) {
-        return NGX_ERROR;
+    if (key->len <= BLOOM_KEY_MAX) {
+        ngx_bloom_lookup_list(op->zone, key, 1, &answer, test->scratch);
+        ngx_reset_pool(test->scratch);
     }
 
-    ngx_memcpy(slot->data, key->data, key->len);
+    bloom_json_put_text(&test->text.json, NULL,
+                        ngx_http_bloom_lookup_answers[answer]);
 
-    test->keys++;
-    test->bytes += key->len;
-
-    if (test->keys < NGX_HTTP_BLOOM_TEST_KEYS
-        && test->bytes < NGX_HTTP_BLOOM_TEST_BYTES
-        && !ngx_http_bloom_test_is_costly(op->zone, key))
-    {
-        return NGX_OK;
-    }
-
-    return ngx_http_bloom_test_flush(op);
-}
-
-
-/* Returns 1 if libidn2 may have to convert the key: if it has a byte above
- * 0x7f, or an escape. */
-static ngx_uint_t
-ngx_http_bloom_test_is_costly(ngx_bloom_zone_t *zone, ngx_str_t *key)
-{
-    size_t  i;
-
-    if (zone->form == BLOOM_FORM_RAW || zone->form == BLOOM_FORM_LOWER) {
-        return 0;
-    }
-
-    for (i = 0; i < key->len; i++) {
-        if (key->data[i] >= 0x80 || key->data[i] == '%') {
-            return 1;
-        }
-    }
-
-    return 0;
-}
-
-
-/* Looks up the keys of the group. */
-static ngx_int_t
-ngx_http_bloom_test_flush(ngx_http_bloom_operation_t *op)
-{
-    u_char                  answer[NGX_HTTP_BLOOM_TEST_KEYS];
-    ngx_uint_t              i;
-    ngx_http_bloom_test_t  *test;
-
-    test = (ngx_http_bloom_test_t *) op;
-
-    ngx_bloom_lookup_list(op->zone, test->key, test->keys, answer,
-                          test->scratch);
-
-    for (i = 0; i < test->keys; i++) {
-
-        /* it may be only the beginning of the key */
-
-        if (test->key[i].len > BLOOM_KEY_MAX) {
-            answer[i] = NGX_BLOOM_INVALID;
-        }
-
-        bloom_json_put_text(&test->text.json, NULL,
-                            ngx_http_bloom_lookup_answers[answer[i]]);
-
-        test->answers[answer[i]]++;
-    }
+    test->answers[answer]++;
+    test->tested++;
 
     if (test->text.busy) {
         ngx_http_bloom_error_busy(&op->error);
     }
-
-    test->tested += test->keys;
-    test->keys = 0;
-    test->bytes = 0;
-
-    ngx_reset_pool(test->scratch);
 
     return test->text.failed ? NGX_ERROR : NGX_OK;
 }

@@ -15,15 +15,10 @@
 #define NGX_HTTP_BLOOM_TURNS_IDN    200
 
 
-static ngx_int_t ngx_http_bloom_turns_turn(ngx_http_bloom_operation_t *op);
-static ngx_int_t ngx_http_bloom_turns_send(ngx_http_bloom_operation_t *op);
-
-
 static const ngx_http_bloom_kind_t  ngx_http_bloom_turns_kind = {
     .size = sizeof(ngx_http_bloom_turns_t),
     .run = ngx_http_bloom_turns_turn,
-    .send = ngx_http_bloom_turns_send,
-    .leaves = 1
+    .send = ngx_http_bloom_turns_send
 };
 
 
@@ -40,12 +35,21 @@ ngx_http_bloom_turns_create(ngx_http_request_t *r,
         return NULL;
     }
 
-    ngx_http_bloom_text_init(&turns->text, r->pool);
+    ngx_http_bloom_turns_init(turns, step, done);
+
+    return turns;
+}
+
+
+void
+ngx_http_bloom_turns_init(ngx_http_bloom_turns_t *turns,
+    ngx_int_t (*step)(ngx_http_request_t *r, ngx_http_bloom_turns_t *turns),
+    ngx_int_t (*done)(ngx_http_request_t *r, ngx_http_bloom_turns_t *turns))
+{
+    ngx_http_bloom_text_init(&turns->text, turns->op.request->pool);
 
     turns->step = step;
     turns->done = done;
-
-    return turns;
 }
 
 
@@ -56,12 +60,12 @@ ngx_http_bloom_turns_run(ngx_http_request_t *r, ngx_http_bloom_turns_t *turns)
 }
 
 
-/* Writes until the response is complete, its text has failed, or the turn is
- * over. */
-static ngx_int_t
+/* Writes until the response is complete, it has failed, or the turn is over. */
+ngx_int_t
 ngx_http_bloom_turns_turn(ngx_http_bloom_operation_t *op)
 {
     uint64_t                 spent;
+    ngx_int_t                rc;
     ngx_http_bloom_turns_t  *turns;
 
     turns = (ngx_http_bloom_turns_t *) op;
@@ -72,8 +76,10 @@ ngx_http_bloom_turns_turn(ngx_http_bloom_operation_t *op)
 
         spent = bloom_idn_spent();
 
-        if (turns->text.failed || turns->step(op->request, turns) == NGX_OK) {
-            return NGX_OK;
+        rc = turns->text.failed ? NGX_OK : turns->step(op->request, turns);
+
+        if (rc != NGX_AGAIN) {
+            return rc;
         }
 
         turns->left -= (ngx_int_t) ((bloom_idn_spent() - spent)
@@ -84,7 +90,7 @@ ngx_http_bloom_turns_turn(ngx_http_bloom_operation_t *op)
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_bloom_turns_send(ngx_http_bloom_operation_t *op)
 {
     ngx_http_bloom_turns_t  *turns;

@@ -27,7 +27,7 @@ struct ngx_http_bloom_turns_s {
     /* ---- private ---- */
 
     /* writes some lines in about 20 us; returns NGX_AGAIN if there are more,
-     * or NGX_OK */
+     * NGX_OK, or what run() of an operation returns if it has failed */
     ngx_int_t                 (*step)(ngx_http_request_t *r,
                                       ngx_http_bloom_turns_t *turns);
 
@@ -40,6 +40,14 @@ struct ngx_http_bloom_turns_s {
 ngx_http_bloom_turns_t *ngx_http_bloom_turns_create(ngx_http_request_t *r,
     ngx_int_t (*step)(ngx_http_request_t *r, ngx_http_bloom_turns_t *turns),
     ngx_int_t (*done)(ngx_http_request_t *r, ngx_http_bloom_turns_t *turns));
+
+/* Parts of an operation whose struct begins with an ngx_http_bloom_turns_t: its
+ * begin() calls the first, and the others are its run() and send(). */
+void ngx_http_bloom_turns_init(ngx_http_bloom_turns_t *turns,
+    ngx_int_t (*step)(ngx_http_request_t *r, ngx_http_bloom_turns_t *turns),
+    ngx_int_t (*done)(ngx_http_request_t *r, ngx_http_bloom_turns_t *turns));
+ngx_int_t ngx_http_bloom_turns_turn(ngx_http_bloom_operation_t *op);
+ngx_int_t ngx_http_bloom_turns_send(ngx_http_bloom_operation_t *op);
 
 /* Writes the response in turns and then sends it.  Returns what a content
  * handler returns. */

@@ -7,7 +7,6 @@
  * its Content-Length, by the bytes that have arrived, or by its header.
  */
 
-#include "ngx_http_bloom_upload.h"
 #include "ngx_http_bloom_task.h"
 #include "ngx_http_bloom_token.h"
 #include "ngx_bloom_io.h"
@@ -47,6 +46,7 @@ static void ngx_http_bloom_upload_end(ngx_http_bloom_operation_t *op);
 const ngx_http_bloom_kind_t  ngx_http_bloom_put_image = {
     .size = sizeof(ngx_http_bloom_upload_t),
     .which = NGX_BLOOM_TASK_UPLOAD,
+    .args = ngx_http_bloom_task_args,
     .begin = ngx_http_bloom_upload_begin,
     .take = ngx_http_bloom_upload_take,
     .run = ngx_http_bloom_upload_run,

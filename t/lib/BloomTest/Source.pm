@@ -34,7 +34,8 @@ sub part {
     my ($t, $zone, $after, $position, $offset, $more, @changes) = @_;
 
     return api($t, POST => "zones/$zone/changes?source=s&after=$after"
-                           . "&position=$position&offset=$offset&more=$more",
+                           . "&position=$position&offset=$offset&more="
+                           . ($more ? 'true' : 'false'),
                body => join('', map { "$_\n" } @changes));
 }
 
