@@ -5,7 +5,7 @@
  * the endpoint and says what each rule that asks them does about it.
  */
 
-#include "ngx_http_bloom_explain.h"
+#include "ngx_http_bloom_api.h"
 #include "ngx_http_bloom_effect.h"
 #include "ngx_http_bloom_endpoint.h"
 #include "ngx_http_bloom_lookup.h"
@@ -100,7 +100,7 @@ ngx_http_bloom_explain_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     rc = ngx_http_bloom_lookup_key(r, &key, &error);
 
     if (rc == NGX_DECLINED) {
-        return ngx_http_bloom_response_refuse_error(r, &error);
+        return ngx_http_bloom_response_refuse(r, &error);
     }
 
     explain = ngx_pcalloc(r->pool, sizeof(ngx_http_bloom_explain_t));

@@ -6,6 +6,7 @@
  */
 
 #include "ngx_http_bloom_lookup.h"
+#include "ngx_http_bloom_api.h"
 #include "ngx_http_bloom.h"
 #include "ngx_http_bloom_json.h"
 #include "ngx_http_bloom_response.h"
@@ -43,7 +44,7 @@ ngx_http_bloom_lookup_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     if (rc != NGX_OK) {
         return rc == NGX_DECLINED
-               ? ngx_http_bloom_response_refuse_error(r, &error)
+               ? ngx_http_bloom_response_refuse(r, &error)
                : NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 

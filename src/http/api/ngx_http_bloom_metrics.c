@@ -12,7 +12,7 @@
  * exist there.
  */
 
-#include "ngx_http_bloom_metrics.h"
+#include "ngx_http_bloom_api.h"
 #include "ngx_http_bloom_endpoint.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_rules.h"
