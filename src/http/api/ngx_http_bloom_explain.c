@@ -218,7 +218,8 @@ ngx_http_bloom_explain_zones(ngx_http_bloom_turns_t *turns,
         ngx_bloom_info_get(zone, &info);
         ngx_http_bloom_stats_get(&stats, zone, &info);
 
-        ngx_http_bloom_explain_put_string(json, "state", &stats.state);
+        bloom_json_put_text(json, "state",
+                            stats.condition.names[stats.condition.number]);
     }
 
     bloom_json_put_end(json);
