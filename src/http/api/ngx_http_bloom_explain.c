@@ -5,7 +5,7 @@
  * the endpoint and says what each rule that asks them does about it.
  */
 
-#include "ngx_http_bloom_api.h"
+#include "ngx_http_bloom_explain.h"
 #include "ngx_http_bloom_effect.h"
 #include "ngx_http_bloom_endpoint.h"
 #include "ngx_http_bloom_lookup.h"

@@ -6,9 +6,7 @@
  */
 
 #include "ngx_http_bloom_lookup.h"
-#include "ngx_http_bloom_api.h"
 #include "ngx_http_bloom.h"
-#include "ngx_http_bloom_json.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_bloom_ring.h"
 #include "bloom_key.h"

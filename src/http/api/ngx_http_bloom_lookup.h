@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This header declares how a key is read from a query, and how an answer is
- * explained.
+ * This header declares the handler of GET keys, which looks up a key and
+ * explains the answer.
  */
 
 #ifndef _NGX_HTTP_BLOOM_LOOKUP_H_INCLUDED_
@@ -22,6 +22,9 @@
 
 /* The names of answers, by NGX_BLOOM_ABSENT ... */
 extern const char  *ngx_http_bloom_lookup_answers[];
+
+ngx_int_t ngx_http_bloom_lookup_get(ngx_http_request_t *r,
+    ngx_bloom_zone_t *zone);
 
 /* Reads and decodes the key of "?key=K".  Returns NGX_OK, NGX_DECLINED with
  * *error, or NGX_ERROR if memory is short. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file implements GET metrics: it writes the metrics of an endpoint's zones,
- * and of the rules that ask them, in the text format of Prometheus.  The metrics
- * of zones are in the table of stats (ngx_http_bloom_stats_table.c), those of
- * rules in the table below.
+ * This file writes the metrics of an endpoint's zones, and of the rules that
+ * ask them, in the text format of Prometheus.  The metrics of zones are in the
+ * table of stats (ngx_http_bloom_stats_table.c), those of rules in the table
+ * below.
  *
  * Every sample has the label "zone".  Samples of rules also have the labels
  * "rule" (its name, or FILE:LINE), "action" and "condition".  The number of
@@ -13,7 +13,7 @@
  * exist there.
  */
 
-#include "ngx_http_bloom_api.h"
+#include "ngx_http_bloom_metrics.h"
 #include "ngx_http_bloom_endpoint.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_http_bloom_rules.h"

@@ -7,7 +7,7 @@
  * that fill one slice after the other.
  */
 
-#include "ngx_http_bloom_api.h"
+#include "ngx_http_bloom_rates.h"
 #include "ngx_bloom_info.h"
 #include "ngx_bloom_layers.h"
 #include "ngx_http_bloom_response.h"
