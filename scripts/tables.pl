@@ -265,8 +265,7 @@ sub metrics {
               { metric => string($name), labels => string($labels),
                 help => string($help) } }
             grep { $_->{columns}[0] ne 'NULL' }
-            map { table("${api}_metrics.c", "ngx_http_bloom_metrics_$_") }
-                'counters', 'build');
+            table("${api}_metrics.c", 'ngx_http_bloom_metrics_counters'));
 
     for my $sample (@samples) {
         my $m = $metric{ $sample->{metric} };

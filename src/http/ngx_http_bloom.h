@@ -135,8 +135,8 @@ typedef struct {
 typedef struct {
     ngx_str_t                  prefix;   /* of its requests' paths, without "/"
                                             at the end */
-    ngx_flag_t                 write;
-    ngx_flag_t                 image;    /* it sends images */
+    ngx_uint_t                 write;
+    ngx_uint_t                 image;    /* it sends images */
     ngx_array_t               *zones;    /* of ngx_bloom_zone_t *: those that
                                             exist there */
     u_char                    *has;      /* by the number of a zone: 1 if the

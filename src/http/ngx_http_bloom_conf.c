@@ -63,7 +63,7 @@ ngx_http_bloom_conf_params(ngx_conf_t *cf, ngx_uint_t first,
 
         bit = (uint64_t) 1 << (param - table);
 
-        if (seen & bit) {
+        if ((seen & bit) && !(param->where & NGX_HTTP_BLOOM_CONF_MANY)) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "duplicate parameter \"%V\"", &value[i]);
             return NGX_CONF_ERROR;

@@ -29,9 +29,13 @@
 #define NGX_HTTP_BLOOM_CONF_FEEDBACK    0x80
 #define NGX_HTTP_BLOOM_CONF_GUARD       0x100
 #define NGX_HTTP_BLOOM_CONF_SOURCE      0x200
+#define NGX_HTTP_BLOOM_CONF_ENDPOINT    0x400
 
 /* A directive that takes the parameter must have it. */
 #define NGX_HTTP_BLOOM_CONF_MUST        0x1000
+
+/* A directive may have the parameter more than once. */
+#define NGX_HTTP_BLOOM_CONF_MANY        0x8000
 
 /* The parameter of bloom_zone goes with "file=" only, or with "capacity="
  * only. */
@@ -120,9 +124,9 @@ extern ngx_conf_enum_t  ngx_http_bloom_conf_on_off[];
 /*
  * Reads a directive's parameters, from argument `first` on, into `conf`, where
  * the defaults are.  The directive takes the parameters of the groups in
- * `where`, each at most once, from a table that ends with an empty name.  Sets
- * bit i of *given if row i is given, unless it is NULL.  Returns NGX_CONF_OK or
- * NGX_CONF_ERROR.
+ * `where`, each at most once unless the row has NGX_HTTP_BLOOM_CONF_MANY, from
+ * a table that ends with an empty name.  Sets bit i of *given if row i is given,
+ * unless it is NULL.  Returns NGX_CONF_OK or NGX_CONF_ERROR.
  */
 char *ngx_http_bloom_conf_params(ngx_conf_t *cf, ngx_uint_t first,
     const ngx_http_bloom_conf_param_t *table, ngx_uint_t where, void *conf,

@@ -160,11 +160,15 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
     is_refused('location', '>bloom_api zone=ids zone=ids;',
                'duplicate parameter "zone=ids"');
     table('location', 'bloom_api zone=%s;',
-          'invalid zone "%s": it must be the name of a zone', '', 'ids:1m');
-    table('location', 'bloom_api %s;',
-          'invalid parameter "%s": it must be "write=on", "write=off", '
-          . '"image=on" or "image=off", each once, or "zone=NAME"',
-          'zones=ids', 'write=maybe');
+          'invalid value "%s" of "zone=": it must be the name of a zone', '',
+          'ids:1m');
+    is_refused('location', '>bloom_api zones=ids;',
+               'invalid parameter "zones=ids": "bloom_api" takes "write=", '
+               . '"image=", "zone="');
+    is_refused('location', '>bloom_api write=maybe;',
+               'invalid value "maybe" of "write=": it must be "on" or "off"');
+    is_refused('location', '>bloom_api write=on write=off;',
+               'duplicate parameter "write=off"');
     is_accepted('http', 'server { listen 127.0.0.1:%%PORT_8081%%;'
                         . 'location /b { bloom_api zone=later zone=ids; } }'
                         . 'bloom_zone zone=later capacity=1k fpr=0.1;');

@@ -49,16 +49,11 @@ typedef struct {
 
 static ngx_int_t ngx_http_bloom_api_find(ngx_http_request_t *r,
     ngx_str_t *path);
-static ngx_uint_t ngx_http_bloom_api_on_path(ngx_http_request_t *r,
-    ngx_http_bloom_api_route_t *route, ngx_str_t *path,
-    ngx_bloom_zone_t **zone);
-static ngx_bloom_zone_t *ngx_http_bloom_api_zone_named(ngx_http_request_t *r,
-    ngx_str_t *name);
+static ngx_bloom_zone_t *ngx_http_bloom_api_zone_in(ngx_http_request_t *r,
+    ngx_str_t *path);
 static ngx_int_t ngx_http_bloom_api_no_route(ngx_http_request_t *r,
-    ngx_str_t *path);
-static const char *ngx_http_bloom_api_hint(ngx_http_request_t *r,
-    ngx_str_t *path);
-static ngx_uint_t ngx_http_bloom_api_is_of_keys(ngx_str_t *path);
+    ngx_str_t *path, ngx_bloom_zone_t *zone);
+static const char *ngx_http_bloom_api_hint(ngx_http_request_t *r);
 static ngx_int_t ngx_http_bloom_api_call(ngx_http_request_t *r,
     ngx_http_bloom_api_route_t *route, ngx_bloom_zone_t *zone);
 static ngx_uint_t ngx_http_bloom_api_is_cross_site(ngx_http_request_t *r);
@@ -173,8 +168,7 @@ static ngx_http_bloom_api_route_t  ngx_http_bloom_api_routes[] = {
 ngx_int_t
 ngx_http_bloom_api_handler(ngx_http_request_t *r)
 {
-    ngx_str_t                   path;
-    ngx_http_bloom_loc_conf_t  *blcf;
+    ngx_str_t  path, *prefix;
 
     if (r != r->main) {
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
@@ -186,21 +180,21 @@ ngx_http_bloom_api_handler(ngx_http_request_t *r)
 
     r->disable_not_modified = 1;
 
-    blcf = ngx_http_get_module_loc_conf(r, ngx_http_bloom_module);
+    prefix = &ngx_http_bloom_endpoint_get(r)->prefix;
 
     path = r->uri;
 
-    if (path.len < blcf->endpoint->prefix.len) {
+    if (path.len < prefix->len) {
         return NGX_HTTP_NOT_FOUND;
     }
 
-    path.data += blcf->endpoint->prefix.len;
-    path.len -= blcf->endpoint->prefix.len;
+    path.data += prefix->len;
+    path.len -= prefix->len;
 
     if (path.len != 0) {
 
         if (path.data[0] != '/') {
-            return ngx_http_bloom_api_no_route(r, &path);
+            return ngx_http_bloom_api_no_route(r, &path, NULL);
         }
 
         path.data++;
@@ -222,15 +216,20 @@ ngx_http_bloom_api_find(ngx_http_request_t *r, ngx_str_t *path)
     ngx_uint_t                   i;
     ngx_bloom_zone_t            *zone;
     ngx_http_bloom_text_t        text;
+    ngx_http_bloom_error_t       error;
     ngx_http_bloom_api_route_t  *route;
 
     ngx_http_bloom_text_init(&text, r->pool);
+
+    zone = ngx_http_bloom_api_zone_in(r, path);
 
     for (i = 0; i < NGX_HTTP_BLOOM_API_ROUTES; i++) {
 
         route = &ngx_http_bloom_api_routes[i];
 
-        if (!ngx_http_bloom_api_on_path(r, route, path, &zone)) {
+        if (route->zone != (zone != NULL) || route->path.len != path->len
+            || ngx_strncmp(route->path.data, path->data, path->len) != 0)
+        {
             continue;
         }
 
@@ -244,7 +243,7 @@ ngx_http_bloom_api_find(ngx_http_request_t *r, ngx_str_t *path)
     }
 
     if (text.pos == text.start) {
-        return ngx_http_bloom_api_no_route(r, path);
+        return ngx_http_bloom_api_no_route(r, path, zone);
     }
 
     allow.data = text.start;
@@ -255,118 +254,111 @@ ngx_http_bloom_api_find(ngx_http_request_t *r, ngx_str_t *path)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_METHOD,
-                                          "\"%V\" does not take %V requests; "
-                                          "use %V%s",
-                                          &r->uri, &r->method_name, &allow,
-                                          ngx_http_bloom_api_hint(r, path));
+    ngx_http_bloom_error(&error, NGX_HTTP_BLOOM_E_METHOD,
+                         "\"%V\" does not take %V requests; use %V%s",
+                         &r->uri, &r->method_name, &allow,
+                         ngx_http_bloom_api_hint(r));
+
+    return ngx_http_bloom_response_refuse(r, &error);
 }
 
 
-/* Returns 1 if a path is that of the route, and then sets *zone.  The name of a
- * zone is decoded already and may contain slashes. */
-static ngx_uint_t
-ngx_http_bloom_api_on_path(ngx_http_request_t *r,
-    ngx_http_bloom_api_route_t *route, ngx_str_t *path,
-    ngx_bloom_zone_t **zone)
-{
-    ngx_str_t  name;
-
-    *zone = NULL;
-
-    if (!route->zone) {
-        return path->len == route->path.len
-               && ngx_strncmp(path->data, route->path.data, path->len) == 0;
-    }
-
-    if (path->len <= sizeof("zones/") - 1 + route->path.len
-        || ngx_strncmp(path->data, "zones/", sizeof("zones/") - 1) != 0
-        || ngx_strncmp(path->data + path->len - route->path.len,
-                       route->path.data, route->path.len)
-           != 0)
-    {
-        return 0;
-    }
-
-    name.data = path->data + sizeof("zones/") - 1;
-    name.len = path->len - (sizeof("zones/") - 1) - route->path.len;
-
-    *zone = ngx_http_bloom_api_zone_named(r, &name);
-
-    return *zone != NULL;
-}
-
-
+/* Returns the zone of a path that begins "zones/NAME", and takes this from the
+ * path; NULL: it names no zone.  The name is decoded already and may contain
+ * slashes: the longest name counts. */
 static ngx_bloom_zone_t *
-ngx_http_bloom_api_zone_named(ngx_http_request_t *r, ngx_str_t *name)
+ngx_http_bloom_api_zone_in(ngx_http_request_t *r, ngx_str_t *path)
 {
+    size_t              len;
+    u_char             *p;
+    ngx_str_t          *name;
     ngx_uint_t          i;
     ngx_array_t        *zones;
-    ngx_bloom_zone_t  **zone;
+    ngx_bloom_zone_t  **zone, *found;
+
+    if (path->len < sizeof("zones/") - 1
+        || ngx_strncmp(path->data, "zones/", sizeof("zones/") - 1) != 0)
+    {
+        return NULL;
+    }
+
+    p = path->data + sizeof("zones/") - 1;
+    len = path->len - (sizeof("zones/") - 1);
 
     zones = ngx_http_bloom_endpoint_get(r)->zones;
     zone = zones->elts;
+    found = NULL;
 
     for (i = 0; i < zones->nelts; i++) {
-        if (zone[i]->name.len == name->len
-            && ngx_strncmp(zone[i]->name.data, name->data, name->len) == 0)
+        name = &zone[i]->name;
+
+        if (name->len <= len && ngx_strncmp(p, name->data, name->len) == 0
+            && (name->len == len || p[name->len] == '/')
+            && (found == NULL || name->len > found->name.len))
         {
-            return zone[i];
+            found = zone[i];
         }
     }
 
-    return NULL;
+    if (found != NULL) {
+        path->data = p + found->name.len;
+        path->len = len - found->name.len;
+    }
+
+    return found;
 }
 
 
 static ngx_int_t
-ngx_http_bloom_api_no_route(ngx_http_request_t *r, ngx_str_t *path)
+ngx_http_bloom_api_no_route(ngx_http_request_t *r, ngx_str_t *path,
+    ngx_bloom_zone_t *zone)
 {
-    u_char                     *slash;
-    ngx_str_t                   name;
-    ngx_http_bloom_loc_conf_t  *blcf;
+    u_char                  *p, *end, *slash;
+    ngx_str_t               *prefix;
+    ngx_http_bloom_error_t   error;
 
-    blcf = ngx_http_get_module_loc_conf(r, ngx_http_bloom_module);
+    prefix = &ngx_http_bloom_endpoint_get(r)->prefix;
 
-    if (path->len > sizeof("zones/") - 1
+    p = path->data + sizeof("zones/") - 1;
+    end = path->data + path->len;
+
+    if (zone == NULL && p < end
         && ngx_strncmp(path->data, "zones/", sizeof("zones/") - 1) == 0)
     {
-        name.data = path->data + sizeof("zones/") - 1;
-        name.len = path->len - (sizeof("zones/") - 1);
+        slash = ngx_strlchr(p, end, '/');
 
-        slash = ngx_strlchr(name.data, name.data + name.len, '/');
+        ngx_http_bloom_error(&error, NGX_HTTP_BLOOM_E_UNKNOWN_ZONE,
+                             "there is no zone \"%*s\"; GET %V/zones lists "
+                             "the zones",
+                             (size_t) ((slash != NULL ? slash : end) - p), p,
+                             prefix);
 
-        if (slash != NULL) {
-            name.len = slash - name.data;
-        }
-
-        if (ngx_http_bloom_api_zone_named(r, &name) == NULL) {
-            return ngx_http_bloom_response_refuse(r,
-                                                  NGX_HTTP_BLOOM_E_UNKNOWN_ZONE,
-                                                  "there is no zone \"%V\"; "
-                                                  "GET %V/zones lists the "
-                                                  "zones",
-                                                  &name,
-                                                  &blcf->endpoint->prefix);
-        }
+    } else {
+        ngx_http_bloom_error(&error, NGX_HTTP_BLOOM_E_NOT_FOUND,
+                             "there is nothing at \"%V\"; GET %V/ lists the "
+                             "requests%s", &r->uri, prefix,
+                             ngx_http_bloom_api_hint(r));
     }
 
-    return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_NOT_FOUND,
-                                          "there is nothing at \"%V\"; GET "
-                                          "%V/ lists the requests%s", &r->uri,
-                                          &blcf->endpoint->prefix,
-                                          ngx_http_bloom_api_hint(r, path));
+    return ngx_http_bloom_response_refuse(r, &error);
 }
 
 
 /*
  * Returns what to do instead of a request that is meant to remove or send keys:
- * a phrase to follow an error message, or an empty one.
+ * a phrase to follow an error message, or an empty one.  "curl -T FILE URL/"
+ * appends the name of the file to the path.
  */
 static const char *
-ngx_http_bloom_api_hint(ngx_http_request_t *r, ngx_str_t *path)
+ngx_http_bloom_api_hint(ngx_http_request_t *r)
 {
-    if (!ngx_http_bloom_api_is_of_keys(path)) {
+    u_char  *end;
+
+    end = r->uri.data + r->uri.len;
+
+    if (ngx_strlcasestrn(r->uri.data, end, (u_char *) "/keys", 4) == NULL
+        && ngx_strlcasestrn(r->uri.data, end, (u_char *) "/remove", 6) == NULL)
+    {
         return "";
     }
 
@@ -386,33 +378,6 @@ ngx_http_bloom_api_hint(ngx_http_request_t *r, ngx_str_t *path)
 }
 
 
-/* Returns 1 if a part of a path is "keys" or "remove", not only the last one:
- * "curl -T FILE URL/" appends the name of the file. */
-static ngx_uint_t
-ngx_http_bloom_api_is_of_keys(ngx_str_t *path)
-{
-    size_t   len;
-    u_char  *p, *slash, *end;
-
-    end = path->data + path->len;
-
-    for (p = path->data; p < end; p += len + 1) {
-
-        slash = ngx_strlchr(p, end, '/');
-
-        len = (slash != NULL ? slash : end) - p;
-
-        if ((len == 4 && ngx_strncmp(p, "keys", 4) == 0)
-            || (len == 6 && ngx_strncmp(p, "remove", 6) == 0))
-        {
-            return 1;
-        }
-    }
-
-    return 0;
-}
-
-
 static ngx_int_t
 ngx_http_bloom_api_call(ngx_http_request_t *r,
     ngx_http_bloom_api_route_t *route, ngx_bloom_zone_t *zone)
@@ -420,43 +385,41 @@ ngx_http_bloom_api_call(ngx_http_request_t *r,
     ngx_int_t                   rc;
     ngx_http_bloom_error_t      error;
     ngx_http_core_loc_conf_t   *clcf;
-    ngx_http_bloom_loc_conf_t  *blcf;
+    ngx_http_bloom_endpoint_t  *endpoint;
 
     clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
-    blcf = ngx_http_get_module_loc_conf(r, ngx_http_bloom_module);
+    endpoint = ngx_http_bloom_endpoint_get(r);
 
-    if (route->needs == NGX_HTTP_BLOOM_IMAGE && !blcf->endpoint->image) {
-        return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_NO_IMAGE,
-                                              "this endpoint does not send "
-                                              "images, since an image contains "
-                                              "the seed or the secret of its "
-                                              "filter; write \"bloom_api "
-                                              "image=on\" in location \"%V\" "
-                                              "to allow it", &clcf->name);
-    }
+    if (route->needs == NGX_HTTP_BLOOM_IMAGE && !endpoint->image) {
+        ngx_http_bloom_error(&error, NGX_HTTP_BLOOM_E_NO_IMAGE,
+                             "this endpoint does not send images, since an "
+                             "image contains the seed or the secret of its "
+                             "filter; write \"bloom_api image=on\" in location "
+                             "\"%V\" to allow it", &clcf->name);
 
-    if (route->needs == NGX_HTTP_BLOOM_WRITE && !blcf->endpoint->write) {
-        return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_READ_ONLY,
-                                              "this endpoint takes no "
-                                              "changes; write \"bloom_api "
-                                              "write=on\" in location \"%V\" "
-                                              "to allow them", &clcf->name);
-    }
+    } else if (route->needs == NGX_HTTP_BLOOM_WRITE && !endpoint->write) {
+        ngx_http_bloom_error(&error, NGX_HTTP_BLOOM_E_READ_ONLY,
+                             "this endpoint takes no changes; write "
+                             "\"bloom_api write=on\" in location \"%V\" to "
+                             "allow them", &clcf->name);
 
-    if (route->needs != NGX_HTTP_BLOOM_READ
-        && ngx_http_bloom_api_is_cross_site(r))
+    } else if (route->needs != NGX_HTTP_BLOOM_READ
+               && ngx_http_bloom_api_is_cross_site(r))
     {
-        return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_CROSS_SITE,
-                                              "a page of another site must not "
-                                              "make changes, list removed "
-                                              "keys or get an image; see the "
-                                              "headers \"Sec-Fetch-Site\" and "
-                                              "\"Origin\" of the request");
+        ngx_http_bloom_error(&error, NGX_HTTP_BLOOM_E_CROSS_SITE,
+                             "a page of another site must not make changes, "
+                             "list removed keys or get an image; see the "
+                             "headers \"Sec-Fetch-Site\" and \"Origin\" of the "
+                             "request");
+
+    } else if (zone == NULL
+               || ngx_http_bloom_token_match(r, zone, &error) == NGX_OK)
+    {
+        error.code = NGX_HTTP_BLOOM_E_NONE;
     }
 
-    if (zone != NULL && ngx_http_bloom_token_match(r, zone, &error) != NGX_OK)
-    {
-        return ngx_http_bloom_response_refuse_error(r, &error);
+    if (error.code != NGX_HTTP_BLOOM_E_NONE) {
+        return ngx_http_bloom_response_refuse(r, &error);
     }
 
     if (route->kind != NULL) {

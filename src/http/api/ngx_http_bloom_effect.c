@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file computes what a rule does about a key that was looked up, and why.
+ * This file says what a rule does about a key that was looked up, and why.
  */
 
 #include "ngx_http_bloom_effect.h"
+#include "ngx_http_bloom_endpoint.h"
+#include "ngx_http_bloom_lookup.h"
 
 
 static ngx_uint_t ngx_http_bloom_effect_answer(
@@ -13,33 +15,56 @@ static ngx_uint_t ngx_http_bloom_effect_fires(
     ngx_http_bloom_rule_t *rule, ngx_uint_t answer);
 static uint64_t ngx_http_bloom_effect_asked(ngx_bloom_explain_t *lookup,
     ngx_http_bloom_rule_t *rule);
-static void ngx_http_bloom_effect_entry(ngx_http_bloom_effect_t *effect,
-    ngx_bloom_explain_t *lookup, ngx_http_bloom_rule_t *rule);
-static ngx_uint_t ngx_http_bloom_effect_is_decided(
-    ngx_http_bloom_effect_zone_t *zones, ngx_http_bloom_rule_t *first,
-    ngx_http_bloom_rule_t *rule);
+static void ngx_http_bloom_effect_put_entry(bloom_json_writer_t *json,
+    ngx_bloom_explain_t *lookup, uint64_t asked);
 static ngx_uint_t ngx_http_bloom_effect_is_same(ngx_http_complex_value_t *one,
     ngx_http_complex_value_t *other);
 
 
 void
-ngx_http_bloom_effect_get(ngx_http_bloom_effect_t *effect,
-    ngx_http_bloom_effect_zone_t *zones, ngx_http_bloom_rule_t *first,
-    ngx_http_bloom_rule_t *rule)
+ngx_http_bloom_effect_put(bloom_json_writer_t *json,
+    ngx_http_bloom_endpoint_t *endpoint, ngx_http_bloom_effect_zone_t *zones,
+    ngx_http_bloom_rule_t *first, ngx_http_bloom_rule_t *rule)
 {
-    effect->answer = ngx_http_bloom_effect_answer(zones, rule);
-    effect->fires = ngx_http_bloom_effect_fires(rule, effect->answer);
-    effect->decided = ngx_http_bloom_effect_is_decided(zones, first, rule);
-    effect->entry = NULL;
-    effect->kinds = 0;
+    ngx_uint_t              answer, decided;
+    ngx_bloom_explain_t    *lookup;
+    ngx_http_bloom_rule_t  *before;
 
-    if (effect->answer == NGX_BLOOM_PRESENT
-        || effect->answer == NGX_BLOOM_ABSENT)
-    {
-        ngx_http_bloom_effect_entry(effect,
-                                    &zones[rule->key.zone->number].lookup,
-                                    rule);
+    answer = ngx_http_bloom_effect_answer(zones, rule);
+
+    bloom_json_put_text(json, "answer", ngx_http_bloom_lookup_answers[answer]);
+
+    if (answer == NGX_BLOOM_PRESENT || answer == NGX_BLOOM_ABSENT) {
+        lookup = &zones[rule->key.zone->number].lookup;
+
+        ngx_http_bloom_effect_put_entry(json, lookup,
+                                    ngx_http_bloom_effect_asked(lookup, rule));
     }
+
+    bloom_json_put_text(json, "effect",
+                        ngx_http_bloom_effect_fires(rule, answer) ? "fires"
+                        : answer == NGX_BLOOM_UNKNOWN ? "unknown"
+                        : "none");
+
+    /* a rule with the same key, which stands before this one and is not on
+     * trial, decides if it fires */
+
+    decided = 0;
+
+    for (before = first; before < rule && !decided; before++) {
+        decided = !before->common.dry_run
+                  && ngx_http_bloom_endpoint_has(endpoint, before->key.zone)
+                  && ngx_http_bloom_effect_is_same(&before->key.value,
+                                                   &rule->key.value)
+                  && (before->filter == NULL
+                      || (rule->filter != NULL
+                          && ngx_http_bloom_effect_is_same(before->filter,
+                                                           rule->filter)))
+                  && ngx_http_bloom_effect_fires(before,
+                                  ngx_http_bloom_effect_answer(zones, before));
+    }
+
+    bloom_json_put_bool(json, "decided", decided);
 }
 
 
@@ -93,58 +118,42 @@ ngx_http_bloom_effect_asked(ngx_bloom_explain_t *lookup,
 }
 
 
-/* Finds the expression that gives the answer, if one does. */
+/* Writes the first of these expressions that is found, or else the first that
+ * is an exception, if there is one. */
 static void
-ngx_http_bloom_effect_entry(ngx_http_bloom_effect_t *effect,
-    ngx_bloom_explain_t *lookup, ngx_http_bloom_rule_t *rule)
+ngx_http_bloom_effect_put_entry(bloom_json_writer_t *json,
+    ngx_bloom_explain_t *lookup, uint64_t asked)
 {
-    uint64_t  asked;
-    unsigned  i;
+    u_char        kinds;
+    unsigned      i;
+    bloom_key_t  *key;
 
-    asked = ngx_http_bloom_effect_asked(lookup, rule);
-
-    if (effect->answer == NGX_BLOOM_PRESENT) {
-        i = __builtin_ctzll(lookup->matches & asked);
-        effect->entry = &lookup->keys.expression[i];
-        return;
+    if ((lookup->matches & asked) != 0) {
+        asked &= lookup->matches;
     }
 
     for ( /* void */ ; asked != 0; asked &= asked - 1) {
 
         i = __builtin_ctzll(asked);
 
-        if (lookup->kinds[i] != 0) {
-            effect->entry = &lookup->keys.expression[i];
-            effect->kinds = lookup->kinds[i];
-            return;
+        key = &lookup->keys.expression[i];
+        kinds = lookup->kinds[i];
+
+        if (kinds == 0 && ((lookup->matches >> i) & 1) == 0) {
+            continue;
         }
-    }
-}
 
+        bloom_json_put_bytes(json, "entry", key->data, key->len);
 
-static ngx_uint_t
-ngx_http_bloom_effect_is_decided(ngx_http_bloom_effect_zone_t *zones,
-    ngx_http_bloom_rule_t *first, ngx_http_bloom_rule_t *rule)
-{
-    ngx_http_bloom_rule_t  *before;
-
-    for (before = first; before < rule; before++) {
-
-        if (!before->common.dry_run
-            && ngx_http_bloom_effect_is_same(&before->key.value,
-                                             &rule->key.value)
-            && (before->filter == NULL
-                || (rule->filter != NULL
-                    && ngx_http_bloom_effect_is_same(before->filter,
-                                                     rule->filter)))
-            && ngx_http_bloom_effect_fires(before,
-                                   ngx_http_bloom_effect_answer(zones, before)))
-        {
-            return 1;
+        if (kinds != 0) {
+            bloom_json_put_text(json, "exception",
+                                kinds & BLOOM_EXCEPTION_REMOVED ? "removed"
+                                : kinds & BLOOM_EXCEPTION_FEEDBACK ? "excepted"
+                                : "image_excepted");
         }
-    }
 
-    return 0;
+        return;
+    }
 }
 
 

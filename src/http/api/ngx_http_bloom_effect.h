@@ -14,6 +14,7 @@
 
 #include "ngx_http_bloom.h"
 #include "ngx_bloom_explain.h"
+#include "bloom_json_writer.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -24,27 +25,14 @@ typedef struct {
     ngx_uint_t                  answer;  /* NGX_BLOOM_ABSENT ... */
 } ngx_http_bloom_effect_zone_t;
 
-/* What a rule does about the key, and why. */
-typedef struct {
-    ngx_uint_t                  answer;  /* that the rule gets:
-                                            NGX_BLOOM_ABSENT ... */
-    bloom_key_t                *entry;   /* the first of the rule's expressions
-                                            that is found, or else that is an
-                                            exception; NULL: no expression is */
-    u_char                      kinds;   /* BLOOM_EXCEPTION_...; not 0: `entry`
-                                            is an exception */
-    ngx_uint_t                  fires;   /* 1: its condition holds */
-    ngx_uint_t                  decided; /* 1: a rule with the same key stands
-                                            before it in the list, fires, and
-                                            is not on trial ("dry_run") */
-} ngx_http_bloom_effect_t;
-
-
-/* Computes the effect of a rule.  `zones` has what each zone says, by its
- * number; `first` is the first rule of the list. */
-void ngx_http_bloom_effect_get(ngx_http_bloom_effect_t *effect,
-    ngx_http_bloom_effect_zone_t *zones, ngx_http_bloom_rule_t *first,
-    ngx_http_bloom_rule_t *rule);
+/*
+ * Writes what a rule does about the key, and why: the members from "answer" to
+ * "decided".  `zones` has what each zone of the endpoint says, by its number;
+ * `first` is the first rule of the list.
+ */
+void ngx_http_bloom_effect_put(bloom_json_writer_t *json,
+    ngx_http_bloom_endpoint_t *endpoint, ngx_http_bloom_effect_zone_t *zones,
+    ngx_http_bloom_rule_t *first, ngx_http_bloom_rule_t *rule);
 
 
 #pragma GCC visibility pop

@@ -8,10 +8,28 @@
 #include "ngx_http_bloom_conf.h"
 
 
-static char *ngx_http_bloom_endpoint_param(ngx_conf_t *cf, ngx_str_t *value,
-    ngx_http_bloom_endpoint_t *endpoint);
-static char *ngx_http_bloom_endpoint_zone(ngx_conf_t *cf, ngx_str_t *value,
-    ngx_http_bloom_endpoint_t *endpoint);
+static ngx_int_t ngx_http_bloom_endpoint_zone(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field);
+
+
+#define FIELD(field)  offsetof(ngx_http_bloom_endpoint_t, field)
+
+static const ngx_http_bloom_conf_param_t  ngx_http_bloom_endpoint_table[] = {
+
+    { ngx_string("write="), NGX_HTTP_BLOOM_CONF_ENDPOINT,
+      ngx_http_bloom_conf_read_name, FIELD(write), ngx_http_bloom_conf_on_off,
+      NULL },
+
+    { ngx_string("image="), NGX_HTTP_BLOOM_CONF_ENDPOINT,
+      ngx_http_bloom_conf_read_name, FIELD(image), ngx_http_bloom_conf_on_off,
+      NULL },
+
+    { ngx_string("zone="),
+      NGX_HTTP_BLOOM_CONF_ENDPOINT|NGX_HTTP_BLOOM_CONF_MANY,
+      ngx_http_bloom_endpoint_zone, FIELD(zones), NULL, "the name of a zone" },
+
+    { ngx_null_string, 0, NULL, 0, NULL, NULL }
+};
 
 
 char *
@@ -19,8 +37,7 @@ ngx_http_bloom_endpoint_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_bloom_loc_conf_t *blcf = conf;
 
-    ngx_str_t                   *value, name;
-    ngx_uint_t                   i;
+    ngx_str_t                    name;
     ngx_http_core_loc_conf_t    *clcf;
     ngx_http_bloom_endpoint_t   *endpoint, **endpointp;
     ngx_http_bloom_main_conf_t  *bmcf;
@@ -57,23 +74,19 @@ ngx_http_bloom_endpoint_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     endpoint->prefix = name;
-    endpoint->write = NGX_CONF_UNSET;
-    endpoint->image = NGX_CONF_UNSET;
+    endpoint->image = NGX_CONF_UNSET_UINT;
 
-    value = cf->args->elts;
-
-    for (i = 1; i < cf->args->nelts; i++) {
-        if (ngx_http_bloom_endpoint_param(cf, &value[i], endpoint)
-            != NGX_CONF_OK)
-        {
-            return NGX_CONF_ERROR;
-        }
+    if (ngx_http_bloom_conf_params(cf, 1, ngx_http_bloom_endpoint_table,
+                                   NGX_HTTP_BLOOM_CONF_ENDPOINT, endpoint,
+                                   NULL)
+        != NGX_CONF_OK)
+    {
+        return NGX_CONF_ERROR;
     }
 
     /* a client that may replace the image may also read it */
 
-    ngx_conf_init_value(endpoint->write, 0);
-    ngx_conf_init_value(endpoint->image, endpoint->write);
+    ngx_conf_init_uint_value(endpoint->image, endpoint->write);
 
     blcf->endpoint = endpoint;
     *endpointp = endpoint;
@@ -82,91 +95,48 @@ ngx_http_bloom_endpoint_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-static char *
-ngx_http_bloom_endpoint_param(ngx_conf_t *cf, ngx_str_t *value,
-    ngx_http_bloom_endpoint_t *endpoint)
-{
-    ngx_flag_t  *flag;
-
-    if (ngx_strncmp(value->data, "zone=", 5) == 0) {
-        return ngx_http_bloom_endpoint_zone(cf, value, endpoint);
-    }
-
-    flag = ngx_strncmp(value->data, "write=", 6) == 0 ? &endpoint->write
-           : ngx_strncmp(value->data, "image=", 6) == 0 ? &endpoint->image
-           : NULL;
-
-    if (flag != NULL && *flag == NGX_CONF_UNSET) {
-
-        if (ngx_strcmp(value->data + 6, "on") == 0) {
-            *flag = 1;
-            return NGX_CONF_OK;
-        }
-
-        if (ngx_strcmp(value->data + 6, "off") == 0) {
-            *flag = 0;
-            return NGX_CONF_OK;
-        }
-    }
-
-    return ngx_http_bloom_conf_invalid(cf, "parameter", value,
-                                       "\"write=on\", \"write=off\", "
-                                       "\"image=on\" or \"image=off\", each "
-                                       "once, or \"zone=NAME\"");
-}
-
-
 /* Reads "zone=".  The zone may be declared further below. */
-static char *
-ngx_http_bloom_endpoint_zone(ngx_conf_t *cf, ngx_str_t *value,
-    ngx_http_bloom_endpoint_t *endpoint)
+static ngx_int_t
+ngx_http_bloom_endpoint_zone(ngx_conf_t *cf,
+    const ngx_http_bloom_conf_param_t *param, ngx_str_t *value, void *field)
 {
-    ngx_str_t                    name;
-    ngx_uint_t                   i;
-    ngx_bloom_zone_t            *zone, **zonep;
-    ngx_http_bloom_main_conf_t  *bmcf;
+    ngx_int_t           rc;
+    ngx_uint_t          i;
+    ngx_array_t       **zones = field;
+    ngx_bloom_zone_t   *zone, **zonep;
 
-    name.data = value->data + 5;
-    name.len = value->len - 5;
+    rc = ngx_http_bloom_conf_read_zone(cf, param, value, &zone);
 
-    if (name.len == 0 || ngx_strchr(name.data, ':') != NULL) {
-        return ngx_http_bloom_conf_invalid(cf, "zone", &name,
-                                           "the name of a zone");
+    if (rc != NGX_OK) {
+        return rc;
     }
 
-    bmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_bloom_module);
-
-    zone = ngx_bloom_declare_get(cf, &bmcf->zones, &name);
-    if (zone == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    if (endpoint->zones == NULL) {
-        endpoint->zones = ngx_array_create(cf->pool, 4,
-                                           sizeof(ngx_bloom_zone_t *));
-        if (endpoint->zones == NULL) {
-            return NGX_CONF_ERROR;
+    if (*zones == NULL) {
+        *zones = ngx_array_create(cf->pool, 4, sizeof(ngx_bloom_zone_t *));
+        if (*zones == NULL) {
+            return NGX_ERROR;
         }
     }
 
-    zonep = endpoint->zones->elts;
+    zonep = (*zones)->elts;
 
-    for (i = 0; i < endpoint->zones->nelts; i++) {
+    for (i = 0; i < (*zones)->nelts; i++) {
         if (zonep[i] == zone) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "duplicate parameter \"%V\"", value);
-            return NGX_CONF_ERROR;
+                               "duplicate parameter \"%V%V\"", &param->name,
+                               value);
+            return NGX_ERROR;
         }
     }
 
-    zonep = ngx_array_push(endpoint->zones);
+    zonep = ngx_array_push(*zones);
     if (zonep == NULL) {
-        return NGX_CONF_ERROR;
+        return NGX_ERROR;
     }
 
     *zonep = zone;
 
-    return NGX_CONF_OK;
+    return NGX_OK;
 }
 
 

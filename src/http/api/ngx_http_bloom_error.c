@@ -160,27 +160,18 @@ ngx_int_t ngx_cdecl
 ngx_http_bloom_error(ngx_http_bloom_error_t *error,
     ngx_http_bloom_error_code_e code, const char *fmt, ...)
 {
-    va_list  args;
+    u_char   *p;
+    va_list   args;
 
     va_start(args, fmt);
-    ngx_http_bloom_error_v(error, code, fmt, args);
-    va_end(args);
-
-    return NGX_DECLINED;
-}
-
-
-void
-ngx_http_bloom_error_v(ngx_http_bloom_error_t *error,
-    ngx_http_bloom_error_code_e code, const char *fmt, va_list args)
-{
-    u_char  *p;
-
     p = ngx_vslprintf(error->message,
                       error->message + NGX_HTTP_BLOOM_ERROR_LEN, fmt, args);
+    va_end(args);
 
     error->code = code;
     error->len = p - error->message;
+
+    return NGX_DECLINED;
 }
 
 

@@ -55,9 +55,6 @@ typedef struct {
 ngx_int_t ngx_cdecl ngx_http_bloom_error(ngx_http_bloom_error_t *error,
     ngx_http_bloom_error_code_e code, const char *fmt, ...);
 
-void ngx_http_bloom_error_v(ngx_http_bloom_error_t *error,
-    ngx_http_bloom_error_code_e code, const char *fmt, va_list args);
-
 /* Sets *error for a text with text->busy: other responses use all the memory
  * that responses may use. */
 void ngx_http_bloom_error_busy(ngx_http_bloom_error_t *error);

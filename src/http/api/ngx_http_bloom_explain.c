@@ -34,11 +34,8 @@ typedef struct {
     ngx_uint_t                  part;    /* of the response, see below */
     ngx_uint_t                  i;       /* what the part writes next: a zone,
                                             a list of rules ... */
-    ngx_uint_t                  j;       /* a rule of the list */
-    ngx_uint_t                  k;       /* a place of the list; one more than
-                                            the number of places: they are
-                                            complete */
-    ngx_uint_t                  open;    /* 1: the list has begun */
+    ngx_uint_t                  j;       /* of a list: first its places, then
+                                            its rules */
 } ngx_http_bloom_explain_t;
 
 
@@ -46,12 +43,12 @@ static ngx_int_t ngx_http_bloom_explain_step(ngx_http_request_t *r,
     ngx_http_bloom_turns_t *turns);
 static ngx_int_t ngx_http_bloom_explain_done(ngx_http_request_t *r,
     ngx_http_bloom_turns_t *turns);
-static ngx_int_t ngx_http_bloom_explain_look_up(ngx_http_bloom_turns_t *turns,
-    ngx_http_bloom_explain_t *explain);
 static ngx_int_t ngx_http_bloom_explain_zones(ngx_http_bloom_turns_t *turns,
     ngx_http_bloom_explain_t *explain);
 static ngx_int_t ngx_http_bloom_explain_lists(ngx_http_bloom_turns_t *turns,
     ngx_http_bloom_explain_t *explain);
+static ngx_uint_t ngx_http_bloom_explain_is_shown(
+    ngx_http_bloom_explain_t *explain, ngx_array_t *list);
 static ngx_int_t ngx_http_bloom_explain_variables(
     ngx_http_bloom_turns_t *turns, ngx_http_bloom_explain_t *explain);
 
@@ -59,8 +56,6 @@ static void ngx_http_bloom_explain_put_place(bloom_json_writer_t *json,
     ngx_http_bloom_place_t *place);
 static void ngx_http_bloom_explain_put_rule(bloom_json_writer_t *json,
     ngx_http_bloom_rule_t *rule);
-static void ngx_http_bloom_explain_put_effect(bloom_json_writer_t *json,
-    ngx_http_bloom_effect_t *effect);
 static void ngx_http_bloom_explain_put_key(bloom_json_writer_t *json,
     ngx_http_bloom_key_t *key);
 static void ngx_http_bloom_explain_put_at(bloom_json_writer_t *json,
@@ -71,15 +66,13 @@ static const char *ngx_http_bloom_explain_modifier(
     ngx_http_core_loc_conf_t *location);
 
 
-/* The parts of the work, in this order: arrays of the response, except the
- * first one.  A function takes one step, and returns NGX_OK if its part is
- * complete. */
+/* The parts of the response, in this order: arrays.  A function takes one step,
+ * and returns NGX_OK if its part is complete. */
 static struct {
     const char                 *name;    /* of the array */
     ngx_int_t                 (*step)(ngx_http_bloom_turns_t *turns,
                                       ngx_http_bloom_explain_t *explain);
 } ngx_http_bloom_explain_parts[] = {
-    { NULL, ngx_http_bloom_explain_look_up },
     { "zones", ngx_http_bloom_explain_zones },
     { "lists", ngx_http_bloom_explain_lists },
     { "variables", ngx_http_bloom_explain_variables },
@@ -100,7 +93,7 @@ ngx_http_bloom_explain_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
     rc = ngx_http_bloom_lookup_key(r, &key, &error);
 
     if (rc == NGX_DECLINED) {
-        return ngx_http_bloom_response_refuse_error(r, &error);
+        return ngx_http_bloom_response_refuse(r, &error);
     }
 
     explain = ngx_pcalloc(r->pool, sizeof(ngx_http_bloom_explain_t));
@@ -135,6 +128,9 @@ ngx_http_bloom_explain_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
         }
     }
 
+    bloom_json_put_array(&turns->text.json,
+                         ngx_http_bloom_explain_parts[0].name);
+
     return ngx_http_bloom_turns_run(r, turns);
 }
 
@@ -160,9 +156,7 @@ ngx_http_bloom_explain_step(ngx_http_request_t *r,
         return NGX_AGAIN;
     }
 
-    if (ngx_http_bloom_explain_parts[explain->part].name != NULL) {
-        bloom_json_put_end(&turns->text.json);
-    }
+    bloom_json_put_end(&turns->text.json);
 
     explain->part++;
     explain->i = 0;
@@ -189,41 +183,6 @@ ngx_http_bloom_explain_done(ngx_http_request_t *r,
 
 
 static ngx_int_t
-ngx_http_bloom_explain_look_up(ngx_http_bloom_turns_t *turns,
-    ngx_http_bloom_explain_t *explain)
-{
-    ngx_bloom_zone_t              **zones, *zone;
-    ngx_http_bloom_effect_zone_t   *looked;
-
-    if (explain->i == explain->bmcf->zones.nelts) {
-        return NGX_OK;
-    }
-
-    zones = explain->bmcf->zones.elts;
-    zone = zones[explain->i];
-    looked = &explain->zone[explain->i];
-
-    explain->i++;
-
-    if (!ngx_http_bloom_endpoint_has(explain->endpoint, zone)) {
-
-        /* no rule fires on this */
-
-        looked->answer = NGX_BLOOM_RULE_EMPTY;
-
-        return NGX_AGAIN;
-    }
-
-    looked->answer = ngx_bloom_explain(zone, &explain->key, &looked->lookup,
-                                       turns->text.pool);
-
-    turns->left -= explain->key.len / NGX_HTTP_BLOOM_EXPLAIN_LOOKED;
-
-    return NGX_AGAIN;
-}
-
-
-static ngx_int_t
 ngx_http_bloom_explain_zones(ngx_http_bloom_turns_t *turns,
     ngx_http_bloom_explain_t *explain)
 {
@@ -245,6 +204,11 @@ ngx_http_bloom_explain_zones(ngx_http_bloom_turns_t *turns,
     zone = zones[explain->i++];
     looked = &explain->zone[zone->number];
 
+    looked->answer = ngx_bloom_explain(zone, &explain->key, &looked->lookup,
+                                       turns->text.pool);
+
+    turns->left -= 1 + explain->key.len / NGX_HTTP_BLOOM_EXPLAIN_LOOKED;
+
     bloom_json_put_object(json, NULL);
     ngx_http_bloom_explain_put_string(json, "name", &zone->name);
     ngx_http_bloom_explain_put_string(json, "label", &zone->label);
@@ -254,7 +218,8 @@ ngx_http_bloom_explain_zones(ngx_http_bloom_turns_t *turns,
         ngx_bloom_info_get(zone, &info);
         ngx_http_bloom_stats_get(&stats, zone, &info);
 
-        ngx_http_bloom_explain_put_string(json, "state", &stats.state);
+        bloom_json_put_text(json, "state",
+                            stats.condition.names[stats.condition.number]);
     }
 
     bloom_json_put_end(json);
@@ -269,11 +234,11 @@ static ngx_int_t
 ngx_http_bloom_explain_lists(ngx_http_bloom_turns_t *turns,
     ngx_http_bloom_explain_t *explain)
 {
-    ngx_array_t              **list;
-    bloom_json_writer_t       *json;
-    ngx_http_bloom_rule_t     *first, *rule;
-    ngx_http_bloom_place_t    *place;
-    ngx_http_bloom_effect_t    effect;
+    ngx_uint_t                  rules, places;
+    ngx_array_t               **list;
+    bloom_json_writer_t        *json;
+    ngx_http_bloom_rule_t      *first, *rule;
+    ngx_http_bloom_place_t     *place;
 
     json = &turns->text.json;
 
@@ -283,53 +248,72 @@ ngx_http_bloom_explain_lists(ngx_http_bloom_turns_t *turns,
 
     list = explain->bmcf->rules.elts;
     first = list[explain->i]->elts;
-    rule = &first[explain->j];
+    place = first->places->elts;
+    places = first->places->nelts;
+    rules = list[explain->i]->nelts;
 
-    if (ngx_http_bloom_endpoint_has(explain->endpoint, rule->key.zone)) {
+    if (explain->j == 0) {
 
-        if (!explain->open) {
-            bloom_json_put_object(json, NULL);
-            bloom_json_put_array(json, "places");
-            explain->open = 1;
-        }
-
-        if (explain->k < first->places->nelts) {
-            place = first->places->elts;
-            ngx_http_bloom_explain_put_place(json, &place[explain->k++]);
+        if (!ngx_http_bloom_explain_is_shown(explain, list[explain->i])) {
+            explain->i++;
             return NGX_AGAIN;
         }
 
-        if (explain->k == first->places->nelts) {
-            bloom_json_put_end(json);
-            bloom_json_put_array(json, "rules");
-            explain->k++;
-        }
-
-        ngx_http_bloom_effect_get(&effect, explain->zone, first, rule);
-
         bloom_json_put_object(json, NULL);
-        ngx_http_bloom_explain_put_rule(json, rule);
-        ngx_http_bloom_explain_put_effect(json, &effect);
-        bloom_json_put_end(json);
-
-        turns->left -= explain->j / NGX_HTTP_BLOOM_EXPLAIN_RULES;
+        bloom_json_put_array(json, "places");
     }
 
-    if (++explain->j < list[explain->i]->nelts) {
+    if (explain->j < places) {
+        ngx_http_bloom_explain_put_place(json, &place[explain->j++]);
         return NGX_AGAIN;
     }
 
-    if (explain->open) {
+    if (explain->j == places) {
         bloom_json_put_end(json);
-        bloom_json_put_end(json);
+        bloom_json_put_array(json, "rules");
     }
 
-    explain->i++;
-    explain->j = 0;
-    explain->k = 0;
-    explain->open = 0;
+    rule = &first[explain->j++ - places];
+
+    if (ngx_http_bloom_endpoint_has(explain->endpoint, rule->key.zone)) {
+        bloom_json_put_object(json, NULL);
+        ngx_http_bloom_explain_put_rule(json, rule);
+        ngx_http_bloom_effect_put(json, explain->endpoint, explain->zone, first,
+                                  rule);
+        bloom_json_put_end(json);
+
+        turns->left -= (rule - first) / NGX_HTTP_BLOOM_EXPLAIN_RULES;
+    }
+
+    if (explain->j == places + rules) {
+        bloom_json_put_end(json);
+        bloom_json_put_end(json);
+
+        explain->i++;
+        explain->j = 0;
+    }
 
     return NGX_AGAIN;
+}
+
+
+/* Returns 1 if a rule of the list exists at the endpoint. */
+static ngx_uint_t
+ngx_http_bloom_explain_is_shown(ngx_http_bloom_explain_t *explain,
+    ngx_array_t *list)
+{
+    ngx_uint_t              i;
+    ngx_http_bloom_rule_t  *rule;
+
+    rule = list->elts;
+
+    for (i = 0; i < list->nelts; i++) {
+        if (ngx_http_bloom_endpoint_has(explain->endpoint, rule[i].key.zone)) {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 
@@ -426,35 +410,6 @@ ngx_http_bloom_explain_put_rule(bloom_json_writer_t *json,
     bloom_json_put_bool(json, "exact",
                         (rule->common.lookup & NGX_BLOOM_LOOKUP_EXACT) != 0);
     bloom_json_put_bool(json, "dry_run", rule->common.dry_run);
-}
-
-
-static void
-ngx_http_bloom_explain_put_effect(bloom_json_writer_t *json,
-    ngx_http_bloom_effect_t *effect)
-{
-    bloom_json_put_text(json, "answer",
-                        ngx_http_bloom_lookup_answers[effect->answer]);
-
-    if (effect->entry != NULL) {
-        bloom_json_put_bytes(json, "entry", effect->entry->data,
-                             effect->entry->len);
-    }
-
-    if (effect->kinds != 0) {
-        bloom_json_put_text(json, "exception",
-                            effect->kinds & BLOOM_EXCEPTION_REMOVED
-                            ? "removed"
-                            : effect->kinds & BLOOM_EXCEPTION_FEEDBACK
-                            ? "excepted"
-                            : "image_excepted");
-    }
-
-    bloom_json_put_text(json, "effect",
-                        effect->fires ? "fires"
-                        : effect->answer == NGX_BLOOM_UNKNOWN ? "unknown"
-                        : "none");
-    bloom_json_put_bool(json, "decided", effect->decided);
 }
 
 

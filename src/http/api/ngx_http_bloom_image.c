@@ -182,9 +182,11 @@ ngx_http_bloom_image_send(ngx_http_bloom_operation_t *op)
         info.generation = image->task.result.generation;
 
     } else if (info.generation == 0) {
-        return ngx_http_bloom_response_refuse(r, NGX_HTTP_BLOOM_E_FAILED,
-                                              "zone \"%V\" has no image; load "
-                                              "one first", &op->zone->name);
+        ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_FAILED,
+                             "zone \"%V\" has no image; load one first",
+                             &op->zone->name);
+
+        return ngx_http_bloom_response_refuse(r, &op->error);
 
     } else {
 

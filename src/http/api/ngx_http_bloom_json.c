@@ -85,7 +85,6 @@ static void
 ngx_http_bloom_json_value(bloom_json_writer_t *json, const char *name,
     ngx_http_bloom_stats_t *stats, const ngx_http_bloom_stats_field_t *field)
 {
-    ngx_str_t                     *string;
     const char                    *text;
     ngx_http_bloom_stats_state_t  *state;
 
@@ -110,15 +109,8 @@ ngx_http_bloom_json_value(bloom_json_writer_t *json, const char *name,
 
     case NGX_HTTP_BLOOM_STATS_STRING:
 
-        string = ngx_http_bloom_stats_string(stats, field);
-
-        if (string->data != NULL) {
-            bloom_json_put_bytes(json, name, string->data, string->len);
-
-        } else {
-            bloom_json_put_null(json, name);
-        }
-
+        bloom_json_put_text(json, name,
+                            ngx_http_bloom_stats_string(stats, field));
         break;
 
     case NGX_HTTP_BLOOM_STATS_TEXT:

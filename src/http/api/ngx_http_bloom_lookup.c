@@ -7,7 +7,6 @@
 
 #include "ngx_http_bloom_lookup.h"
 #include "ngx_http_bloom.h"
-#include "ngx_http_bloom_json.h"
 #include "ngx_http_bloom_response.h"
 #include "ngx_bloom_ring.h"
 #include "bloom_key.h"
@@ -43,7 +42,7 @@ ngx_http_bloom_lookup_get(ngx_http_request_t *r, ngx_bloom_zone_t *zone)
 
     if (rc != NGX_OK) {
         return rc == NGX_DECLINED
-               ? ngx_http_bloom_response_refuse_error(r, &error)
+               ? ngx_http_bloom_response_refuse(r, &error)
                : NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 

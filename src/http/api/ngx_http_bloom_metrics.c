@@ -3,7 +3,8 @@
 /*
  * This file writes the metrics of an endpoint's zones, and of the rules that
  * ask them, in the text format of Prometheus.  The metrics of zones are in the
- * table of stats (ngx_http_bloom_stats.c), those of rules in the table below.
+ * table of stats (ngx_http_bloom_stats_table.c), those of rules in the table
+ * below.
  *
  * Every sample has the label "zone".  Samples of rules also have the labels
  * "rule" (its name, or FILE:LINE), "action" and "condition".  The number of
@@ -44,7 +45,7 @@ typedef struct {
 } ngx_http_bloom_metrics_t;
 
 typedef struct {
-    ngx_http_bloom_rule_t      *rule;    /* NULL: the module itself */
+    ngx_http_bloom_rule_t      *rule;
     uint64_t                    counter[NGX_BLOOM_COUNTERS];
 } ngx_http_bloom_metrics_rule_t;
 
@@ -55,13 +56,11 @@ static ngx_int_t ngx_http_bloom_metrics_done(ngx_http_request_t *r,
     ngx_http_bloom_turns_t *turns);
 static void ngx_http_bloom_metrics_sample(ngx_http_bloom_text_t *text,
     ngx_http_bloom_stats_t *stats, const ngx_http_bloom_stats_field_t *field);
-static void ngx_http_bloom_metrics_begin(ngx_http_bloom_text_t *text,
-    ngx_http_bloom_stats_t *stats, const ngx_http_bloom_stats_field_t *field);
 static void ngx_http_bloom_metrics_of_rules(ngx_http_bloom_text_t *text,
-    ngx_http_bloom_endpoint_t *endpoint, ngx_array_t *rules);
-static void ngx_http_bloom_metrics_samples(ngx_http_bloom_text_t *text,
-    const ngx_http_bloom_metrics_counter_t *metric,
-    ngx_http_bloom_metrics_rule_t *show, ngx_uint_t n);
+    ngx_array_t *shown);
+static ngx_int_t ngx_http_bloom_metrics_rules(
+    ngx_http_bloom_endpoint_t *endpoint, ngx_array_t *rules,
+    ngx_array_t *shown);
 static void ngx_http_bloom_metrics_head(ngx_http_bloom_text_t *text,
     const char *name, const char *help);
 static void ngx_http_bloom_metrics_rule_labels(ngx_http_bloom_text_t *text,
@@ -93,17 +92,6 @@ static const ngx_http_bloom_metrics_counter_t
       NGX_BLOOM_RULE_COUNT_AUDITED, NULL },
     { "rule_requests_total", "decision=\"unknown\"",
       NGX_BLOOM_RULE_COUNT_UNKNOWN, NULL },
-
-    { NULL, NULL, 0, NULL }
-};
-
-
-/* The metric of the module: its counter 0 is 1. */
-static const ngx_http_bloom_metrics_counter_t
-    ngx_http_bloom_metrics_build[] = {
-
-    { "build_info", "version=\"" BLOOM_VERSION "\"", 0,
-      "The version of the module, as a label; the value is always 1." },
 
     { NULL, NULL, 0, NULL }
 };
@@ -211,21 +199,29 @@ static ngx_int_t
 ngx_http_bloom_metrics_done(ngx_http_request_t *r,
     ngx_http_bloom_turns_t *turns)
 {
-    ngx_str_t                       type;
-    ngx_http_bloom_main_conf_t     *bmcf;
-    ngx_http_bloom_metrics_rule_t   build;
+    ngx_str_t                    type;
+    ngx_array_t                  shown;
+    ngx_http_bloom_main_conf_t  *bmcf;
 
     bmcf = ngx_http_get_module_main_conf(r, ngx_http_bloom_module);
 
-    ngx_http_bloom_metrics_of_rules(&turns->text,
-                                    ngx_http_bloom_endpoint_get(r),
-                                    &bmcf->rules);
+    if (ngx_array_init(&shown, r->pool, 8,
+                       sizeof(ngx_http_bloom_metrics_rule_t))
+        != NGX_OK
+        || ngx_http_bloom_metrics_rules(ngx_http_bloom_endpoint_get(r),
+                                        &bmcf->rules, &shown)
+           != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
 
-    build.rule = NULL;
-    build.counter[0] = 1;
+    ngx_http_bloom_metrics_of_rules(&turns->text, &shown);
 
-    ngx_http_bloom_metrics_samples(&turns->text, ngx_http_bloom_metrics_build,
-                                   &build, 1);
+    ngx_http_bloom_metrics_head(&turns->text, "build_info",
+                                "The version of the module, as a label; the "
+                                "value is always 1.");
+    ngx_http_bloom_text_printf(&turns->text, "nginx_bloom_build_info{version=\""
+                               BLOOM_VERSION "\"} 1\n");
 
     ngx_str_set(&type, "text/plain; version=0.0.4; charset=utf-8");
 
@@ -237,104 +233,80 @@ static void
 ngx_http_bloom_metrics_sample(ngx_http_bloom_text_t *text,
     ngx_http_bloom_stats_t *stats, const ngx_http_bloom_stats_field_t *field)
 {
-    uint64_t                       n;
-    const char                    *value;
+    char                           rate[32];
+    uint64_t                       n, i;
     ngx_http_bloom_stats_state_t  *state;
 
     if (!ngx_http_bloom_stats_has(stats, field)) {
         return;
     }
 
-    if (field->type == NGX_HTTP_BLOOM_STATS_STATE) {
-        state = ngx_http_bloom_stats_state(stats, field);
+    state = ngx_http_bloom_stats_state(stats, field);
+    i = 0;
 
-        for (n = 0; state->names[n] != NULL; n++) {
-            ngx_http_bloom_metrics_begin(text, stats, field);
-            ngx_http_bloom_text_printf(text, ",state=\"%s\"} %d\n",
-                                       state->names[n], n == state->number);
+    do {
+        ngx_http_bloom_text_printf(text, "nginx_bloom_%s{", field->metric);
+        ngx_http_bloom_metrics_label(text, "zone", &stats->zone->name);
+
+        if (field->labels != NULL) {
+            ngx_http_bloom_text_printf(text, ",%s", field->labels);
         }
 
-        return;
-    }
+        switch (field->type) {
 
-    ngx_http_bloom_metrics_begin(text, stats, field);
+        case NGX_HTTP_BLOOM_STATS_STATE:
+            ngx_http_bloom_text_printf(text, ",state=\"%s\"} %d\n",
+                                       state->names[i], i == state->number);
+            break;
 
-    switch (field->type) {
+        case NGX_HTTP_BLOOM_STATS_RATE:
 
-    case NGX_HTTP_BLOOM_STATS_RATE:
+            /* nginx's formats have no exponents */
 
-        ngx_http_bloom_text_printf(text, "} ");
-        ngx_http_bloom_text_rate(text,
-                                 ngx_http_bloom_stats_rate(stats, field));
-        break;
+            (void) snprintf(rate, sizeof(rate), "%.6g",
+                            ngx_http_bloom_stats_rate(stats, field));
+            ngx_http_bloom_text_printf(text, "} %s\n", rate);
+            break;
 
-    case NGX_HTTP_BLOOM_STATS_TIME:
-    case NGX_HTTP_BLOOM_STATS_MS:
-    case NGX_HTTP_BLOOM_STATS_SECONDS:
+        case NGX_HTTP_BLOOM_STATS_TIME:
+        case NGX_HTTP_BLOOM_STATS_MS:
+        case NGX_HTTP_BLOOM_STATS_SECONDS:
+            n = ngx_http_bloom_stats_number(stats, field);
+            ngx_http_bloom_text_printf(text, "} %uL.%03uL\n", n / 1000,
+                                       n % 1000);
+            break;
 
-        n = ngx_http_bloom_stats_number(stats, field);
+        case NGX_HTTP_BLOOM_STATS_TEXT:
+            ngx_http_bloom_text_printf(text, "} %d\n",
+                       ngx_http_bloom_stats_text(stats, field)[0] != '\0');
+            break;
 
-        ngx_http_bloom_text_printf(text, "} %uL.%03uL", n / 1000, n % 1000);
-        break;
+        case NGX_HTTP_BLOOM_STATS_LABELS:
+            ngx_http_bloom_text_printf(text, ",%s} 1\n",
+                                     ngx_http_bloom_stats_text(stats, field));
+            break;
 
-    case NGX_HTTP_BLOOM_STATS_TEXT:
+        default: /* NGX_HTTP_BLOOM_STATS_NUMBER, NGX_HTTP_BLOOM_STATS_BOOL */
+            ngx_http_bloom_text_printf(text, "} %uL\n",
+                                   ngx_http_bloom_stats_number(stats, field));
+        }
 
-        value = ngx_http_bloom_stats_text(stats, field);
-
-        ngx_http_bloom_text_printf(text, "} %d", value[0] != '\0');
-        break;
-
-    case NGX_HTTP_BLOOM_STATS_LABELS:
-
-        value = ngx_http_bloom_stats_text(stats, field);
-
-        ngx_http_bloom_text_printf(text, ",%s} 1", value);
-        break;
-
-    default: /* NGX_HTTP_BLOOM_STATS_NUMBER, NGX_HTTP_BLOOM_STATS_BOOL */
-
-        n = ngx_http_bloom_stats_number(stats, field);
-
-        ngx_http_bloom_text_printf(text, "} %uL", n);
-    }
-
-    ngx_http_bloom_text_printf(text, "\n");
+    } while (field->type == NGX_HTTP_BLOOM_STATS_STATE
+             && state->names[++i] != NULL);
 }
 
 
-/* Writes the beginning of a sample, up to its labels in the table. */
-static void
-ngx_http_bloom_metrics_begin(ngx_http_bloom_text_t *text,
-    ngx_http_bloom_stats_t *stats, const ngx_http_bloom_stats_field_t *field)
-{
-    ngx_http_bloom_text_printf(text, "nginx_bloom_%s{", field->metric);
-    ngx_http_bloom_metrics_label(text, "zone", &stats->name);
-
-    if (field->labels != NULL) {
-        ngx_http_bloom_text_printf(text, ",%s", field->labels);
-    }
-}
-
-
-/* Writes the samples of each rule, and once those of rules that share their
- * counters. */
-static void
-ngx_http_bloom_metrics_of_rules(ngx_http_bloom_text_t *text,
-    ngx_http_bloom_endpoint_t *endpoint, ngx_array_t *rules)
+/* Finds the rules that the endpoint shows, with their counters; of rules that
+ * share their counters the first. */
+static ngx_int_t
+ngx_http_bloom_metrics_rules(ngx_http_bloom_endpoint_t *endpoint,
+    ngx_array_t *rules, ngx_array_t *shown)
 {
     u_char                           seen[NGX_BLOOM_SERIES];
     ngx_uint_t                       i, j;
-    ngx_array_t                    **list, shown;
+    ngx_array_t                    **list;
     ngx_http_bloom_rule_t           *rule;
     ngx_http_bloom_metrics_rule_t   *show;
-
-    if (ngx_array_init(&shown, text->pool, 8,
-                       sizeof(ngx_http_bloom_metrics_rule_t))
-        != NGX_OK)
-    {
-        text->failed = 1;
-        return;
-    }
 
     ngx_memzero(seen, sizeof(seen));
 
@@ -355,10 +327,9 @@ ngx_http_bloom_metrics_of_rules(ngx_http_bloom_text_t *text,
 
             seen[rule[j].common.series] = 1;
 
-            show = ngx_array_push(&shown);
+            show = ngx_array_push(shown);
             if (show == NULL) {
-                text->failed = 1;
-                return;
+                return NGX_ERROR;
             }
 
             show->rule = &rule[j];
@@ -366,33 +337,29 @@ ngx_http_bloom_metrics_of_rules(ngx_http_bloom_text_t *text,
         }
     }
 
-    ngx_http_bloom_metrics_samples(text, ngx_http_bloom_metrics_counters,
-                                   shown.elts, shown.nelts);
+    return NGX_OK;
 }
 
 
-/* Writes the samples of metrics that each of the `n` rules has. */
 static void
-ngx_http_bloom_metrics_samples(ngx_http_bloom_text_t *text,
-    const ngx_http_bloom_metrics_counter_t *metric,
-    ngx_http_bloom_metrics_rule_t *show, ngx_uint_t n)
+ngx_http_bloom_metrics_of_rules(ngx_http_bloom_text_t *text, ngx_array_t *shown)
 {
-    ngx_uint_t  i;
+    ngx_uint_t                               i;
+    ngx_http_bloom_metrics_rule_t           *show;
+    const ngx_http_bloom_metrics_counter_t  *metric;
 
-    for ( /* void */ ; metric->name != NULL; metric++) {
+    show = shown->elts;
 
-        if (metric->help != NULL && n != 0) {
+    for (metric = ngx_http_bloom_metrics_counters; metric->name; metric++) {
+
+        if (metric->help != NULL && shown->nelts != 0) {
             ngx_http_bloom_metrics_head(text, metric->name, metric->help);
         }
 
-        for (i = 0; i < n; i++) {
+        for (i = 0; i < shown->nelts; i++) {
             ngx_http_bloom_text_printf(text, "nginx_bloom_%s{", metric->name);
-
-            if (show[i].rule != NULL) {
-                ngx_http_bloom_metrics_rule_labels(text, show[i].rule);
-            }
-
-            ngx_http_bloom_text_printf(text, "%s} %uL\n", metric->labels,
+            ngx_http_bloom_metrics_rule_labels(text, show[i].rule);
+            ngx_http_bloom_text_printf(text, ",%s} %uL\n", metric->labels,
                                        show[i].counter[metric->counter]);
         }
     }
@@ -420,24 +387,19 @@ static void
 ngx_http_bloom_metrics_rule_labels(ngx_http_bloom_text_t *text,
     ngx_http_bloom_rule_t *rule)
 {
-    ngx_str_t   other;
-    ngx_uint_t  is_other;
+    if (rule->common.series == NGX_BLOOM_SERIES_OTHER) {
+        ngx_http_bloom_text_printf(text, "rule=\"other\",zone=\"other\","
+                                   "action=\"other\",condition=\"other\"");
+        return;
+    }
 
-    ngx_str_set(&other, "other");
-
-    is_other = (rule->common.series == NGX_BLOOM_SERIES_OTHER);
-
-    ngx_http_bloom_metrics_label(text, "rule",
-                                 is_other ? &other : &rule->common.label);
+    ngx_http_bloom_metrics_label(text, "rule", &rule->common.label);
     ngx_http_bloom_text_printf(text, ",");
-    ngx_http_bloom_metrics_label(text, "zone",
-                                 is_other ? &other : &rule->key.zone->name);
-    ngx_http_bloom_text_printf(text, ",action=\"%s\",condition=\"%s\",",
-                               is_other ? "other"
-                               : ngx_bloom_rule_actions[rule->common.action],
-                               is_other ? "other"
-                               : rule->common.fires == NGX_BLOOM_ABSENT
-                                 ? "absent" : "present");
+    ngx_http_bloom_metrics_label(text, "zone", &rule->key.zone->name);
+    ngx_http_bloom_text_printf(text, ",action=\"%s\",condition=\"%s\"",
+                               ngx_bloom_rule_actions[rule->common.action],
+                               rule->common.fires == NGX_BLOOM_ABSENT
+                               ? "absent" : "present");
 }
 
 

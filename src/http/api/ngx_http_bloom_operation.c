@@ -140,7 +140,7 @@ ngx_http_bloom_operation_refuse(ngx_http_bloom_operation_t *op)
     ngx_http_bloom_operation_end(op);
 
     if (!op->kind->bytes || r->http_version >= NGX_HTTP_VERSION_20) {
-        return ngx_http_bloom_response_refuse_error(r, &op->error);
+        return ngx_http_bloom_response_refuse(r, &op->error);
     }
 
     r->keepalive = 0;

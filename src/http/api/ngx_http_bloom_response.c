@@ -38,23 +38,8 @@ ngx_http_bloom_response_error(ngx_http_request_t *r,
 }
 
 
-ngx_int_t ngx_cdecl
-ngx_http_bloom_response_refuse(ngx_http_request_t *r,
-    ngx_http_bloom_error_code_e code, const char *fmt, ...)
-{
-    va_list                 args;
-    ngx_http_bloom_error_t  error;
-
-    va_start(args, fmt);
-    ngx_http_bloom_error_v(&error, code, fmt, args);
-    va_end(args);
-
-    return ngx_http_bloom_response_refuse_error(r, &error);
-}
-
-
 ngx_int_t
-ngx_http_bloom_response_refuse_error(ngx_http_request_t *r,
+ngx_http_bloom_response_refuse(ngx_http_request_t *r,
     ngx_http_bloom_error_t *error)
 {
     ngx_int_t  rc;

@@ -30,11 +30,9 @@ ngx_int_t ngx_http_bloom_response_text(ngx_http_request_t *r, ngx_uint_t status,
 ngx_int_t ngx_http_bloom_response_error(ngx_http_request_t *r,
     ngx_http_bloom_error_t *error);
 
-/* Respond with an error to a request whose body has not been read. */
-ngx_int_t ngx_http_bloom_response_refuse_error(ngx_http_request_t *r,
+/* Responds with an error to a request whose body has not been read. */
+ngx_int_t ngx_http_bloom_response_refuse(ngx_http_request_t *r,
     ngx_http_bloom_error_t *error);
-ngx_int_t ngx_cdecl ngx_http_bloom_response_refuse(ngx_http_request_t *r,
-    ngx_http_bloom_error_code_e code, const char *fmt, ...);
 
 /*
  * Sends a header with this status, and a buffer as the whole body.  The caller

@@ -11,7 +11,6 @@
 #include <math.h>
 
 
-static ngx_str_t ngx_http_bloom_stats_str(const char *text);
 static void ngx_http_bloom_stats_source(ngx_http_bloom_stats_t *stats,
     ngx_bloom_zone_t *zone);
 static void ngx_http_bloom_stats_image(ngx_http_bloom_stats_t *stats);
@@ -85,18 +84,14 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
     ngx_memzero(stats, sizeof(ngx_http_bloom_stats_t));
 
     stats->info = *info;
-    stats->name = zone->name;
-    stats->label = zone->label;
+    stats->zone = zone;
+    stats->name = (char *) zone->name.data;
+    stats->file = (char *) zone->file.name.data;
+    stats->label = (char *) zone->label.data;
     stats->max_age = zone->max_age;
-
-    if (zone->file.name.len != 0) {
-        stats->file = zone->file.name;
-    }
 
     stats->condition.names = ngx_http_bloom_stats_state_names;
     stats->condition.number = info->condition;
-    stats->state = ngx_http_bloom_stats_str(
-                         ngx_http_bloom_stats_state_names[info->condition]);
 
     if (zone->source.len != 0) {
         ngx_http_bloom_stats_source(stats, zone);
@@ -143,19 +138,6 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
 }
 
 
-/* Returns a text as a string; its data is NULL if `text` is NULL. */
-static ngx_str_t
-ngx_http_bloom_stats_str(const char *text)
-{
-    ngx_str_t  value;
-
-    value.data = (u_char *) text;
-    value.len = text ? ngx_strlen(text) : 0;
-
-    return value;
-}
-
-
 static void
 ngx_http_bloom_stats_source(ngx_http_bloom_stats_t *stats,
     ngx_bloom_zone_t *zone)
@@ -164,7 +146,7 @@ ngx_http_bloom_stats_source(ngx_http_bloom_stats_t *stats,
 
     info = &stats->info;
 
-    stats->source = zone->source;
+    stats->source = (char *) zone->source.data;
     stats->source_state.names = ngx_http_bloom_stats_source_state_names;
     stats->source_state.number = info->source;
     stats->max_lag = zone->max_lag ? zone->max_lag : UINT64_MAX;
@@ -173,7 +155,6 @@ ngx_http_bloom_stats_source(ngx_http_bloom_stats_t *stats,
     (void) bloom_position_write(info->place.position, stats->position);
     (void) ngx_sprintf(stats->digest, "%016xL%Z", info->place.digest.value);
     (void) bloom_position_write(info->place.digest.since, stats->since);
-
 }
 
 
@@ -214,20 +195,16 @@ ngx_http_bloom_stats_image(ngx_http_bloom_stats_t *stats)
     *ngx_hex_dump(stats->build_id, image->build_id, BLOOM_IMAGE_BUILD_ID_LEN)
         = '\0';
 
-    stats->layout =
-        ngx_http_bloom_stats_str(bloom_geometry_layout_name(g->layout));
-    stats->hash =
-        ngx_http_bloom_stats_str(bloom_hasher_name(image->hasher.kind));
-    stats->key_form =
-        ngx_http_bloom_stats_str(bloom_form_name(image->key_form));
+    stats->layout = bloom_geometry_layout_name(g->layout);
+    stats->hash = bloom_hasher_name(image->hasher.kind);
+    stats->key_form = bloom_form_name(image->key_form);
 
     (void) ngx_snprintf(stats->labels, sizeof(stats->labels),
-                        "build_id=\"%s\",layout=\"%V\",hash=\"%V\","
-                        "form=\"%V\",k=\"%uD\",uploaded=\"%s\"%Z",
-                        stats->build_id, &stats->layout, &stats->hash,
-                        &stats->key_form, g->k,
+                        "build_id=\"%s\",layout=\"%s\",hash=\"%s\","
+                        "form=\"%s\",k=\"%uD\",uploaded=\"%s\"%Z",
+                        stats->build_id, stats->layout, stats->hash,
+                        stats->key_form, g->k,
                         stats->info.uploaded ? "true" : "false");
-
 }
 
 

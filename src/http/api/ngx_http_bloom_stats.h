@@ -27,26 +27,27 @@ typedef struct {
 typedef struct {
     ngx_bloom_info_t             info;
 
-    /* derived from `info`; a string with data NULL, and an empty text, are null
-     * in JSON */
+    ngx_bloom_zone_t            *zone;
 
-    ngx_str_t                    name;
-    ngx_str_t                    file;
-    ngx_str_t                    label;
-    ngx_str_t                    state;
+    /* derived from both; a string that is NULL, and an empty text, are null in
+     * JSON */
+
+    const char                  *name;
+    const char                  *file;
+    const char                  *label;
     u_char                       token[NGX_HTTP_BLOOM_TOKEN_MAX + 1];
     ngx_http_bloom_stats_state_t  condition;
 
     u_char                       build_id[2 * BLOOM_IMAGE_BUILD_ID_LEN + 1];
-    ngx_str_t                    layout;
-    ngx_str_t                    hash;
-    ngx_str_t                    key_form;
+    const char                  *layout;
+    const char                  *hash;
+    const char                  *key_form;
     u_char                       labels[256];          /* of the image */
     ngx_uint_t                   items_estimated;
     uint64_t                     age;                  /* in seconds */
     uint64_t                     max_age;
 
-    ngx_str_t                    source;
+    const char                  *source;
     ngx_http_bloom_stats_state_t  source_state;
     char                         position[BLOOM_POSITION_TEXT_MAX];
     u_char                       digest[sizeof("0123456789abcdef")];

@@ -272,7 +272,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
 
     /* The zone's [source](directives.md#bloom_source); `null` without
      * `bloom_source`. */
-    { "source", OBJECT, IF(source.len), MEMBER },
+    { "source", OBJECT, IF(source), MEMBER },
 
     /* Keys that are absent although their bits are set: [removed](#remove)
      * keys, and the [excepted keys](adaptive.md) of `bloom_feedback`. */
@@ -461,7 +461,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     /* Position of the zone in the source. */
     { "source.position", TEXT(position), ALWAYS, MEMBER },
 
-    { NULL, NUMBER(info.place.position.high), IF(source.len),
+    { NULL, NUMBER(info.place.position.high), IF(source),
       "source_position", NULL,
       "Position of the zone in its source (source); of HIGH-LOW, the number "
       "HIGH, which is a time in ms if the source is a Redis stream." },
@@ -480,18 +480,18 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
      * a clear has taken the zone back in the source; `late`: the last sign of
      * life is older than `max_lag`; `gap`: changes are missing that the image
      * does not have. */
-    { "source.state", STATE(source_state), IF(source.len),
+    { "source.state", STATE(source_state), IF(source),
       "source_state", NULL,
       "1 for the state that the zone's source is in, 0 for every other "
       "state." },
 
     /* ... It is in milliseconds; `null` if there was no sign of life. */
-    { "source.lag_ms", MS(info.lag), IF(source.len),
+    { "source.lag_ms", MS(info.lag), IF(source),
       "source_lag_seconds", NULL,
       "Time since the zone last had all changes of its source." },
 
     /* ... It is in milliseconds; `null` if it is off. */
-    { "source.max_lag_ms", MS(max_lag), IF(source.len),
+    { "source.max_lag_ms", MS(max_lag), IF(source),
       "source_max_lag_seconds", NULL,
       "Lag (max_lag) from which on the zone answers unknown instead of "
       "absent." },
@@ -607,15 +607,11 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     /* `true` while a load is in progress. */
     { "load.in_progress", BOOL(info.load_total), ALWAYS, MEMBER },
 
-    /* Number of bytes that the load in progress has read of its image so
-     * far. */
     { "load.done_bytes", NUMBER(info.load_done), ALWAYS,
       "load_done_bytes", NULL,
       "Number of bytes that the load in progress has read of its image so "
       "far." },
 
-    /* Size of the image that the load in progress reads; 0 if no load is in
-     * progress. */
     { "load.size_bytes", NUMBER(info.load_total), ALWAYS,
       "load_size_bytes", NULL,
       "Size of the image that the load in progress reads; 0 if no load is in "

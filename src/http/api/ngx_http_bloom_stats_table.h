@@ -89,8 +89,8 @@ ngx_uint_t ngx_http_bloom_stats_has(ngx_http_bloom_stats_t *stats,
 uint64_t ngx_http_bloom_stats_number(ngx_http_bloom_stats_t *stats,
     const ngx_http_bloom_stats_field_t *field);
 
-/* Return a value of type RATE, and a pointer to one of type STATE, of STRING,
- * and of TEXT or LABELS. */
+/* Return a value of type RATE, a pointer to one of type STATE, a value of type
+ * STRING, and one of TEXT or LABELS. */
 #define ngx_http_bloom_stats_rate(stats, field)                               \
     ((double *) ((u_char *) (stats) + (field)->offset))[0]
 
@@ -98,7 +98,7 @@ uint64_t ngx_http_bloom_stats_number(ngx_http_bloom_stats_t *stats,
     ((ngx_http_bloom_stats_state_t *) ((u_char *) (stats) + (field)->offset))
 
 #define ngx_http_bloom_stats_string(stats, field)                             \
-    ((ngx_str_t *) ((u_char *) (stats) + (field)->offset))
+    ((const char **) ((u_char *) (stats) + (field)->offset))[0]
 
 #define ngx_http_bloom_stats_text(stats, field)                               \
     ((const char *) (stats) + (field)->offset)

@@ -11,12 +11,6 @@
 #define NGX_HTTP_BLOOM_TEXT_PRINTF  1024
 
 
-/* The memory of a text, which is counted until its pool is destroyed. */
-typedef struct ngx_http_bloom_text_held_s {
-    size_t                      size;
-} ngx_http_bloom_text_held_t;
-
-
 static void ngx_http_bloom_text_cleanup(void *data);
 static void ngx_http_bloom_text_sink(void *data, const void *bytes,
     size_t len);
@@ -44,15 +38,14 @@ ngx_http_bloom_text_take(ngx_http_bloom_text_t *text, size_t size)
 
     if (text->held == NULL) {
 
-        cln = ngx_pool_cleanup_add(text->pool,
-                                   sizeof(ngx_http_bloom_text_held_t));
+        cln = ngx_pool_cleanup_add(text->pool, sizeof(size_t));
         if (cln == NULL) {
             text->failed = 1;
             return NGX_ERROR;
         }
 
         text->held = cln->data;
-        text->held->size = 0;
+        *text->held = 0;
 
         cln->handler = ngx_http_bloom_text_cleanup;
     }
@@ -67,7 +60,7 @@ ngx_http_bloom_text_take(ngx_http_bloom_text_t *text, size_t size)
         return NGX_ERROR;
     }
 
-    text->held->size += size;
+    *text->held += size;
     ngx_http_bloom_text_held += size;
 
     return NGX_OK;
@@ -77,9 +70,9 @@ ngx_http_bloom_text_take(ngx_http_bloom_text_t *text, size_t size)
 static void
 ngx_http_bloom_text_cleanup(void *data)
 {
-    ngx_http_bloom_text_held_t *held = data;
+    size_t *held = data;
 
-    ngx_http_bloom_text_held -= held->size;
+    ngx_http_bloom_text_held -= *held;
 }
 
 
@@ -117,7 +110,7 @@ ngx_http_bloom_text_room(ngx_http_bloom_text_t *text, size_t size)
         if (ngx_pfree(text->pool, text->start) == NGX_OK) {
             size = text->end - text->start;
 
-            text->held->size -= size;
+            *text->held -= size;
             ngx_http_bloom_text_held -= size;
         }
     }
@@ -147,17 +140,6 @@ ngx_http_bloom_text_printf(ngx_http_bloom_text_t *text, const char *fmt, ...)
 }
 
 
-void
-ngx_http_bloom_text_rate(ngx_http_bloom_text_t *text, double rate)
-{
-    char  buf[32];
-
-    (void) snprintf(buf, sizeof(buf), "%.6g", rate);
-
-    ngx_http_bloom_text_printf(text, "%s", buf);
-}
-
-
 static void
 ngx_http_bloom_text_sink(void *data, const void *bytes, size_t len)
 {
@@ -170,11 +152,4 @@ ngx_http_bloom_text_sink(void *data, const void *bytes, size_t len)
     if (p != NULL) {
         text->pos = ngx_cpymem(p, bytes, len);
     }
-}
-
-
-void
-ngx_http_bloom_text_append(ngx_http_bloom_text_t *text, ngx_str_t *value)
-{
-    ngx_http_bloom_text_sink(text, value->data, value->len);
 }

@@ -28,7 +28,8 @@ typedef struct {
                                             missing */
     ngx_uint_t                  busy;    /* it has failed because of
                                             NGX_HTTP_BLOOM_TEXT_MAX */
-    struct ngx_http_bloom_text_held_s  *held;
+    size_t                     *held;    /* its memory, which counts until the
+                                            pool is destroyed */
 } ngx_http_bloom_text_t;
 
 /*
@@ -51,12 +52,6 @@ u_char *ngx_http_bloom_text_room(ngx_http_bloom_text_t *text, size_t size);
 /* Appends up to 1024 bytes, formatted as by ngx_sprintf(). */
 void ngx_cdecl ngx_http_bloom_text_printf(ngx_http_bloom_text_t *text,
     const char *fmt, ...);
-
-/* Appends a string of any length. */
-void ngx_http_bloom_text_append(ngx_http_bloom_text_t *text, ngx_str_t *value);
-
-/* Appends a rate.  Rates may be tiny, and nginx's formats have no exponents. */
-void ngx_http_bloom_text_rate(ngx_http_bloom_text_t *text, double rate);
 
 
 #pragma GCC visibility pop
