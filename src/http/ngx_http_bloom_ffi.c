@@ -179,6 +179,8 @@ ngx_http_bloom_ffi_look_up(ngx_bloom_zone_t *zone,
     size_t     i;
     ngx_str_t  key[NGX_HTTP_BLOOM_FFI_GROUP];
 
+    ngx_memzero(key, sizeof(key));
+
     for (i = 0; i < n; i++) {
         key[i].data = (u_char *) keys[i].data;
         key[i].len = keys[i].len <= BLOOM_KEY_MAX ? keys[i].len : 0;
