@@ -302,7 +302,7 @@ const command_t  cmd_verify = {
         "estimate of the number of keys with its standard error, all "
         "computed from the bits.\n\n"
         "The options that refuse an image are those of build, and the "
-        "parameters of the directive bloom_zone that have the same names; only "
+        "parameters of the directive bloom_guard that have the same names; only "
         "verify has --not-older-than. --max-loss and --max-growth need "
         "--replaces here. With --min-keys, --max-loss or --max-growth, verify "
         "also refuses an image whose bits contradict the number of keys that "

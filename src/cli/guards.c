@@ -90,7 +90,7 @@ const option_t  guards_options[] = {
     { 0, "replaces", "IMAGE", offsetof(guards_t, replaces), options_take_text,
       "the image with which --max-loss and --max-growth compare; for a script "
       "that writes the new image beside the old one and renames it later "
-      "(default: the file of -o)" },
+      "(default of build: the file of -o)" },
     { 0 }
 };
 

@@ -398,26 +398,48 @@ find(entries_t *entries, int c)
 }
 
 
+/* Returns 1 if a command has the long option. */
+static int
+has(const entries_t *entries, const char *name)
+{
+    int          i;
+    const char  *long_name;
+
+    for (i = 0; i < entries->n; i++) {
+        long_name = entries->entry[i].option->name;
+
+        if (long_name != NULL && strcmp(long_name, name) == 0) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 /* Says that a command has no such long option, and what to use instead of an
  * old one. */
 static int
-unknown(const char *word)
+unknown(const entries_t *entries, const char *word)
 {
     size_t  i;
 
     static const struct {
         const char  *old;
+        const char  *now;                /* an option of the same command */
         const char  *instead;
     } gone[] = {
-        { "--key", "use --form" },
-        { "--max-change", "use --max-loss and --max-growth" },
-        { "--slices", "leave it out: --expire decides the number of slices" }
+        { "--key", "form", "use --form" },
+        { "--max-change", "max-loss", "use --max-loss and --max-growth" },
+        { "--slices", "expire",
+          "leave it out: --expire decides the number of slices" }
     };
 
     for (i = 0; i < sizeof(gone) / sizeof(gone[0]); i++) {
 
         if (strcspn(word, "=") == strlen(gone[i].old)
-            && strncmp(word, gone[i].old, strlen(gone[i].old)) == 0)
+            && strncmp(word, gone[i].old, strlen(gone[i].old)) == 0
+            && has(entries, gone[i].now))
         {
             return cli_misuse("unknown option \"%s\"; %s", word,
                               gone[i].instead);
@@ -443,7 +465,7 @@ refuse(entries_t *entries, int c, const char *word)
     }
 
     if (optopt == 0) {
-        return unknown(word);
+        return unknown(entries, word);
     }
 
     if (entry != NULL) {
@@ -521,7 +543,7 @@ options_parse(const option_t *table, void *values, int argc, char **argv,
         word = argv[optind - (optarg == argv[optind - 1] ? 2 : 1)];
 
         if (c >= LONG && is_abbreviated(entry->option, word)) {
-            return unknown(word);
+            return unknown(&entries, word);
         }
 
         if (entry->option == &help_option) {

@@ -161,8 +161,9 @@ ngx_bloom_directory_take_over(ngx_str_t *root, ngx_fd_t fd, struct stat *st,
         {
             ngx_bloom_print(error, NGX_MAX_ERROR_STR,
                             "users other than root may write to \"%V\", which "
-                            "has the directories of zones: run \"chmod 0711 "
-                            "%V\"", root, root);
+                            "has the directories of zones: name a directory "
+                            "of its own in \"bloom_state_path\" or, if this "
+                            "is one, run \"chmod 0711 %V\"", root, root);
             return NGX_ERROR;
         }
 

@@ -430,11 +430,15 @@ ngx_bloom_log_missing_file(ngx_bloom_zone_t *zone, ngx_err_t err)
     }
 
     ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, err,
-                  "bloom zone \"%V\": its file \"%s\" %s; the image loaded "
-                  "from it still serves: %s", &zone->name, sh->file_name,
+                  "bloom zone \"%V\": its file \"%s\" %s; %s: %s",
+                  &zone->name, sh->file_name,
                   err == NGX_ENOENT ? "is missing" : "cannot be reached",
+                  sh->generation != 0 ? "the image loaded from it still serves"
+                                      : "no image serves",
                   err == NGX_ENOENT
-                  ? "put the file back, or nginx refuses to start next time"
+                  ? zone->optional
+                    ? "put the file back"
+                    : "put the file back, or nginx refuses to start next time"
                   : "let the workers' user read the file and search the "
                     "directories above it");
 }

@@ -77,8 +77,8 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "counters.invalid", COUNTER(NGX_BLOOM_COUNTER_INVALID), ALWAYS,
       "invalid_keys_total", NULL,
       "Number of keys, looked up or to be added or removed, that are invalid "
-      "in the image's key form or contain a query argument that has several "
-      "different values." },
+      "in the image's key form or contain an argument, a cookie or a header "
+      "that is ambiguous." },
 
     /* Number of requests that a rule rejected. */
     { "counters.rejected", COUNTER(NGX_BLOOM_COUNTER_REJECTED), ALWAYS,
