@@ -178,12 +178,14 @@ man: build/manpage build/completion  ## generate docs/ngx-bloom.1 and docs/ngx-b
 	build/completion > build/ngx-bloom.bash
 	mv build/ngx-bloom.bash docs/ngx-bloom.bash
 
-# The tables in docs/api.md are generated from those of the source, too.
+# Tables in these documents are generated from those of the source, too.
 
-docs:  ## generate the tables in docs/api.md from the source
+docs:  ## generate tables in docs/api.md and docs/operations.md from the source
 	@mkdir -p build
 	scripts/tables.pl docs/api.md > build/api.md
 	mv build/api.md docs/api.md
+	scripts/tables.pl docs/operations.md > build/operations.md
+	mv build/operations.md docs/operations.md
 
 # The unit tests, and the programs that t/tool and scripts/check-docs.sh run
 

@@ -496,14 +496,18 @@ state_files() {
 }
 
 check_endpoint() {
+    local document
+
     same "docs/api.md has the requests of the source" \
          "$(routes)" "$(described_routes docs/api.md)"
 
     same "README.md has at most 300 lines" "" \
          "$(wc -l < README.md | awk '$1 > 300 { print $1 " lines" }')"
 
-    same "docs/api.md has the tables of the source; see make docs" \
-         "$(scripts/tables.pl docs/api.md 2>&1)" "$(cat docs/api.md)"
+    for document in docs/api.md docs/operations.md; do
+        same "$document has the tables of the source; see make docs" \
+             "$(scripts/tables.pl $document 2>&1)" "$(cat $document)"
+    done
 }
 
 # first_column FILE: prints the first column of the table that begins with

@@ -21,11 +21,18 @@ use warnings;
 
 my $api = 'src/http/api/ngx_http_bloom';
 
-my %tables = (
-    members => \&members,
-    states  => \&states,
-    metrics => \&metrics,
-    errors  => \&errors,
+# by document
+
+my %documents = (
+    'docs/api.md' => {
+        members => \&members,
+        states  => \&states,
+        metrics => \&metrics,
+        errors  => \&errors,
+    },
+    'docs/operations.md' => {
+        guards => \&guards,
+    },
 );
 
 
@@ -300,7 +307,33 @@ sub metrics {
 }
 
 
+# The messages of guards.  A value in a message is shown as N, if it is a number,
+# or as "...".
+
+sub guards {
+    my @rows;
+
+    for my $element (table('src/zone/ngx_bloom_guard.c',
+                           'ngx_bloom_guard_messages'))
+    {
+        my $message = string($element->{columns}[0]);
+
+        $message =~ s/;.*//;
+        $message =~ s/key%s/keys/;
+        $message =~ s/%uL/N/g;
+        $message =~ s/(?:%[sV])+/.../g;
+
+        push @rows, [ "`$message`", $element->{comment}
+                                    // die "$0: $message has no comment\n" ];
+    }
+
+    return "| message | what to do |\n|---|---|\n" . rows(@rows);
+}
+
+
 die "usage: $0 DOCUMENT\n" if @ARGV != 1;
+
+my %tables = %{ $documents{ $ARGV[0] } // die "$0: no tables in $ARGV[0]\n" };
 
 open my $in, '<', $ARGV[0] or die "$0: $ARGV[0]: $!\n";
 my $document = do { local $/; <$in> };

@@ -36,13 +36,69 @@ static void ngx_bloom_guard_close(ngx_bloom_guard_t *guard);
 static u_char *ngx_bloom_guard_show(u_char text[NGX_BLOOM_GUARD_TEXT],
     const bloom_key_t *key);
 static ngx_int_t ngx_cdecl ngx_bloom_guard_refuse(ngx_bloom_guard_t *guard,
-    ngx_err_t err, const char *fmt, ...);
+    ngx_err_t err, ngx_uint_t message, ...);
 static ngx_int_t ngx_bloom_guard_useless(ngx_bloom_guard_t *guard,
     ngx_str_t *name, ngx_err_t err, const char *what);
 
 
 /* the parameters, by number of the file */
 static const char  *ngx_bloom_guard_names[] = { "must_have", "must_not_have" };
+
+
+typedef enum {
+    NGX_BLOOM_GUARD_LACKS = 0,
+    NGX_BLOOM_GUARD_HAS,
+    NGX_BLOOM_GUARD_FEW,
+    NGX_BLOOM_GUARD_CHANGED,
+    NGX_BLOOM_GUARD_CONTRADICTED,
+    NGX_BLOOM_GUARD_USELESS,
+    NGX_BLOOM_GUARD_INVALID
+} ngx_bloom_guard_message_e;
+
+/* What guards say about an image that they refuse.  The comments say what to
+ * do, and docs/operations.md has them: see `make docs`. */
+static const char  *ngx_bloom_guard_messages[] = {
+
+    /* Check whether the list still has the key. If it does, the image was built
+     * from another list or from a part of the list: build it again. If the list
+     * rightly lacks the key, delete this line of the file. */
+    "lacks the key \"%s\" of line %uL of \"must_have=%V\"; check the list that "
+    "it was built from",
+
+    /* Look for the key in the list, and for the part of it that the message
+     * names. If the list has it, leave it out, for example with
+     * [`--without`](key-forms.md#lists). If the list lacks it, the key is a
+     * false positive: build the image again, which gives the image another
+     * seed, or with [`--except`](key-forms.md#lists), which makes an exception
+     * of it. */
+    "has the key \"%s\"%s%s%s of line %uL of \"must_not_have=%V\"; take it out "
+    "of the list that the image was built from or, if no list has it, build "
+    "the image again, with another seed",
+
+    /* Check the list and the query. If the number is right, lower `min_keys`
+     * and reload nginx. */
+    "has %uL key%s, and \"min_keys\" demands %uL; check the list that it was "
+    "built from",
+
+    /* Check the list and the query. If the change is right, send `POST
+     * reload?force=true`, or upload the image with `?force=true`. If the change
+     * stops a start, raise the parameter for this start. */
+    "has %uL key%s, %s of the image that was accepted last, and \"%s\" allows "
+    "%s; check the list that it was built from, or, if the change is right, "
+    "load or upload it with \"?force=true\" or, to start with it, raise \"%s\"",
+
+    /* The header of the image states another number of keys than its bits have:
+     * it was not written as it is now. Build it again. */
+    "states %uL key%s, and its bits are those of %s, about %uL, so \"%s\" cannot "
+    "be checked; build it again",
+
+    /* The file of keys is missing, cannot be read, is not a regular file, is
+     * larger than 16 MiB, or has no key. The message says what to do. */
+    "is not checked: \"%s=%V\" %s",
+
+    /* The key of this line of the file is invalid: correct it. */
+    "is not checked: \"%s\" %s; correct line %uL of \"%s=%V\""
+};
 
 
 ngx_int_t
@@ -57,9 +113,7 @@ ngx_bloom_guard_header(ngx_bloom_guard_t *guard, ngx_bloom_zone_t *zone,
     guards = &zone->guards;
 
     if (image->items < guards->min_keys) {
-        return ngx_bloom_guard_refuse(guard, 0, "has %uL key%s, and "
-                                      "\"min_keys\" demands %uL; check the "
-                                      "list that it was built from",
+        return ngx_bloom_guard_refuse(guard, 0, NGX_BLOOM_GUARD_FEW,
                                       image->items,
                                       ngx_bloom_plural(image->items),
                                       guards->min_keys);
@@ -80,12 +134,7 @@ ngx_bloom_guard_header(ngx_bloom_guard_t *guard, ngx_bloom_zone_t *zone,
 
     name = excess.loss ? "max_loss" : "max_growth";
 
-    return ngx_bloom_guard_refuse(guard, 0, "has %uL key%s, %s of the image "
-                                  "that was accepted last, and \"%s\" allows "
-                                  "%s; check the list that it was built from, "
-                                  "or, if the change is right, load or upload "
-                                  "it with \"?force=true\" or, to start with "
-                                  "it, raise \"%s\"",
+    return ngx_bloom_guard_refuse(guard, 0, NGX_BLOOM_GUARD_CHANGED,
                                   image->items, ngx_bloom_plural(image->items),
                                   excess.change, name, excess.allowed, name);
 }
@@ -118,9 +167,7 @@ ngx_bloom_guard_bits(ngx_bloom_guard_t *guard, ngx_bloom_zone_t *zone,
            : guards->max.loss.kind != BLOOM_GUARD_ANY ? "max_loss"
            : "max_growth";
 
-    return ngx_bloom_guard_refuse(guard, 0, "states %uL key%s, and its bits "
-                                  "are those of %s, about %uL, so \"%s\" "
-                                  "cannot be checked; build it again",
+    return ngx_bloom_guard_refuse(guard, 0, NGX_BLOOM_GUARD_CONTRADICTED,
                                   image->items,
                                   ngx_bloom_plural(image->items),
                                   differs < 0 ? "fewer" : "more", items,
@@ -318,8 +365,7 @@ ngx_bloom_guard_look_at(ngx_bloom_guard_t *guard, ngx_str_t *name,
           : bloom_form_expand(bits->form, &form, key, guard->buf);
 
     if (why != NULL) {
-        return ngx_bloom_guard_refuse(guard, 0, "is not checked: \"%s\" %s; "
-                                      "correct line %uL of \"%s=%V\"",
+        return ngx_bloom_guard_refuse(guard, 0, NGX_BLOOM_GUARD_INVALID,
                                       ngx_bloom_guard_show(text, key), why,
                                       guard->line, what, name);
     }
@@ -331,26 +377,20 @@ ngx_bloom_guard_look_at(ngx_bloom_guard_t *guard, ngx_str_t *name,
     }
 
     if (guard->file == NGX_BLOOM_GUARD_HAVE && i == form.n) {
-        return ngx_bloom_guard_refuse(guard, 0, "lacks the key \"%s\" of line "
-                                      "%uL of \"%s=%V\"; check the list that "
-                                      "it was built from",
+        return ngx_bloom_guard_refuse(guard, 0, NGX_BLOOM_GUARD_LACKS,
                                       ngx_bloom_guard_show(text, key),
-                                      guard->line, what, name);
+                                      guard->line, name);
     }
 
     if (guard->file == NGX_BLOOM_GUARD_HAVE_NOT && i < form.n) {
         ngx_bloom_guard_show(found, &form.expression[i]);
 
-        return ngx_bloom_guard_refuse(guard, 0, "has the key \"%s\"%s%s%s of "
-                                      "line %uL of \"%s=%V\"; take it out of "
-                                      "the list that the image was built from "
-                                      "or, if no list has it, build the image "
-                                      "again, with another seed",
+        return ngx_bloom_guard_refuse(guard, 0, NGX_BLOOM_GUARD_HAS,
                                       ngx_bloom_guard_show(text, key),
                                       form.n > 1 ? ", by \"" : "",
                                       form.n > 1 ? (char *) found : "",
                                       form.n > 1 ? "\"," : "",
-                                      guard->line, what, name);
+                                      guard->line, name);
     }
 
     return NGX_OK;
@@ -413,17 +453,17 @@ ngx_bloom_guard_show(u_char text[NGX_BLOOM_GUARD_TEXT], const bloom_key_t *key)
 
 static ngx_int_t ngx_cdecl
 ngx_bloom_guard_refuse(ngx_bloom_guard_t *guard, ngx_err_t err,
-    const char *fmt, ...)
+    ngx_uint_t message, ...)
 {
     u_char   *p;
     va_list   args;
 
     guard->err = err;
 
-    va_start(args, fmt);
+    va_start(args, message);
     p = ngx_vslprintf((u_char *) guard->error,
-                      (u_char *) guard->error + sizeof(guard->error) - 1, fmt,
-                      args);
+                      (u_char *) guard->error + sizeof(guard->error) - 1,
+                      ngx_bloom_guard_messages[message], args);
     va_end(args);
 
     *p = '\0';
@@ -437,7 +477,7 @@ static ngx_int_t
 ngx_bloom_guard_useless(ngx_bloom_guard_t *guard, ngx_str_t *name,
     ngx_err_t err, const char *what)
 {
-    return ngx_bloom_guard_refuse(guard, err, "is not checked: \"%s=%V\" %s",
+    return ngx_bloom_guard_refuse(guard, err, NGX_BLOOM_GUARD_USELESS,
                                   ngx_bloom_guard_names[guard->file], name,
                                   what);
 }
