@@ -20,7 +20,8 @@ image_lookup(image_lookup_t *lookup, const bloom_image_t *image,
 
     form = &lookup->form;
     lookup->expression = NULL;
-    lookup->why = keyform_expand(keyform, form, key);
+    lookup->why = (key->len > BLOOM_KEY_MAX)
+                  ? BLOOM_KEY_TOO_LONG : keyform_expand(keyform, form, key);
 
     if (lookup->why != NULL) {
         return;

@@ -108,7 +108,8 @@ for (['blocked'], ['classic', '--layout', 'classic'],
        "present $long\npresent $bytes\n",
        'test finds the longest key and one of all bytes');
     is(tool(1, undef, 'test', '-c', $image, { stdin => "${long}x\n$bytes" }),
-       "1 present, 1 absent\n", 'a key that is one byte longer is another key');
+       "1 present, 0 absent, 1 invalid\n",
+       'a key that is one byte longer is invalid, as at the endpoint');
     is(tool(0, undef, 'test', $image, $bytes), "present $bytes\n",
        'test takes a key of any bytes as an argument');
 
