@@ -70,7 +70,7 @@ sub load {
     my ($what) = @_;
 
     my $was = generation($t, 'ids');
-    my $answer = api($t, POST => 'zones/ids/reload?wait=true');
+    my $answer = api($t, POST => 'zones/ids/reload');
 
     is($answer->status, 200, "$what is loaded") or diag($answer);
     is(generation($t, 'ids'), $was + 1, "$what serves");
@@ -220,7 +220,7 @@ subtest 'starts, kills and checkpoints' => sub {
     $t->run;
     have_all('after kill -9 and a start from the journal');
 
-    is(api($t, POST => 'zones/ids/checkpoint?wait=true')->status, 200,
+    is(api($t, POST => 'zones/ids/checkpoint')->status, 200,
        'a checkpoint is written');
     add_all('ids', keys_of('late', 100));
     $t->kill_all;

@@ -192,7 +192,7 @@ subtest 'a stopped worker begins no layer of a later generation' => sub {
                 install_image($t, "wide$time");
                 wait_until(sub {
                     my $r = eval {
-                        api($t, POST => "zones/$zone/reload?wait=true")
+                        api($t, POST => "zones/$zone/reload")
                     };
                     return $r && $r->status == 200;
                 });

@@ -134,7 +134,7 @@ for (['', 0], ['20k', 3, 1, 2], ['60k', 2, 1, 2], ['200k', 2, 1, 2],
 
             # what is saved has the layers of this configuration
 
-            is(api($t, POST => "zones/$_/checkpoint?wait=true")->status, 200,
+            is(api($t, POST => "zones/$_/checkpoint")->status, 200,
                "zone $_ writes a checkpoint")
                 for 'ids', 'seen';
 
@@ -239,7 +239,7 @@ subtest 'a bank with less room than max_keys wants' => sub {
     unlike($t->log_since($mark), qr/can grow to/, 'there is room at the start');
 
     install_image($t, 'narrow', 'tight');
-    is(api($t, POST => 'zones/tight/reload?wait=true')->status, 200,
+    is(api($t, POST => 'zones/tight/reload')->status, 200,
        'another image is loaded');
 
     my $line = $t->wait_for_log($only, $mark) // '';

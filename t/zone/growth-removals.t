@@ -94,7 +94,7 @@ for my $zone ('seen', 'ids') {
 
         $t->reload;
         is_as_removed($zone, 'after a reload');
-        is(api($t, POST => "zones/$zone/checkpoint?wait=true")->status, 200,
+        is(api($t, POST => "zones/$zone/checkpoint")->status, 200,
            'a checkpoint is written');
         $t->kill_all;
         $t->run;

@@ -90,7 +90,7 @@ subtest 'the state says how far the zone can grow' => sub {
 };
 
 subtest 'a checkpoint and a start keep all keys and layers' => sub {
-    my $answer = api($t, POST => 'zones/ids/checkpoint?wait=true');
+    my $answer = api($t, POST => 'zones/ids/checkpoint');
 
     is($answer->status, 200, 'a checkpoint of a zone with layers');
     $t->stop;
@@ -175,7 +175,7 @@ subtest 'behind an image, additions past its capacity go to layers' => sub {
 
     my $was = generation($t, 'img');
 
-    api($t, POST => 'zones/img/reload?wait=true');
+    api($t, POST => 'zones/img/reload');
     cmp_ok(generation($t, 'img'), '>', $was, 'the image was loaded again');
     have_all('after a load', 'img');
     is(zone_state($t, 'img')->{filter}{layers}, $state->{layers},
@@ -184,7 +184,7 @@ subtest 'behind an image, additions past its capacity go to layers' => sub {
     # an image with another capacity
 
     $t->build_image('img.bloom', [@image, 'one'], '-n', 3 * $capacity, '-p', $fpr);
-    api($t, POST => 'zones/img/reload?wait=true');
+    api($t, POST => 'zones/img/reload');
     is(build_id($t, 'img'), info($t, 'img')->{build_id}, 'the other image serves');
     have_all('after a load of another image', 'img');
     is(zone_state($t, 'img')->{filter}{max_items}, 21 * $capacity,
