@@ -4,8 +4,9 @@
  * Additions put keys into the journal and into the filter that serves.
  *
  * A caller gathers keys in a batch and adds them together, as one record of the
- * journal.  What becomes of them is counted in the batch and for the zone.  No function here waits: if one cannot finish now, it returns
- * NGX_AGAIN, and the caller calls it again later.
+ * journal.  What becomes of them is counted in the batch and for the zone.  No
+ * function here waits: if one cannot finish now, it returns NGX_AGAIN, and the
+ * caller calls it again later.
  */
 
 #ifndef _NGX_BLOOM_ADD_H_INCLUDED_

@@ -386,8 +386,13 @@ subtest 'worker_shutdown_timeout ends requests' => sub {
                   . 'Content-Length: ' . length($image) . "\r\n\r\n"
                   . substr $image, 0, 8192);
     my $post = $t->connect;
+
+    # more than a batch, so that it is added before the body ends
+
+    my $begun = "whole\n" . "more\n" x 60_000 . 'cut';
     $post->send("POST /bloom/zones/seen/keys HTTP/1.1\r\nHost: localhost\r\n"
-                . "Content-Length: 100\r\n\r\nwhole\ncut");
+                . 'Content-Length: ' . (length($begun) + 100)
+                . "\r\n\r\n$begun");
     ok(wait_until(sub { files("$dir/state/ids/body.*")
                         && ask($t, 'seen', 'whole') eq '1' }),
        'an upload and an addition have begun');

@@ -76,7 +76,9 @@ my @cases = (
     ['others may write to the directory of all zones',
      sub { chmod 0777, "$dir/state" }, sub { chmod 0711, "$dir/state" }, $root,
      "users other than root may write to \"$dir/state\", which has the"
-     . " directories of zones: run \"chmod 0711 $dir/state\""],
+     . ' directories of zones: name a directory of its own in'
+     . ' "bloom_state_path" or, if this is one, run'
+     . " \"chmod 0711 $dir/state\""],
     ["the zone's directory is read-only",
      sub { chmod 0500, $ids }, sub { chmod 0700, $ids }, $root,
      "cannot write into \"$ids/\" in the state directory of bloom zone \"ids\":"
