@@ -396,7 +396,7 @@ lost() {
 # refused: says which guard of the build refuses the new image
 
 refused() {
-    local message keys limit once= s=s
+    local message keys limit once='' s=s
 
     message='.* keys?, ([0-9]+) (fewer|more) .* --max-(loss|growth) allows .*'
     read -r keys limit <<< "$(sed -nE "s/$message/\1 \3/p" "$work/errors")"

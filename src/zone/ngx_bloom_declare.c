@@ -81,7 +81,15 @@ ngx_bloom_declare_get(ngx_conf_t *cf, ngx_array_t *zones, ngx_str_t *name)
         return NULL;
     }
 
-    zone->name = *name;
+    zone->name.len = name->len;
+    zone->name.data = ngx_pnalloc(cf->pool, name->len + 1);
+
+    if (zone->name.data == NULL) {
+        return NULL;
+    }
+
+    ngx_cpystrn(zone->name.data, name->data, name->len + 1);
+
     zone->number = zones->nelts - 1;
     zone->conf_file = cf->conf_file->file.name.data;
     zone->conf_line = cf->conf_file->line;

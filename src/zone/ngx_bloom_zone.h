@@ -308,7 +308,7 @@ typedef struct {
  * fork().
  */
 typedef struct ngx_bloom_zone_s {
-    ngx_str_t               name;
+    ngx_str_t               name;        /* with a zero byte after it */
     ngx_uint_t              number;      /* among the zones of the
                                             configuration, from 0 on */
     ngx_shm_zone_t         *shm_zone;    /* NULL: not declared */
