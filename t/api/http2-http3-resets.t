@@ -291,8 +291,12 @@ sub test_vanish {
         my $mark = $t->log_mark;
         $c->$how;
         ok(noticed($mark, 1), "nginx notices that the client is gone ($how)");
-        is(ask($t, 'seen', "$name-$how-whole"), '1',
-           "a key that was whole is added ($how)");
+
+        # nginx ends a request of HTTP/3 without a word, so its last batch is
+        # lost
+
+        is(ask($t, 'seen', "$name-$how-whole"), $name =~ /3/ ? '0' : '1',
+           "whether a key that was whole is added ($how)");
         no_bodies("a client that is gone ($how)");
         is(join(' ', lookup_keys($t, 'seen', "$name-$how-cut")), 'absent',
            'the key that was cut is not added');

@@ -244,9 +244,6 @@ ngx_http_bloom_operation_respond(ngx_http_bloom_operation_t *op)
     ngx_http_bloom_operation_end(op);
 
     if (op->body.gone) {
-        ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
-                      "client went away while it sent a body for bloom zone "
-                      "\"%V\"", &op->zone->name);
         return NGX_HTTP_CLIENT_CLOSED_REQUEST;
     }
 
@@ -291,6 +288,14 @@ ngx_http_bloom_operation_end(void *data)
     }
 
     op->ended = 1;
+
+    /* nginx ends a request of HTTP/3 whose client is gone without a word */
+
+    if (op->reading || op->body.gone) {
+        ngx_log_error(NGX_LOG_INFO, op->request->connection->log, 0,
+                      "client went away while it sent a body for bloom zone "
+                      "\"%V\"", &op->zone->name);
+    }
 
     ngx_http_bloom_operation_stop(op);
 
