@@ -130,7 +130,7 @@ dies_at_each_step('changes in parts', sub {
     wait_until(sub {
         my $end = $offset + 2 < @changes ? $offset + 2 : @changes;
         my $r = eval { part($t, 'ids', $position, $to, $offset,
-                            $end < @changes ? 'true' : 'false',
+                            $end < @changes,
                             @changes[$offset .. $end - 1]) };
 
         return if !$r || !$r->complete || !eval { $r->json };

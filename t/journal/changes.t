@@ -104,7 +104,7 @@ sub in_parts {
 
         $end = @changes if !$more;
 
-        my $r = part($t, 'ids', $from, $to, $offset, $more ? 'true' : 'false',
+        my $r = part($t, 'ids', $from, $to, $offset, $more,
                      @changes[$offset .. $end - 1]);
         my $json = $r->json;
 

@@ -28,7 +28,7 @@ sub changes {
 
 
 # Sends a part of the changes between two positions: those from number `offset`
-# on; `more`: others follow.  Returns the response.
+# on; `more` is true if others follow.  Returns the response.
 
 sub part {
     my ($t, $zone, $after, $position, $offset, $more, @changes) = @_;
