@@ -63,6 +63,8 @@ ngx_bloom_copy_step(ngx_bloom_copy_t *copy)
         goto done;
     }
 
+    ngx_bloom_fault("copy");
+
     n = ngx_bloom_io_read(copy->from, buf, BLOOM_IMAGE_CHUNK, copy->done);
 
     if (n > 0

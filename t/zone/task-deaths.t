@@ -152,7 +152,7 @@ subtest 'a helper dies at an upload' => sub {
     is(deaths($mark), 1, 'no other process dies');
     is(generation($t, 'ids'), $before, 'the upload is not loaded again');
 
-    $faults->kill_at('write', 2);
+    $faults->kill_at('copy', 2);
     is_error(upload_image($t, 'ids', '1'), 503,
              qr/was loading an uploaded image died/,
              'an upload is told that the process died while it kept the image');
