@@ -125,7 +125,8 @@ bloom_json_next(bloom_json_t *json, bloom_key_t *key, const uint8_t **pos,
 }
 
 
-/* Takes one byte in any state but STRING.  Returns 0 or -1. */
+/* Takes one byte in any state but STRING.  Returns 0 or -1.  It is long because
+ * it has all states of the reader, so that each transition is in sight. */
 static int
 between(bloom_json_t *json, uint8_t c)
 {

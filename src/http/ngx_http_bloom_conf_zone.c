@@ -411,7 +411,9 @@ ngx_http_bloom_conf_zone_go_together(ngx_conf_t *cf, ngx_bloom_zone_t *zone,
     if (file == (zone->image.capacity != 0)) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "bloom zone \"%V\" must have either \"file=\", "
-                           "or \"capacity=\" and \"fpr=\"", &zone->name);
+                           "or \"capacity=\" and \"fpr=\"; it has %s",
+                           &zone->name,
+                           file ? "both: leave out one of them" : "neither");
         return NGX_CONF_ERROR;
     }
 

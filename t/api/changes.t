@@ -133,6 +133,9 @@ subtest 'what is refused' => sub {
              'a removal beside the source');
     is_refused(api($t, DELETE => 'zones/lag/keys?key=a'), 409, 'no_removals');
     is_refused($post->('lag/clear?only=removed'), 409, 'not_possible');
+    like($post->('lag/clear?only=removed')->body,
+         qr/takes its changes from its source alone, and nothing was changed/,
+         'a clear of removals names the source');
     is(position($t, 'lag'), 0, 'nothing of this has moved the zone');
 
     my $r = changes($t, 'urls', 0, 1, '+http://evil.example/a',

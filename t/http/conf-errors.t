@@ -176,12 +176,15 @@ subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
     my $either = 'bloom zone "z" must have either "file=", or "capacity="'
                  . ' and "fpr="';
 
-    is_refused('http', ">bloom_zone zone=z $_;", $either)
-        for 'fpr=0.1', 'file=ids.bloom capacity=1k fpr=0.1';
+    is_refused('http', '>bloom_zone zone=z fpr=0.1;',
+               "$either; it has neither");
+    is_refused('http',
+               '>bloom_zone zone=z file=ids.bloom capacity=1k fpr=0.1;',
+               "$either; it has both: leave out one of them");
     is_refused('http', '>bloom_zone zone=z file=;',
                'invalid value "" of "file=": it must be the path of an image');
 
-    is_refused('http', '>bloom_zone zone=z;', $either);
+    is_refused('http', '>bloom_zone zone=z;', "$either; it has neither");
     is_refused('http', '>bloom_zone;',
                'invalid number of arguments in "bloom_zone" directive');
     is_refused('http', '>bloom_zone file=ids.bloom;',

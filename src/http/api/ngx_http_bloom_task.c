@@ -86,8 +86,8 @@ ngx_http_bloom_task_begin_clear(ngx_http_bloom_operation_t *op)
     if (task->only != 0 && op->zone->source.len != 0) {
         return ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_NOT_POSSIBLE,
                                     "zone \"%V\" takes its changes from its "
-                                    "\"source=\" alone, which restores a key "
-                                    "by adding it; nothing was changed",
+                                    "source alone, and nothing was changed; to "
+                                    "restore a key, add it at the source",
                                     &op->zone->name);
     }
 
