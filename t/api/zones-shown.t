@@ -261,7 +261,7 @@ subtest 'counts shared with other zones are shown only where all exist' => sub {
             bloom_reject present \$arg_k zone=hidden name=hidden-added;
         }
         location = \/many { return 200 "\$many\\n"; }
-        location \/last\/ { bloom_api zone=$last; }/ or die;
+        location \/last\/ { bloom_api write=on zone=$last; }/ or die;
     $t->write_file('nginx.conf', $conf);
     $t->reload;
 
@@ -272,6 +272,9 @@ subtest 'counts shared with other zones are shown only where all exist' => sub {
        'with zone=, such a zone does not show it');
     is($t->get('/last/zones')->json->{zones}[0]{counters}{absent}, 0,
        'with zone=, such a zone does not show it in the list of zones');
+    is($t->request(POST => "/last/zones/$last/clear")
+         ->json->{zone}{counters}{absent}, 0,
+       'with zone=, such a zone does not show it in the response to a change');
     like($t->get('/last/metrics')->body,
          qr/^nginx_bloom_checks_total\{zone="$last",answer="absent"\} 0$/m,
          'with zone=, such a zone does not show it in the metrics');

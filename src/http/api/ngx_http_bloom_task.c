@@ -6,6 +6,7 @@
  */
 
 #include "ngx_http_bloom_task.h"
+#include "ngx_http_bloom_endpoint.h"
 #include "ngx_http_bloom_json.h"
 
 
@@ -190,7 +191,8 @@ ngx_http_bloom_task_put(ngx_http_bloom_operation_t *op,
         return;
     }
 
-    ngx_bloom_info_get(op->zone, &info);
+    ngx_http_bloom_endpoint_info(ngx_http_bloom_endpoint_get(op->request),
+                                 op->zone, &info);
 
     bloom_json_put_count(&text->json, "generation", task->result.generation);
     bloom_json_put_count(&text->json, "duration_ms", task->result.duration);
