@@ -21,7 +21,7 @@ layers_of_interop = core interop
 
 compile = -std=c11 $(CFLAGS) -Wall -Wextra $(WERROR) -D_GNU_SOURCE \
           $(addprefix -Isrc/,$(or $(layers_of_$(firstword \
-            $(subst /, ,$(patsubst src/%,%,$<)))),core interop cli)) \
+            $(subst /, ,$(patsubst src/%,%,$<)))),core interop cli cli/intake cli/terminal)) \
           -Wno-missing-field-initializers -MMD -MP -MT $@ -MF $@.d
 sanitize = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
            -fno-omit-frame-pointer
@@ -30,7 +30,7 @@ libs = $(LDFLAGS) $(libraries)
 
 core := $(wildcard src/core/*.c)
 interop := $(wildcard src/interop/*.c)
-cli := $(wildcard src/cli/*.c)
+cli := $(wildcard src/cli/*.c src/cli/*/*.c)
 unit := $(patsubst t/unit/%.c,%,$(wildcard t/unit/test_*.c))
 fuzz := $(patsubst t/fuzz/%.c,build/fuzz/%,$(wildcard t/fuzz/fuzz_*.c))
 bench := $(patsubst bench/%.c,build/bench/%, \
@@ -129,9 +129,11 @@ build/fuzz/%: t/fuzz/%.c $(call core_objects,build/fuzz)
 
 # The readers of lists, with what they need
 
-build/fuzz/fuzz_list: $(patsubst %,build/fuzz/obj/cli/%.o, \
-                        $(patsubst src/cli/%.c,%,$(wildcard src/cli/list_*.c)) \
-                        listformat keyform cli units visible)
+build/fuzz/fuzz_list: $(patsubst src/%.c,build/fuzz/obj/%.o, \
+                        $(wildcard src/cli/intake/list_*.c)) \
+                      $(patsubst %,build/fuzz/obj/cli/%.o, \
+                        intake/keyform intake/key_set terminal/cli \
+                        terminal/units terminal/visible)
 
 build/bench/%: bench/%.c bench/http.c $(call core_objects,build)
 	@mkdir -p $(@D)
@@ -153,11 +155,11 @@ build/sanitize/reference/%: t/reference/%.c $(call core_objects,build/sanitize)
 	$(CC) $(compile) $(sanitize) $(sources_and_objects) -lm -lidn2 -o $@
 
 build/bench/lookups build/sanitize/bench/lookups: bench/lookups_options.c
-build/bench/lookups: build/obj/cli/json.o build/obj/cli/units.o \
-                     build/obj/cli/visible.o
-build/sanitize/bench/lookups: build/sanitize/obj/cli/json.o \
-                              build/sanitize/obj/cli/units.o \
-                              build/sanitize/obj/cli/visible.o
+build/bench/lookups: build/obj/cli/terminal/json.o build/obj/cli/terminal/units.o \
+                     build/obj/cli/terminal/visible.o
+build/sanitize/bench/lookups: build/sanitize/obj/cli/terminal/json.o \
+                              build/sanitize/obj/cli/terminal/units.o \
+                              build/sanitize/obj/cli/terminal/visible.o
 
 # The man page is generated from a template and the tool's tables of options,
 # and is committed.  test-docs generates it again and compares.

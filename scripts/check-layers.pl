@@ -44,7 +44,10 @@ my %below = (
     'src/http'     => ['src/rules', 'src/zone', 'src/store', 'src/core'],
     'src/http/api' => ['src/http', 'src/rules', 'src/zone', 'src/store',
                        'src/core'],
-    'src/cli'      => ['src/interop', 'src/core'],
+    'src/cli/terminal' => ['src/interop', 'src/core'],
+    'src/cli/intake'   => ['src/cli/terminal', 'src/interop', 'src/core'],
+    'src/cli'      => ['src/cli/intake', 'src/cli/terminal', 'src/interop',
+                       'src/core'],
     '.'            => ['src/http/api', 'src/http', 'src/rules', 'src/zone',
                        'src/store', 'src/core'],
 );
@@ -302,7 +305,8 @@ sub print_order {
     };
 
     for my $layer ('src/core', 'src/interop', 'src/store', 'src/zone',
-                   'src/rules', 'src/http', 'src/http/api', 'src/cli')
+                   'src/rules', 'src/http', 'src/http/api', 'src/cli/terminal',
+                   'src/cli/intake', 'src/cli')
     {
         my @rows;
         push @{ $rows[ $height->($_) ] }, s/^(?:ngx_http|ngx)?_?bloom_//r

@@ -291,7 +291,7 @@ read_good_keys(good_search_t *search)
     options.each_data = search;
     options.stop = &search->stop;
 
-    (void) listformat_parse(&options.list, "lines");
+    options.list = list_format_lines;
     memset(&counts, 0, sizeof(counts));
 
     rc = collect(&options, good->names, good->n, &counts);

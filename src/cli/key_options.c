@@ -24,7 +24,7 @@ take_list(const option_t *option, const char *text, void *to)
 {
     const char  *what;
 
-    what = listformat_parse(to, text);
+    what = list_format_parse(to, text);
 
     return what == NULL ? CLI_OK : options_wrong(option, text, "%s", what);
 }
@@ -34,7 +34,7 @@ take_list(const option_t *option, const char *text, void *to)
 static int
 take_limit(const option_t *option, const char *text, void *to)
 {
-    collect_limit_t  *limit = to;
+    line_limit_t  *limit = to;
 
     limit->relative = parse_percent(text, &limit->share) == 0;
 
@@ -105,7 +105,7 @@ int
 key_options_check(collect_options_t *options)
 {
     if (options->split == BLOOM_SPLIT_NUL
-        && options->list.kind != LISTFORMAT_KEYS)
+        && !list_format_is_keys(&options->list))
     {
         return cli_misuse("--from and -0 cannot be used together: lists have "
                           "lines, and -0 reads keys that end with a zero byte");
@@ -207,7 +207,7 @@ key_options_begin(collect_options_t *options, const bloom_image_t *image,
 
         /* perhaps --except was meant, whose file must not be replaced */
 
-        if (options->list.kind == LISTFORMAT_KEYS) {
+        if (list_format_is_keys(&options->list)) {
             return cli_misuse("--exceptions needs --from LIST: without it, "
                               "every line is a key");
         }
@@ -425,7 +425,7 @@ key_options_report(const collect_options_t *options,
 
     before = print_count("", duplicates, "duplicate");
     before = print_count(before, counts->empty,
-                         options->list.kind == LISTFORMAT_KEYS ? "empty key"
+                         list_format_is_keys(&options->list) ? "empty key"
                                                                : "empty line");
     before = print_count(before, counts->comments, "comment");
     before = print_count(before, counts->skipped, "other line");

@@ -12,6 +12,7 @@
 #include "bloom_image.h"
 #include "collect.h"
 #include "json.h"
+#include "list_text.h"
 #include "options.h"
 #include "output.h"
 
@@ -21,7 +22,8 @@
 extern const option_t  key_options[];
 
 #define KEY_OPTIONS_DEFAULTS                                                 \
-    { .memory = (uint64_t) 1 << 30,                                          \
+    { .list = { .reader = &list_keys },                                      \
+      .memory = (uint64_t) 1 << 30,                                          \
       .keep = KEYSTORE_HASHES,                                               \
       .max_skipped = { .relative = 1, .share = 1 } }
 

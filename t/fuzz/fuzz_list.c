@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Fuzzes the readers of lists: the division into blocks and records, and the
- * entries of each record.  The first byte chooses the format, the second one
- * the keys, and the third one where the first block ends.
+ * Fuzzes the readers of lists: the division into records, and the entries
+ * of each.  The first byte chooses the format, and the second one the keys.
  */
 
 #include "fuzz.h"
 
 #include "list_guess.h"
-#include "listformat.h"
+#include "list_format.h"
 
 
 static const char *const  formats[] = {
@@ -22,8 +21,8 @@ enum { FORMATS = sizeof(formats) / sizeof(formats[0]) };
 
 /* Reads a record from memory that ends where it ends. */
 static void
-read_record(const listformat_t *list, list_rpz_t *zone, list_keys_e keys,
-    const uint8_t *data, size_t len, uint64_t number)
+read_record(const list_reader_t *reader, void *state, const key_set_t *cancelled,
+    list_keys_e keys, const uint8_t *data, size_t len, uint64_t number)
 {
     size_t          n, room;
     uint8_t        *copy;
@@ -40,10 +39,12 @@ read_record(const listformat_t *list, list_rpz_t *zone, list_keys_e keys,
     at.line.len = len;
     at.keys = keys;
     at.buf = malloc(room);
-    at.zone = zone;
+    at.number = number;
+    at.state = state;
+    at.cancelled = cancelled;
 
     for (n = 0; ; n++) {
-        result = listformat_next(list, &at, number);
+        result = reader->next(&at);
 
         if (result == LIST_END) {
             break;
@@ -69,126 +70,98 @@ read_record(const listformat_t *list, list_rpz_t *zone, list_keys_e keys,
         }
     }
 
-    expect(listformat_next(list, &at, number) == LIST_END);
+    expect(reader->next(&at) == LIST_END);
 
     free(copy);
     free(at.buf);
 }
 
 
-/* Reads whole records one by one.  Returns 1 if one of them ends at `end`. */
-static int
-read_records(listformat_t *list, list_rpz_t *zone, list_keys_e keys,
-    const uint8_t *data, size_t len, const uint8_t *end)
+/* Reads the records one by one. */
+static void
+read_records(const list_reader_t *reader, void *state,
+    const key_set_t *cancelled, list_keys_e keys, const uint8_t *data,
+    size_t len)
 {
-    int             open, known, at_end;
+    int             open;
     uint64_t        number;
-    bloom_key_t     record;
-    const uint8_t  *p, *next;
+    const uint8_t  *p, *end, *next;
 
-    known = list->kind != LISTFORMAT_CSV;
-    at_end = end == data;
+    end = data + len;
 
-    for (p = data, number = 1; p < data + len; p = next + 1, number++) {
+    for (p = data, number = 1; p < end; p = next + 1, number++) {
         open = 0;
 
-        if (listformat_has_records(list)) {
-            next = listformat_end(list, p, data + len, &open);
+        if (reader->end != NULL) {
+            next = reader->end(state, p, end, &open);
 
         } else {
-            next = memchr(p, '\n', (size_t) (data + len - p));
-            next = next != NULL ? next : data + len;
+            next = memchr(p, '\n', (size_t) (end - p));
+            next = next != NULL ? next : end;
         }
 
-        expect(!open && next >= p && next <= data + len);
-        expect(next == data + len || *next == '\n');
+        expect(next >= p && next <= end);
+        expect(next == end || *next == '\n');
+        expect(!open || next == end);
 
-        record.data = p;
-        record.len = (size_t) (next - p);
-
-        if (!known) {
-            known = listformat_header(list, &record, number);
-
-            if (known == -1) {
-                list->header = 0;
-            }
-        }
-
-        read_record(list, zone, keys, p, record.len, number);
-        at_end |= next + 1 == end;
+        read_record(reader, state, cancelled, keys, p, (size_t) (next - p),
+                    number);
     }
-
-    return at_end;
-}
-
-
-static int
-same_name(const list_rpz_name_t *a, const list_rpz_name_t *b)
-{
-    return a->len == b->len && memcmp(a->text, b->text, a->len) == 0;
 }
 
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    int            open;
-    size_t         whole, first;
-    list_rpz_t     passed, read;
-    char           why[LIST_GUESS_WHY];
-    const char    *format;
-    list_keys_e    keys;
-    listformat_t   list;
+    char             why[LIST_GUESS_WHY], refused[LIST_WHY];
+    void            *state;
+    key_set_t        cancelled;
+    const char      *name;
+    list_begin_t     with;
+    list_format_t    format;
 
-    if (size < 3) {
+    if (size < 2) {
         return 0;
     }
 
-    format = list_guess(data + 3, size - 3, why);
+    with.data = data + 2;
+    with.len = size - 2;
+    with.keys = data[1] % 3;
+    with.why = refused;
 
-    if (format == NULL) {
+    name = list_guess(with.data, with.len, why);
+
+    if (name == NULL) {
         expect(strlen(why) > 0 && strlen(why) < LIST_GUESS_WHY - 1);
 
     } else {
-        expect(listformat_parse(&list, format) == NULL);
-        expect(list.kind != LISTFORMAT_AUTO);
+        expect(list_format_parse(&format, name) == NULL);
+        expect(format.reader != NULL);
     }
 
-    expect(listformat_parse(&list, formats[data[0] % FORMATS]) == NULL);
+    expect(list_format_parse(&format, formats[data[0] % FORMATS]) == NULL);
 
-    keys = data[1] % 3;
-    first = data[2] < size - 3 ? data[2] : size - 3;
+    with.column = format.column;
+    state = calloc(1, format.reader->state + 1);
+    key_set_create(&cancelled);
 
-    data += 3;
-    size -= 3;
+    if (format.reader->begin == NULL
+        || format.reader->begin(state, &with) == 0)
+    {
+        if (format.reader->pass != NULL) {
+            format.reader->pass(state, &cancelled, with.data, with.len);
+            memset(state, 0, format.reader->state);
+        }
 
-    /* a shorter block ends where a record of the longer one ends */
+        read_records(format.reader, state, &cancelled, with.keys, with.data,
+                     with.len);
 
-    first = listformat_whole(&list, data, first, &open);
-    whole = listformat_whole(&list, data, size, &open);
-    expect(first <= whole && whole <= size);
-
-    memset(&read, 0, sizeof(read));
-    expect(read_records(&list, &read, keys, data, whole, data + first));
-
-    if (list.kind == LISTFORMAT_RPZ) {
-
-        /* what the records say about later ones is known without reading
-         * them */
-
-        memset(&passed, 0, sizeof(passed));
-        list_rpz_pass(&passed, data, first);
-        list_rpz_pass(&passed, data + first, whole - first);
-
-        expect(same_name(&passed.origin, &read.origin));
-        expect(same_name(&passed.zone, &read.zone));
-        expect(passed.has_owner == read.has_owner);
-        expect(!read.has_owner || same_name(&passed.owner, &read.owner));
+    } else {
+        expect(strlen(refused) > 0 && strlen(refused) < LIST_WHY - 1);
     }
 
-    if (!open && whole < size) {
-        read_record(&list, &read, keys, data + whole, size - whole, 1);
-    }
+    key_set_free(&cancelled);
+    free(state);
 
     return 0;
 }

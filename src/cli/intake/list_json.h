@@ -9,10 +9,10 @@
 #ifndef LIST_JSON_H
 #define LIST_JSON_H
 
-#include "list_line.h"
+#include "list_reader.h"
 
 
-list_result_e list_json_next(list_line_t *at);
+extern const list_reader_t  list_json;
 
 
 #endif /* LIST_JSON_H */

@@ -15,10 +15,10 @@
 #ifndef LIST_DNSMASQ_H
 #define LIST_DNSMASQ_H
 
-#include "list_line.h"
+#include "list_reader.h"
 
 
-list_result_e list_dnsmasq_next(list_line_t *at);
+extern const list_reader_t  list_dnsmasq;
 
 
 #endif /* LIST_DNSMASQ_H */

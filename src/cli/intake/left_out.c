@@ -39,7 +39,7 @@ add_line(left_out_t *left_out, keyform_t *keyform, const bloom_key_t *line,
     at.buf = buf;
     why = NULL;
 
-    while (why == NULL && (result = list_text_next(&at)) != LIST_END) {
+    while (why == NULL && (result = list_text.next(&at)) != LIST_END) {
 
         if (result == LIST_KEY) {
             why = keyform_accept(keyform, &canonical, &at.key);

@@ -43,8 +43,8 @@ next_hex(bloom_key_t *text, bloom_key_t *key, uint8_t *buf)
 
 /* Takes the key of an object.  It reads the string with bloom_json, as the
  * member of an array; the result is never longer than the line. */
-list_result_e
-list_json_next(list_line_t *at)
+static list_result_e
+next(list_line_t *at)
 {
     bloom_json_t    json;
     bloom_key_t    *line, *key;
@@ -105,3 +105,6 @@ list_json_next(list_line_t *at)
 
     return key->len != 0 ? LIST_KEY : LIST_EMPTY;
 }
+
+
+const list_reader_t  list_json = { .name = "json", .next = next };

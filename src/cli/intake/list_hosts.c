@@ -103,3 +103,6 @@ list_hosts_next(list_line_t *at)
 
     return LIST_END;
 }
+
+
+const list_reader_t  list_hosts = { .name = "hosts", .next = list_hosts_next };

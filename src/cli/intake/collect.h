@@ -13,24 +13,24 @@
 #include "bloom_exceptions.h"
 #include "bloom_key.h"
 #include "bloom_layout.h"
-#include "collect_limit.h"
+#include "line_limit.h"
 #include "exceptions.h"
 #include "keyform.h"
 #include "keystore.h"
 #include "left_out.h"
 #include "letter_case.h"
-#include "listformat.h"
+#include "list_format.h"
 #include "reasons.h"
 
 
 typedef struct {
     bloom_split_e            split;
-    listformat_t             list;
+    list_format_t             list;
     uint32_t                 key_form;
     const bloom_hasher_t    *hasher;
     unsigned                 threads;
-    collect_limit_t          max_errors; /* invalid lines that are allowed */
-    collect_limit_t          max_skipped;    /* lines without a key */
+    line_limit_t          max_errors; /* invalid lines that are allowed */
+    line_limit_t          max_skipped;    /* lines without a key */
     const char              *exceptions; /* file for exceptions of lists; NULL:
                                             these are skipped */
     const char              *without;    /* file of keys to leave out, or
@@ -66,7 +66,7 @@ typedef struct {
 /* A file that was read. */
 typedef struct {
     const char    *name;
-    listformat_t   list;                 /* what it was read as */
+    list_format_t   list;                 /* what it was read as */
 } collect_file_t;
 
 /* The result.  All members are 0 at first. */

@@ -87,8 +87,8 @@ take_option(list_line_t *at)
 }
 
 
-list_result_e
-list_dnsmasq_next(list_line_t *at)
+static list_result_e
+next(list_line_t *at)
 {
     list_result_e  result;
 
@@ -123,3 +123,6 @@ list_dnsmasq_next(list_line_t *at)
     return at->why != NULL ? LIST_SKIPPED
            : at->step == BLOCKED ? LIST_KEY : LIST_EXCEPTION;
 }
+
+
+const list_reader_t  list_dnsmasq = { .name = "dnsmasq", .next = next };

@@ -12,10 +12,13 @@
 #ifndef LIST_TEXT_H
 #define LIST_TEXT_H
 
-#include "list_line.h"
+#include "list_reader.h"
 
 
-list_result_e list_text_next(list_line_t *at);
+extern const list_reader_t  list_text;
+
+/* The reader of lines that are keys as they are. */
+extern const list_reader_t  list_keys;
 
 
 #endif /* LIST_TEXT_H */

@@ -7,6 +7,26 @@
 #include "list_rpz.h"
 
 
+#define NAME_MAX_LEN  255
+
+/* A name without a dot at its end. */
+typedef struct {
+    uint16_t  len;
+    uint8_t   text[NAME_MAX_LEN];
+} name_t;
+
+/* The state of a file: what a record depends on. */
+typedef struct {
+    name_t   zone;                       /* the name of the zone, which is not
+                                            part of the names that it blocks */
+    name_t   origin;
+    name_t   owner;                      /* of the last record */
+    int      has_origin;                 /* $ORIGIN was read */
+    int      has_zone;                   /* $ORIGIN or SOA was read */
+    int      has_owner;
+    int      soa;                        /* SOA was read */
+} zone_t;
+
 /* A record, without its TTL and class. */
 typedef struct {
     bloom_key_t  owner;                  /* empty: that of the last record */
@@ -50,12 +70,14 @@ pass(const uint8_t *p, const uint8_t *end)
 }
 
 
-const uint8_t *
-list_rpz_end(const uint8_t *p, const uint8_t *end, int *open)
+/* A record ends at a line end that is not within parentheses. */
+static const uint8_t *
+record_end(const void *state, const uint8_t *p, const uint8_t *end, int *open)
 {
     unsigned        depth;
     const uint8_t  *eol;
 
+    (void) state;
     *open = 0;
 
     eol = p < end ? memchr(p, '\n', (size_t) (end - p)) : NULL;
@@ -158,11 +180,11 @@ divide(record_t *record, bloom_key_t text)
 
 /* Makes a word a full name, in lower case.  Returns -1 if it is too long. */
 static int
-full_name(list_rpz_name_t *name, const list_rpz_t *zone,
+full_name(name_t *name, const zone_t *zone,
     const bloom_key_t *word)
 {
     size_t                  i, len;
-    const list_rpz_name_t  *origin;
+    const name_t  *origin;
 
     origin = &zone->origin;
 
@@ -181,7 +203,7 @@ full_name(list_rpz_name_t *name, const list_rpz_t *zone,
         origin = NULL;
     }
 
-    if (len + (origin != NULL ? origin->len + 1u : 0) > LIST_RPZ_NAME_MAX) {
+    if (len + (origin != NULL ? origin->len + 1u : 0) > NAME_MAX_LEN) {
         return -1;
     }
 
@@ -204,9 +226,9 @@ full_name(list_rpz_name_t *name, const list_rpz_t *zone,
 /* Applies what a record says about those after it.  Returns NULL, or the reason
  * why it is invalid. */
 static const char *
-apply(list_rpz_t *zone, const record_t *record)
+apply(zone_t *zone, const record_t *record)
 {
-    list_rpz_name_t  name;
+    name_t  name;
 
     if (list_equals(&record->type, "$ORIGIN") && record->data.len != 0) {
 
@@ -253,11 +275,11 @@ apply(list_rpz_t *zone, const record_t *record)
 /* Finds the part of the owner before the zone's name.  Returns NULL, or the
  * reason why the record is skipped. */
 static const char *
-find_trigger(const list_rpz_t *zone, const record_t *record,
+find_trigger(const zone_t *zone, const record_t *record,
     bloom_key_t *trigger)
 {
     bloom_key_t             end;
-    const list_rpz_name_t  *apex;
+    const name_t  *apex;
 
     apex = &zone->zone;
 
@@ -368,10 +390,10 @@ static list_result_e
 take_record(list_line_t *at, const record_t *record)
 {
     bloom_key_t     trigger;
-    list_rpz_t     *zone;
+    zone_t     *zone;
     list_result_e   result;
 
-    zone = at->zone;
+    zone = at->state;
 
     if (!zone->has_owner) {
         return list_bad(at, "has no name, and no record is before it");
@@ -422,8 +444,8 @@ take_record(list_line_t *at, const record_t *record)
 }
 
 
-list_result_e
-list_rpz_next(list_line_t *at)
+static list_result_e
+next(list_line_t *at)
 {
     record_t     record;
     bloom_key_t  text;
@@ -444,7 +466,7 @@ list_rpz_next(list_line_t *at)
     }
 
     divide(&record, at->line);
-    at->why = apply(at->zone, &record);
+    at->why = apply(at->state, &record);
 
     if (at->why != NULL) {
         return LIST_BAD;
@@ -471,48 +493,10 @@ list_rpz_next(list_line_t *at)
 }
 
 
-static void
-apply_line(list_rpz_t *zone, const bloom_key_t *line)
-{
-    record_t  record;
-
-    if (line->len != 0) {
-        divide(&record, *line);
-        (void) apply(zone, &record);
-    }
-}
-
-
-/* Only directives, the SOA record and the last record with a name matter. */
-void
-list_rpz_pass(list_rpz_t *zone, const uint8_t *data, size_t len)
-{
-    int             open;
-    bloom_key_t     line, last;
-    const uint8_t  *p, *end, *next;
-
-    end = data + len;
-    last.len = 0;
-
-    for (p = data; p < end; p = next + 1) {
-        next = list_rpz_end(p, end, &open);
-
-        line.data = p;
-        line.len = (size_t) (next - p);
-
-        if (line.len == 0 || (is_end(*p) && zone->soa)) {
-            continue;
-        }
-
-        if (*p == '$' || !zone->soa) {
-            apply_line(zone, &last);
-            apply_line(zone, &line);
-            last.len = 0;
-
-        } else {
-            last = line;
-        }
-    }
-
-    apply_line(zone, &last);
-}
+const list_reader_t  list_rpz = {
+    .name = "rpz",
+    .state = sizeof(zone_t),
+    .in_order = 1,
+    .end = record_end,
+    .next = next
+};

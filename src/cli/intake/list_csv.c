@@ -4,10 +4,21 @@
  * This file finds the keys in a column of comma-separated values.
  */
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "cli.h"
+#include "keyform.h"
 #include "list_csv.h"
+#include "units.h"
+
+
+/* The state of a file. */
+typedef struct {
+    size_t     column;                   /* from 0 */
+    uint64_t   header;                   /* number of its line; 0: none */
+} csv_t;
 
 
 static const uint8_t *
@@ -83,10 +94,12 @@ next_quoted(const uint8_t *p, const uint8_t *end)
 
 
 const uint8_t *
-list_csv_end(const uint8_t *p, const uint8_t *end, int *open)
+list_csv_end(const void *state, const uint8_t *p, const uint8_t *end,
+    int *open)
 {
     const uint8_t  *eol;
 
+    (void) state;
     *open = 0;
     eol = line_end(p, end);
     p = pass_blanks(p, eol);
@@ -215,12 +228,13 @@ trim_lines(bloom_key_t *field)
 }
 
 
-list_result_e
-list_csv_next(list_line_t *at, size_t column)
+static list_result_e
+next(list_line_t *at)
 {
     int             more;
     size_t          i, used;
     bloom_key_t     blank, rest;
+    const csv_t    *csv;
     const uint8_t  *eol;
 
     static const char  improper[] = "has a quoted field that does not end "
@@ -230,6 +244,7 @@ list_csv_next(list_line_t *at, size_t column)
         return LIST_END;
     }
 
+    csv = at->state;
     blank = at->line;
     list_trim(&blank);
 
@@ -237,11 +252,11 @@ list_csv_next(list_line_t *at, size_t column)
         return LIST_EMPTY;
     }
 
-    if (blank.data[0] == '#') {
+    if (blank.data[0] == '#' || at->number == csv->header) {
         return LIST_COMMENT;
     }
 
-    for (i = 0, more = 1; i <= column; i++) {
+    for (i = 0, more = 1; i <= csv->column; i++) {
 
         if (!more) {
             return list_bad(at, "has fewer columns than --from names");
@@ -311,3 +326,75 @@ list_csv_column(const bloom_key_t *record, const char *name, size_t *column)
 
     return found ? 1 : comment ? 0 : -1;
 }
+
+
+/* Finds the column by its name in the first records, of which the first one is
+ * a better header than a comment.  Returns 0, or -1 with the reason. */
+static int
+find_column(csv_t *csv, const list_begin_t *with)
+{
+    int             rc, open;
+    char            shown[KEYFORM_SHOWN];
+    uint64_t        line;
+    bloom_key_t     record;
+    const uint8_t  *p, *end, *next;
+
+    end = with->data + with->len;
+
+    for (p = with->data, line = 1; p < end; p = next + 1, line++) {
+        next = list_csv_end(NULL, p, end, &open);
+        record.data = p;
+        record.len = (size_t) (next - p);
+
+        rc = list_csv_column(&record, with->column, &csv->column);
+        list_trim(&record);
+
+        if (rc == 1) {
+            csv->header = line;
+        }
+
+        if (rc == -1 && csv->header == 0) {
+            snprintf(with->why, LIST_WHY, "line %" PRIu64 ": \"%s\" is the "
+                     "header, and has no column of that name; use csv:COLUMN "
+                     "with one of its names, or with a number", line,
+                     keyform_show(shown, &record));
+            return -1;
+        }
+
+        if (rc == -1 || (rc == 1 && record.data[0] != '#')) {
+            break;
+        }
+
+        while (p < next && (p = memchr(p, '\n', (size_t) (next - p))) != NULL) {
+            p++;
+            line++;
+        }
+    }
+
+    return 0;
+}
+
+
+static int
+begin(void *state, const list_begin_t *with)
+{
+    csv_t     *csv = state;
+    uint64_t   number;
+
+    if (parse_count(with->column, &number) == 0 && number != 0) {
+        csv->column = number - 1;
+        return 0;
+    }
+
+    return find_column(csv, with);
+}
+
+
+const list_reader_t  list_csv = {
+    .name = "csv",
+    .state = sizeof(csv_t),
+    .in_order = 1,
+    .begin = begin,
+    .end = list_csv_end,
+    .next = next
+};

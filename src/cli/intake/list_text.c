@@ -70,8 +70,8 @@ take_host(list_line_t *at, size_t scheme)
 }
 
 
-list_result_e
-list_text_next(list_line_t *at)
+static list_result_e
+next(list_line_t *at)
 {
     size_t  scheme;
 
@@ -110,3 +110,22 @@ list_text_next(list_line_t *at)
 
     return at->keys == LIST_HOSTS ? take_host(at, scheme) : LIST_KEY;
 }
+
+
+const list_reader_t  list_text = { .name = "lines", .next = next };
+
+
+static list_result_e
+next_key(list_line_t *at)
+{
+    if (at->step++ != 0) {
+        return LIST_END;
+    }
+
+    at->key = at->line;
+
+    return at->key.len != 0 ? LIST_KEY : LIST_EMPTY;
+}
+
+
+const list_reader_t  list_keys = { .name = "keys", .next = next_key };

@@ -15,6 +15,7 @@
 #include "keyform.h"
 #include "keystream.h"
 #include "line_ends.h"
+#include "list_csv.h"
 #include "list_guess.h"
 #include "progress.h"
 #include "visible.h"
@@ -24,7 +25,6 @@ typedef struct {
     keystream_block_t   in;
     unsigned            file;
     uint64_t            line;            /* number of its first line, from 1 */
-    list_rpz_t          zone;            /* rpz: before its first line */
 } block_t;
 
 /* The data that the threads share. */
@@ -41,8 +41,8 @@ typedef struct {
     int                       open;
     keystream_t               stream;
     uint64_t                  line;      /* first one of the next block */
-    int                       found;     /* csv: the column is known */
-    list_rpz_t                zone;      /* rpz: before the next block */
+    int                       begun;     /* the reader of the file has begun */
+    void                     *state;     /* of the reader, for the file */
     uint64_t                  before;    /* bytes of the files before it */
     int                       ended;
     progress_t                progress;
@@ -216,12 +216,12 @@ hash_record(hasher_t *hasher, block_t *block, const bloom_key_t *record,
     list_line_t          at;
     list_result_e        result;
     collect_counts_t    *counts;
-    const listformat_t  *list;
+    const list_format_t  *list;
 
     counts = &hasher->counts;
     list = &hasher->work->file[block->file].list;
 
-    if (list->kind != LISTFORMAT_KEYS
+    if (!list_format_is_keys(list)
         && record->len + LIST_ROOM > hasher->field_size)
     {
         hasher->field_size = 2 * (record->len + LIST_ROOM);
@@ -233,10 +233,11 @@ hash_record(hasher_t *hasher, block_t *block, const bloom_key_t *record,
     at.step = 0;
     at.mode = 0;
     at.buf = hasher->field;
-    at.zone = &block->zone;
+    at.state = hasher->work->state;
+    at.number = number;
 
     for (entry = 0;
-         (result = listformat_next(list, &at, number)) != LIST_END;
+         (result = list->reader->next(&at)) != LIST_END;
          /* void */ )
     {
         counted = 1;
@@ -324,7 +325,7 @@ hash_lines(hasher_t *hasher, block_t *block)
 
     /* each line is a key that needs no conversion, and only has to be hashed */
 
-    plain = options->list.kind == LISTFORMAT_KEYS
+    plain = list_format_is_keys(&options->list)
             && options->key_form == BLOOM_FORM_RAW
             && options->left_out == NULL && options->removed == NULL
             && options->each == NULL;
@@ -375,14 +376,14 @@ hash_records(hasher_t *hasher, block_t *block)
     uint64_t              number;
     bloom_key_t           record;
     const uint8_t        *p, *end, *next;
-    const listformat_t   *list;
+    const list_format_t   *list;
 
     list = &hasher->work->file[block->file].list;
     number = block->line;
     end = block->in.data + block->in.len;
 
     for (p = block->in.data; p < end; p = next + 1) {
-        next = listformat_end(list, p, end, &open);
+        next = list->reader->end(hasher->work->state, p, end, &open);
 
         record.data = p;
         record.len = (size_t) (next - p);
@@ -401,7 +402,7 @@ hash_records(hasher_t *hasher, block_t *block)
 static void
 hash_block(hasher_t *hasher, block_t *block)
 {
-    if (listformat_has_records(&hasher->work->file[block->file].list)) {
+    if (hasher->work->file[block->file].list.reader->end != NULL) {
         hash_records(hasher, block);
 
     } else {
@@ -409,42 +410,6 @@ hash_block(hasher_t *hasher, block_t *block)
     }
 
     flush(hasher);
-}
-
-
-/* Looks for the column of a csv in a block.  Returns 1 if it is known; 0 if it
- * is not known yet; or -1 after a message. */
-static int
-find_column(collect_file_t *file, const block_t *block)
-{
-    int             rc, open;
-    char            shown[KEYFORM_SHOWN];
-    uint64_t        number;
-    bloom_key_t     record;
-    const uint8_t  *p, *end, *next;
-
-    end = block->in.data + block->in.len;
-    number = block->line;
-
-    for (rc = 0, p = block->in.data; rc == 0 && p < end; p = next + 1) {
-        next = listformat_end(&file->list, p, end, &open);
-
-        record.data = p;
-        record.len = (size_t) (next - p);
-
-        rc = listformat_header(&file->list, &record, number);
-
-        if (rc == -1) {
-            cli_error("%s: line %" PRIu64 ": \"%s\" is the header, and has no "
-                      "column of that name; use csv:COLUMN with one of its "
-                      "names, or with a number", file->name, number,
-                      keyform_show(shown, &record));
-        }
-
-        number += 1 + line_ends_count(p, record.len, '\n');
-    }
-
-    return rc;
 }
 
 
@@ -466,8 +431,7 @@ guess_format(work_t *work, const keystream_block_t *block)
         return -1;
     }
 
-    (void) listformat_parse(&file->list, format);
-    work->found = file->list.kind != LISTFORMAT_CSV;
+    (void) list_format_parse(&file->list, format);
 
     if (work->options->each != NULL) {
         return 0;
@@ -481,27 +445,86 @@ guess_format(work_t *work, const keystream_block_t *block)
 }
 
 
+/* Prepares the reader for the current file.  Returns 0, or -1 after a
+ * message. */
+static int
+begin_file(work_t *work, const keystream_block_t *block)
+{
+    char                   why[LIST_WHY];
+    list_begin_t           with;
+    collect_file_t        *file;
+    const list_reader_t   *reader;
+
+    file = &work->file[work->current];
+
+    if (file->list.reader == NULL && guess_format(work, block) != 0) {
+        return -1;
+    }
+
+    work->begun = 1;
+    reader = file->list.reader;
+    work->state = cli_realloc(work->state, reader->state + 1);
+    memset(work->state, 0, reader->state);
+
+    with.column = file->list.column;
+    with.keys = keyform_list_keys(work->options->key_form);
+    with.data = block->data;
+    with.len = block->len;
+    with.why = why;
+
+    if (reader->begin != NULL && reader->begin(work->state, &with) != 0) {
+        cli_error("%s: %s", file->name, why);
+        return -1;
+    }
+
+    return 0;
+}
+
+
 /* Finds the end of the last whole record of a block. */
 static int
 divide_block(void *data, const keystream_block_t *block, size_t *whole)
 {
-    int              open;
-    work_t          *work = data;
-    collect_file_t  *file;
+    int                   open;
+    work_t               *work = data;
+    const uint8_t        *p, *end, *next;
+    collect_file_t       *file;
+    const list_reader_t  *reader;
 
     file = &work->file[work->current];
 
-    if (file->list.kind == LISTFORMAT_AUTO && guess_format(work, block) != 0) {
+    if (!work->begun && begin_file(work, block) != 0) {
         return -1;
     }
 
-    *whole = listformat_whole(&file->list, block->data, block->len, &open);
+    open = 0;
+    reader = file->list.reader;
+    end = block->data + block->len;
+
+    if (reader->end == NULL) {
+        next = block->len != 0
+               ? memrchr(block->data, work->options->split == BLOOM_SPLIT_NUL
+                                      ? '\0' : '\n', block->len)
+               : NULL;
+        *whole = next != NULL ? (size_t) (next + 1 - block->data) : 0;
+        return 0;
+    }
+
+    for (p = block->data; p < end; p = next + 1) {
+        next = reader->end(work->state, p, end, &open);
+
+        if (next == end) {
+            break;
+        }
+    }
+
+    *whole = (size_t) (p - block->data);
 
     if (open && (block->last || *whole == 0)) {
         cli_error("%s: line %" PRIu64 ": %s begin here and do not end%s; "
                   "correct the file", file->name,
                   work->line + line_ends_count(block->data, *whole, '\n'),
-                  file->list.kind == LISTFORMAT_CSV ? "quotes" : "parentheses",
+                  reader == &list_csv ? "quotes" : "parentheses",
                   block->last ? "" : " within 1 MiB");
         return -1;
     }
@@ -514,7 +537,6 @@ divide_block(void *data, const keystream_block_t *block, size_t *whole)
 static int
 open_keyfile(work_t *work)
 {
-    listformat_e     kind;
     collect_file_t  *file;
 
     if (keystream_open(&work->stream, work->names[work->current],
@@ -527,17 +549,12 @@ open_keyfile(work_t *work)
     file = &work->file[work->current];
     file->name = work->stream.name;
     file->list = work->options->list;
-    kind = file->list.kind;
-
-    if (kind == LISTFORMAT_AUTO || listformat_has_records(&file->list)) {
-        work->stream.divide = divide_block;
-        work->stream.divide_data = work;
-    }
+    work->stream.divide = divide_block;
+    work->stream.divide_data = work;
 
     work->open = 1;
     work->line = 1;
-    work->found = kind != LISTFORMAT_CSV;
-    memset(&work->zone, 0, sizeof(work->zone));
+    work->begun = 0;
 
     return 0;
 }
@@ -557,7 +574,7 @@ close_keyfile(work_t *work)
 static int
 next_block(work_t *work, block_t *block)
 {
-    int                       rc, found;
+    int                       rc;
     const collect_options_t  *options;
 
     options = work->options;
@@ -588,27 +605,12 @@ next_block(work_t *work, block_t *block)
     block->file = work->current;
     block->line = work->line;
 
-    if (options->list.kind != LISTFORMAT_KEYS
+    if (!list_format_is_keys(&options->list)
         || options->key_form >= BLOOM_FORM_HOST || options->each != NULL)
     {
         work->line += line_ends_count(block->in.data, block->in.len,
                                       options->split == BLOOM_SPLIT_NUL
                                       ? '\0' : '\n');
-    }
-
-    if (work->file[block->file].list.kind == LISTFORMAT_RPZ) {
-        block->zone = work->zone;
-        list_rpz_pass(&work->zone, block->in.data, block->in.len);
-    }
-
-    if (!work->found) {
-        found = find_column(&work->file[work->current], block);
-
-        if (found == -1) {
-            return -1;
-        }
-
-        work->found = found;
     }
 
     progress_update(&work->progress, work->before + work->stream.offset,
@@ -661,7 +663,7 @@ static void *
 collect_keys(void *data)
 {
     work_t    *work = data;
-    int        rc;
+    int        rc, in_order;
     block_t    block;
     uint64_t   received;
     hasher_t   hasher;
@@ -694,13 +696,21 @@ collect_keys(void *data)
             work->ended = 1;
         }
 
+        in_order = rc == 1 && work->file[block.file].list.reader->in_order;
+
+        if (in_order) {
+            hash_block(&hasher, &block);
+        }
+
         pthread_mutex_unlock(&work->reading);
 
         if (rc != 1) {
             break;
         }
 
-        hash_block(&hasher, &block);
+        if (!in_order) {
+            hash_block(&hasher, &block);
+        }
 
         if (work->options->stop != NULL
             && hasher.counts.errors + hasher.counts.skipped != 0)
@@ -762,7 +772,7 @@ complain(const work_t *work, int bad)
 static int
 judge(const work_t *work)
 {
-    char                      limit[COLLECT_LIMIT_SHOWN];
+    char                      limit[LINE_LIMIT_SHOWN];
     const char               *lines;
     const collect_counts_t   *counts;
     const collect_options_t  *options;
@@ -773,25 +783,25 @@ judge(const work_t *work)
 
     complain(work, 1);
 
-    if (collect_limit_exceeded(&options->max_errors, counts->errors,
+    if (line_limit_exceeded(&options->max_errors, counts->errors,
                                counts->lines))
     {
         cli_error("there are more invalid %s than --max-errors allows (%s); %"
                   PRIu64 " of %" PRIu64 " are invalid: check --from and --form, "
                   "correct the %s, or use a larger --max-errors", lines,
-                  collect_limit_show(limit, &options->max_errors),
+                  line_limit_show(limit, &options->max_errors),
                   counts->errors, counts->lines, lines);
         return CLI_ERROR;
     }
 
-    if (collect_limit_exceeded(&options->max_skipped, counts->skipped,
+    if (line_limit_exceeded(&options->max_skipped, counts->skipped,
                                counts->lines))
     {
         complain(work, 0);
         cli_error("more lines are skipped than --max-skipped allows (%s); %"
                   PRIu64 " of %" PRIu64 " are skipped: check --from and --form, "
                   "or use a larger --max-skipped",
-                  collect_limit_show(limit, &options->max_skipped),
+                  line_limit_show(limit, &options->max_skipped),
                   counts->skipped, counts->lines);
         return CLI_ERROR;
     }
@@ -868,6 +878,7 @@ collect(const collect_options_t *options, char **names, int n,
     counts->file = work.file;
     counts->files = work.n;
 
+    free(work.state);
     free(thread);
 
     return rc;

@@ -169,7 +169,7 @@ has_column(const uint8_t *data, size_t len, const char *name)
     end = data + len;
 
     for (rc = 0, p = data; rc == 0 && p < end; p = next + 1) {
-        next = list_csv_end(p, end, &open);
+        next = list_csv_end(NULL, p, end, &open);
         record.data = p;
         record.len = (size_t) (next - p);
 

@@ -20,10 +20,10 @@
 #ifndef LIST_ADBLOCK_H
 #define LIST_ADBLOCK_H
 
-#include "list_line.h"
+#include "list_reader.h"
 
 
-list_result_e list_adblock_next(list_line_t *at);
+extern const list_reader_t  list_adblock;
 
 /* Returns 1 for a line that only lists of this style have. */
 int list_adblock_is_rule(const bloom_key_t *line);

@@ -11,11 +11,10 @@
 #ifndef LIST_CSV_H
 #define LIST_CSV_H
 
-#include "list_line.h"
+#include "list_reader.h"
 
 
-/* Finds the key of a record in this column, counted from 0. */
-list_result_e list_csv_next(list_line_t *at, size_t column);
+extern const list_reader_t  list_csv;
 
 /*
  * Looks for a column by its name in a record, or in a comment.  Returns 1, with
@@ -31,7 +30,8 @@ int list_csv_column(const bloom_key_t *record, const char *name,
  * field that something other than a comma follows ends the record with its
  * line.
  */
-const uint8_t *list_csv_end(const uint8_t *p, const uint8_t *end, int *open);
+const uint8_t *list_csv_end(const void *state, const uint8_t *p,
+    const uint8_t *end, int *open);
 
 
 #endif /* LIST_CSV_H */

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "collect_limit.h"
+#include "line_limit.h"
 
 
 /* Far below the share of one line. */
@@ -15,7 +15,7 @@
 
 
 int
-collect_limit_exceeded(const collect_limit_t *limit, uint64_t n, uint64_t lines)
+line_limit_exceeded(const line_limit_t *limit, uint64_t n, uint64_t lines)
 {
     if (!limit->relative) {
         return n > limit->count;
@@ -27,14 +27,14 @@ collect_limit_exceeded(const collect_limit_t *limit, uint64_t n, uint64_t lines)
 
 
 const char *
-collect_limit_show(char text[COLLECT_LIMIT_SHOWN],
-    const collect_limit_t *limit)
+line_limit_show(char text[LINE_LIMIT_SHOWN],
+    const line_limit_t *limit)
 {
     if (limit->relative) {
-        snprintf(text, COLLECT_LIMIT_SHOWN, "%g%%", limit->share * 100);
+        snprintf(text, LINE_LIMIT_SHOWN, "%g%%", limit->share * 100);
 
     } else {
-        snprintf(text, COLLECT_LIMIT_SHOWN, "%" PRIu64, limit->count);
+        snprintf(text, LINE_LIMIT_SHOWN, "%" PRIu64, limit->count);
     }
 
     return text;

@@ -42,7 +42,9 @@ typedef struct {
     int           step;                  /* the reader's own; at first 0 */
     int           mode;                  /* the reader's own; at first 0 */
     uint8_t      *buf;                   /* line.len + LIST_ROOM bytes */
-    void         *zone;                  /* RPZ: its list_rpz_t */
+    uint64_t      number;                /* of the line, from 1 */
+    void         *state;                 /* of the file: list_reader.h */
+    const struct key_set_s  *cancelled;  /* entries that do not count */
 
     /* set by the reader */
 

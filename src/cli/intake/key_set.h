@@ -28,7 +28,7 @@ typedef struct {
 } key_set_key_t;
 
 /* All members are 0 at first. */
-typedef struct {
+typedef struct key_set_s {
     uint8_t        *text;                /* the keys */
     size_t          len;
     size_t          text_room;

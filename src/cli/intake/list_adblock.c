@@ -566,8 +566,8 @@ begin(list_line_t *at)
 }
 
 
-list_result_e
-list_adblock_next(list_line_t *at)
+static list_result_e
+next(list_line_t *at)
 {
     if (at->mode == HOSTS) {
         return list_hosts_next(at);
@@ -588,3 +588,6 @@ list_adblock_next(list_line_t *at)
         return LIST_END;
     }
 }
+
+
+const list_reader_t  list_adblock = { .name = "adblock", .next = next };

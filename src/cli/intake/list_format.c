@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * This file has the table of the formats of lists.
+ */
+
+#include "list_adblock.h"
+#include "list_csv.h"
+#include "list_dnsmasq.h"
+#include "list_format.h"
+#include "list_hosts.h"
+#include "list_json.h"
+#include "list_rpz.h"
+#include "list_text.h"
+
+
+const list_format_t  list_format_keys = { &list_keys, NULL, NULL };
+const list_format_t  list_format_lines = { &list_text, "lines", NULL };
+
+static const list_reader_t *const  readers[] = {
+    &list_text, &list_adblock, &list_hosts, &list_dnsmasq, &list_rpz, &list_json
+};
+
+
+const char *
+list_format_parse(list_format_t *format, const char *text)
+{
+    size_t  i;
+
+    memset(format, 0, sizeof(*format));
+    format->name = text;
+
+    if (strcmp(text, "auto") == 0) {
+        return NULL;
+    }
+
+    for (i = 0; i < sizeof(readers) / sizeof(readers[0]); i++) {
+        if (strcmp(text, readers[i]->name) == 0) {
+            format->reader = readers[i];
+            return NULL;
+        }
+    }
+
+    if (strcmp(text, "adblock-domains") == 0) {
+        return "is called adblock now, and reads rules with paths, too";
+    }
+
+    if (strncmp(text, "csv:", 4) != 0 || text[4] == '\0') {
+        return "must be auto, lines, adblock, hosts, dnsmasq, rpz, csv:COLUMN "
+               "or json";
+    }
+
+    format->reader = &list_csv;
+    format->column = text + 4;
+
+    return NULL;
+}
