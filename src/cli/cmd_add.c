@@ -19,6 +19,7 @@
 #include "image_read.h"
 #include "image_write.h"
 #include "key_options.h"
+#include "key_report.h"
 #include "progress.h"
 #include "units.h"
 #include "visible.h"
@@ -28,9 +29,9 @@ typedef struct {
     uint64_t            as_of;           /* 0: not given */
     bloom_source_t      source;          /* len 0: not given */
     int                 json;
-    collect_options_t   from;
+    key_options_t   from;
 
-    collect_counts_t    counts;
+    store_counts_t    counts;
     image_read_t        old;
     uint64_t            added;           /* keys whose bits were not set */
     uint64_t            removed;         /* number of removed keys, and of
@@ -99,7 +100,7 @@ read_image(add_t *add, const char *path)
 }
 
 
-/* Counts the keys added to an imported filter, which collect() inserts at
+/* Counts the keys added to an imported filter, which are inserted at
  * once. */
 static void
 count_imported(add_t *add)
@@ -141,7 +142,7 @@ insert(add_t *add)
 
     image = &add->old.image;
 
-    distinct = keystore_count(add->from.store, add->from.threads,
+    distinct = keystore_count(add->from.to.store, add->from.intake.threads,
                               &image->geometry, add->old.words,
                               &add->added);
 
@@ -169,8 +170,8 @@ insert(add_t *add)
 
     image->items += new;
 
-    keystore_insert(add->from.store, &image->geometry, add->old.words,
-                    add->from.threads);
+    keystore_insert(add->from.to.store, &image->geometry, add->old.words,
+                    add->from.intake.threads);
 }
 
 
@@ -216,7 +217,7 @@ add_keys(add_t *add, char **names, int n)
     output_t            out;
     bloom_image_t      *image;
     exception_kinds_t   kinds;
-    collect_options_t  *from;
+    key_options_t  *from;
 
     from = &add->from;
     image = &add->old.image;
@@ -228,20 +229,20 @@ add_keys(add_t *add, char **names, int n)
 
     output_made_of(&out, &add->old.st);
 
-    from->words = imported ? add->old.words : NULL;
+    from->to.words = imported ? add->old.words : NULL;
     add->removed = image->exceptions;
     kinds = removed_keys_kinds(&add->old.removed);
     add->others = kinds.excepted + kinds.feedback != 0;
 
     if (add->removed != 0) {
-        from->removed = &add->old.removed.set;
-        from->present = add->old.words;
+        from->to.removed = &add->old.removed.set;
+        from->to.present = add->old.words;
     }
 
     rc = key_options_begin(from, image, &out, &names, &n);
 
     if (rc == CLI_OK) {
-        rc = collect(from, names, n, &add->counts);
+        rc = key_options_read(from, names, n, &add->counts);
     }
 
     if (rc == CLI_OK && imported) {
@@ -274,7 +275,7 @@ add_keys(add_t *add, char **names, int n)
                          &add->old.removed);
         add->written = 1;
 
-        if (rc == CLI_OK && !from->quiet) {
+        if (rc == CLI_OK && !from->intake.quiet) {
             image_write_warn_secret(image, &out);
         }
     }
@@ -309,12 +310,12 @@ report(const add_t *add, double seconds)
         bloom_json_put_count(&json, "lifted", add->counts.lifted);
         bloom_json_put_count(&json, "already_present",
                              add->counts.received - added);
-        key_options_json(&json, &add->from, &add->counts, seconds);
+        key_report_json(&json, &add->from, &add->counts, seconds);
         json_end(&json);
         return;
     }
 
-    if (add->from.quiet) {
+    if (add->from.intake.quiet) {
         return;
     }
 
@@ -338,7 +339,7 @@ report(const add_t *add, double seconds)
            image_write_show_rate(rate, image, add->fpr),
            add->written ? "" : "; the image is unchanged");
 
-    key_options_report(&add->from, &add->counts, 0, path);
+    key_report(&add->from, &add->counts, 0, path);
 }
 
 
@@ -372,7 +373,7 @@ run(char **operands, int n, void *values)
     if (rc == CLI_OK) {
         estimate_rate(add);
 
-        if (!add->from.quiet) {
+        if (!add->from.intake.quiet) {
             image_write_warn_full(&add->old.image, add->fpr,
                                   add->old.image.geometry.layers != 0
                                   ? "rebuild the image from all keys, or load "
@@ -403,7 +404,7 @@ static const command_member_t  members[] = {
       "and are no longer" },
     { "already_present",
       "the number of other keys, which were present before or came twice" },
-    KEY_OPTIONS_MEMBERS,
+    KEY_REPORT_MEMBERS,
     { 0 }
 };
 

@@ -99,7 +99,7 @@ static const option_t  options[] = {
       "run; it is too small to measure rates below about 50 / N (default: "
       "200k)",
       .is = "a number of keys", 1, BLOOM_CAPACITY_MAX },
-    OPTIONS_THREADS(analysis_t,
+    OPTIONS_THREADS(analysis_t, threads,
       "the number of threads, each with a filter of its own (default: one per "
       "processor)"),
     { 'q', "quiet", NULL, offsetof(analysis_t, quiet), options_take_flag,

@@ -21,6 +21,7 @@
 #include "image_read.h"
 #include "image_write.h"
 #include "key_options.h"
+#include "key_report.h"
 #include "progress.h"
 #include "units.h"
 #include "visible.h"
@@ -45,7 +46,7 @@ typedef struct {
     const char         *like;
     uint64_t            as_of;
     bloom_source_t      source;
-    collect_options_t   from;
+    key_options_t   from;
     good_keys_t         good;
     guards_t            guards;
     int                 allow_empty;
@@ -294,13 +295,13 @@ static int
 build_fuse(build_t *build, uint64_t **words)
 {
     bloom_image_t      *image;
-    collect_options_t  *from;
+    key_options_t  *from;
 
     image = &build->image;
     from = &build->from;
 
-    if (fuse_build(&image->geometry, words, from->store, image->items,
-                   image->fpr, from->threads, build->fuse_memory)
+    if (fuse_build(&image->geometry, words, from->to.store, image->items,
+                   image->fpr, from->intake.threads, build->fuse_memory)
         != CLI_OK)
     {
         return CLI_ERROR;
@@ -310,7 +311,7 @@ build_fuse(build_t *build, uint64_t **words)
         image->geometry.fuse.room = build->capacity - image->items;
     }
 
-    if (build->capacity != 0 && !from->quiet) {
+    if (build->capacity != 0 && !from->intake.quiet) {
         warn_room(build);
     }
 
@@ -343,7 +344,7 @@ choose_size(build_t *build)
         return CLI_ERROR;
     }
 
-    if (!build->from.quiet) {
+    if (!build->from.intake.quiet) {
         image_write_warn_full(image, bloom_image_fpr(image, image->items),
                               build->like
                               ? "rebuild the image that --like names, with an "
@@ -375,21 +376,21 @@ estimate(bloom_image_t *image, const uint64_t *words, uint64_t received)
 /* Collects the keys and writes the image. */
 static int
 build_image(build_t *build, output_t *out, char **names, int n,
-    collect_counts_t *counts)
+    store_counts_t *counts)
 {
     int                 rc;
     uint64_t           *words;
     bloom_image_t      *image;
-    collect_options_t  *from;
+    key_options_t  *from;
 
     from = &build->from;
     image = &build->image;
 
     if (image->flags & BLOOM_IMAGE_IMPORTED) {
-        from->words = fuse_build_map(bloom_geometry_bytes(&image->geometry));
+        from->to.words = fuse_build_map(bloom_geometry_bytes(&image->geometry));
     }
 
-    rc = collect(from, names, n, counts);
+    rc = key_options_read(from, names, n, counts);
 
     if (rc != CLI_OK) {
         return rc;
@@ -409,18 +410,18 @@ build_image(build_t *build, output_t *out, char **names, int n,
         return CLI_ERROR;
     }
 
-    image->items = from->words != NULL
-                   ? estimate(image, from->words, counts->received)
-                   : keystore_count(from->store, from->threads, NULL, NULL,
+    image->items = from->to.words != NULL
+                   ? estimate(image, from->to.words, counts->received)
+                   : keystore_count(from->to.store, from->intake.threads, NULL, NULL,
                                     NULL);
 
-    rc = guards_check(&build->guards, out->name, image, from->quiet);
+    rc = guards_check(&build->guards, out->name, image, from->intake.quiet);
 
     if (rc != CLI_OK) {
         return rc;
     }
 
-    words = from->words;
+    words = from->to.words;
 
     if (build->layout == BLOOM_LAYOUT_FUSE) {
         if (build_fuse(build, &words) != CLI_OK) {
@@ -432,7 +433,7 @@ build_image(build_t *build, output_t *out, char **names, int n,
 
     } else if (words == NULL) {
         words = fuse_build_map(bloom_geometry_bytes(&image->geometry));
-        keystore_insert(from->store, &image->geometry, words, from->threads);
+        keystore_insert(from->to.store, &image->geometry, words, from->intake.threads);
     }
 
     rc = good_keys_find(&build->good, from, image, words, out->name, names, n);
@@ -450,7 +451,7 @@ build_image(build_t *build, output_t *out, char **names, int n,
         rc = image_write(out, image, words, NULL, &build->good.exceptions);
     }
 
-    if (rc == CLI_OK && !from->quiet) {
+    if (rc == CLI_OK && !from->intake.quiet) {
         image_write_warn_secret(image, out);
     }
 
@@ -461,7 +462,7 @@ build_image(build_t *build, output_t *out, char **names, int n,
 
 
 static void
-report(const build_t *build, const collect_counts_t *counts, double seconds)
+report(const build_t *build, const store_counts_t *counts, double seconds)
 {
     char                  bytes[UNITS_LEN], rate[IMAGE_WRITE_RATE_LEN];
     bloom_json_writer_t   json;
@@ -480,12 +481,12 @@ report(const build_t *build, const collect_counts_t *counts, double seconds)
         bloom_json_put_count(&json, "duplicates",
                              counts->received - image->items);
         good_keys_json(&json, &build->good, image);
-        key_options_json(&json, &build->from, counts, seconds);
+        key_report_json(&json, &build->from, counts, seconds);
         json_end(&json);
         return;
     }
 
-    if (build->from.quiet) {
+    if (build->from.intake.quiet) {
         return;
     }
 
@@ -499,7 +500,7 @@ report(const build_t *build, const collect_counts_t *counts, double seconds)
            image_write_show_rate(rate, image,
                                  bloom_image_fpr(image, image->items)));
 
-    key_options_report(&build->from, counts,
+    key_report(&build->from, counts,
                        image->flags & BLOOM_IMAGE_ESTIMATED
                        ? 0 : counts->received - image->items, build->output);
     good_keys_report(&build->good, &build->from, image, build->output);
@@ -513,7 +514,7 @@ run(char **operands, int n, void *values)
     build_t           *build = values;
     output_t           out;
     progress_t         clock;
-    collect_counts_t   counts;
+    store_counts_t   counts;
 
     if (key_options_check(&build->from) != CLI_OK
         || prepare(build) != CLI_OK
@@ -563,7 +564,7 @@ static const command_member_t  members[] = {
     { "duplicates",
       "the number of keys that are repetitions: \"received\" minus \"items\"" },
     GOOD_KEYS_MEMBERS,
-    KEY_OPTIONS_MEMBERS,
+    KEY_REPORT_MEMBERS,
     { 0 }
 };
 

@@ -68,7 +68,7 @@ good_conflicts_begin(good_keys_t *good, char **lists, int n)
 static bloom_hash_t
 hash_of(const good_search_t *search, const bloom_key_t *key)
 {
-    return keystore_kept(search->from->store,
+    return keystore_kept(search->from->to.store,
                          bloom_hash(&search->image->hasher, key->data,
                                     key->len));
 }
@@ -107,7 +107,7 @@ find_stored(good_search_t *search)
         hash_index_add(&search->index, hash_of_found(search, i));
     }
 
-    keystore_each(search->from->store, search->from->threads, mark_stored,
+    keystore_each(search->from->to.store, search->from->intake.threads, mark_stored,
                   search);
 
     for (i = 0, stored = 0; i < search->found.n; i++) {
@@ -122,29 +122,23 @@ find_stored(good_search_t *search)
 
 /* Looks a key of a list up among the candidates. */
 static const char *
-seek_key(void *data, keyform_t *keyform, const bloom_key_t *key, unsigned file,
-    uint64_t line)
+seek_key(void *own, const bloom_key_t *key, size_t n,
+    const intake_place_t *at)
 {
     good_place_t   *place;
-    good_search_t  *search = data;
-    const char     *why;
-    bloom_key_t     canonical;
+    good_search_t  *search = own;
     bloom_hash_t    hash;
     key_set_key_t  *found;
 
-    why = keyform_accept(keyform, &canonical, key);
+    (void) n;                            /* 1, as the sink does not take many */
 
-    if (why != NULL) {
-        return why;
-    }
-
-    if (search->from->left_out != NULL
-        && left_out_has(search->from->left_out, &canonical))
+    if (search->from->to.left_out != NULL
+        && left_out_has(search->from->to.left_out, key))
     {
         return NULL;
     }
 
-    hash = hash_of(search, &canonical);
+    hash = hash_of(search, key);
 
     if (hash_index_marks(&search->index, hash) == 0) {
         return NULL;
@@ -152,7 +146,7 @@ seek_key(void *data, keyform_t *keyform, const bloom_key_t *key, unsigned file,
 
     hash_index_mark(&search->index, &hash, 1, MARK_SEEN);
 
-    found = key_set_find(&search->found, &canonical);
+    found = key_set_find(&search->found, key);
 
     if (found == NULL) {
         return NULL;
@@ -162,11 +156,11 @@ seek_key(void *data, keyform_t *keyform, const bloom_key_t *key, unsigned file,
 
     pthread_mutex_lock(&search->lock);
 
-    if (place->line == 0 || file < place->file
-        || (file == place->file && line < place->line))
+    if (place->line == 0 || at->file < place->file
+        || (at->file == place->file && at->line < place->line))
     {
-        place->file = file;
-        place->line = line;
+        place->file = at->file;
+        place->line = at->line;
     }
 
     pthread_mutex_unlock(&search->lock);
@@ -180,9 +174,10 @@ seek_key(void *data, keyform_t *keyform, const bloom_key_t *key, unsigned file,
 static int
 read_lists(good_search_t *search, char **lists, int n, int *all)
 {
-    int                 i, rc;
-    collect_counts_t    counts;
-    collect_options_t   options;
+    int              i, rc;
+    intake_t         intake;
+    intake_sink_t    sink;
+    intake_counts_t  counts;
 
     *all = 1;
     search->again = cli_alloc((size_t) n * sizeof(char *));
@@ -203,15 +198,17 @@ read_lists(good_search_t *search, char **lists, int n, int *all)
         return CLI_OK;
     }
 
-    options = *search->from;
-    options.exceptions = NULL;
-    options.left_out = NULL;
-    options.each = seek_key;
-    options.each_data = search;
+    intake = search->from->intake;
+    intake.again = 1;
+
+    memset(&sink, 0, sizeof(sink));
+    sink.take = seek_key;
+    sink.data = search;
 
     memset(&counts, 0, sizeof(counts));
-    rc = collect(&options, search->again, (int) search->nagain, &counts);
-    collect_free(&counts);
+    rc = intake_read(&intake, &sink, search->again, (int) search->nagain,
+                     &counts);
+    intake_free(&counts);
 
     for (i = 0; i < n; i++) {
         *all = *all && is_unchanged(&search->good->lists[i], lists[i]);
@@ -341,7 +338,7 @@ good_conflicts_find(good_search_t *search, char **lists, int n)
 /* Returns a text that says where a conflict is.  `is` says what becomes of the
  * good key.  The caller frees the text. */
 static char *
-describe(const good_keys_conflict_t *example, const collect_options_t *from,
+describe(const good_keys_conflict_t *example, const key_options_t *from,
     const char *is)
 {
     int    len;
@@ -351,7 +348,7 @@ describe(const good_keys_conflict_t *example, const collect_options_t *from,
         len = asprintf(&text, "%s: line %" PRIu64 ": \"%s\" %s, but %s, %s %"
                        PRIu64 ", has \"%s\"", example->file, example->line,
                        example->key, is, example->list,
-                       from->split == BLOOM_SPLIT_NUL ? "key" : "line",
+                       from->intake.split == BLOOM_SPLIT_NUL ? "key" : "line",
                        example->list_line, example->expression);
 
     } else {
@@ -401,7 +398,7 @@ good_conflicts_refuse(const good_search_t *search, const char *output)
 
 
 void
-good_conflicts_report(const good_keys_t *good, const collect_options_t *from)
+good_conflicts_report(const good_keys_t *good, const key_options_t *from)
 {
     char    *text;
     size_t   i;

@@ -25,7 +25,7 @@ int good_conflicts_refuse(const good_search_t *search, const char *output);
 
 /* Prints the conflicts that became exceptions. */
 void good_conflicts_report(const good_keys_t *good,
-    const collect_options_t *from);
+    const key_options_t *from);
 
 void good_conflicts_free(good_search_t *search);
 

@@ -16,6 +16,7 @@
 #include "bloom_layout.h"
 #include "cli.h"
 #include "good_conflicts.h"
+#include "good_keys.h"
 #include "key_options.h"
 #include "keystream.h"
 #include "units.h"
@@ -61,7 +62,7 @@ const option_t  good_keys_options[] = {
 /* Checks that a file of good keys can be read, so that a build does not fail at
  * its end. */
 static int
-check_file(const collect_options_t *from, char *name)
+check_file(const key_options_t *from, char *name)
 {
     keystream_t  stream;
     struct stat  st, other;
@@ -99,7 +100,7 @@ check_file(const collect_options_t *from, char *name)
 
 
 int
-good_keys_begin(good_keys_t *good, const collect_options_t *from,
+good_keys_begin(good_keys_t *good, const key_options_t *from,
     const bloom_image_t *image, const output_t *out, char **lists, int n)
 {
     int  i;
@@ -163,14 +164,15 @@ show_key(good_search_t *search, size_t i, const bloom_key_t *key,
 /* Adds an expression that the filter takes for present. */
 static void
 add_candidate(good_search_t *search, const bloom_key_t *key,
-    const bloom_key_t *expression, unsigned file, uint64_t line)
+    const bloom_key_t *expression, const intake_place_t *place)
 {
     size_t             i, n;
     bloom_exception_t  exception;
 
     n = search->found.n;
 
-    if (!key_set_add(&search->found, expression, file, line, &i)) {
+    if (!key_set_add(&search->found, expression, place->file, place->line,
+                     &i)) {
         return;
     }
 
@@ -190,20 +192,53 @@ add_candidate(good_search_t *search, const bloom_key_t *key,
 }
 
 
+/* The data of a thread. */
+typedef struct {
+    good_search_t  *search;
+    keyform_t       keyform;
+} tester_t;
+
+
+static void *
+begin(void *data)
+{
+    tester_t  *tester;
+
+    tester = cli_alloc(sizeof(*tester));
+    tester->search = data;
+    keyform_begin(&tester->keyform, tester->search->image->key_form);
+
+    return tester;
+}
+
+
+static void
+end(void *own)
+{
+    tester_t  *tester = own;
+
+    keyform_free(&tester->keyform);
+    free(tester);
+}
+
+
 /* Looks a good key up in the filter by all of its expressions. */
 static const char *
-test_key(void *data, keyform_t *keyform, const bloom_key_t *key, unsigned file,
-    uint64_t line)
+test_key(void *own, const bloom_key_t *key, size_t many,
+    const intake_place_t *place)
 {
     unsigned              i, n;
     const char           *why;
+    tester_t             *tester = own;
     bloom_form_t          form;
     bloom_hash_t          hash[BLOOM_FORM_EXPRESSIONS];
-    good_search_t        *search = data;
+    good_search_t        *search = tester->search;
     const bloom_image_t  *image;
 
+    (void) many;                         /* 1, as the sink does not take many */
+
     image = search->image;
-    why = keyform_expand(keyform, &form, key);
+    why = keyform_expand(&tester->keyform, &form, key);
 
     if (why != NULL) {
         return why;
@@ -230,7 +265,7 @@ test_key(void *data, keyform_t *keyform, const bloom_key_t *key, unsigned file,
             pthread_mutex_lock(&search->lock);
         }
 
-        add_candidate(search, key, &form.expression[i], file, line);
+        add_candidate(search, key, &form.expression[i], place);
     }
 
     if (n != 0) {
@@ -242,73 +277,47 @@ test_key(void *data, keyform_t *keyform, const bloom_key_t *key, unsigned file,
 }
 
 
-/* Prints the first invalid line, if there is one. */
-static int
-check_lines(const collect_counts_t *counts)
-{
-    size_t                    i;
-    const char               *why;
-    const reasons_example_t  *at, *first;
-
-    for (i = 0, first = NULL, why = NULL; i < counts->reasons.n; i++) {
-        at = &counts->reasons.reason[i].example[0];
-
-        if (first == NULL || at->file < first->file
-            || (at->file == first->file && at->line < first->line))
-        {
-            first = at;
-            why = counts->reasons.reason[i].why;
-        }
-    }
-
-    if (first == NULL) {
-        return CLI_OK;
-    }
-
-    cli_error("%s: line %" PRIu64 ": \"%s\" %s; correct the file of --except",
-              counts->file[first->file].name, first->line, first->text, why);
-
-    return CLI_ERROR;
-}
-
-
 /* Finds the candidates. */
 static int
 read_good_keys(good_search_t *search)
 {
-    int                 rc;
-    good_keys_t        *good;
-    collect_counts_t    counts;
-    collect_options_t   options;
+    int               rc;
+    intake_t          intake;
+    good_keys_t      *good;
+    intake_sink_t     sink;
+    intake_counts_t   counts;
 
     good = search->good;
 
-    options = *search->from;
-    options.split = BLOOM_SPLIT_LINES;
-    options.exceptions = NULL;
-    options.left_out = NULL;
-    options.each = test_key;
-    options.each_data = search;
-    options.stop = &search->stop;
+    intake = search->from->intake;
+    intake.split = BLOOM_SPLIT_LINES;
+    intake.format = list_format_lines;
+    intake.strict = 1;
+    intake.stop = &search->stop;
 
-    options.list = list_format_lines;
+    memset(&sink, 0, sizeof(sink));
+    sink.begin = begin;
+    sink.take = test_key;
+    sink.end = end;
+    sink.data = search;
+    sink.as_given = 1;
+
     memset(&counts, 0, sizeof(counts));
-
-    rc = collect(&options, good->names, good->n, &counts);
+    rc = intake_read(&intake, &sink, good->names, good->n, &counts);
 
     if (rc == CLI_OK) {
-        rc = check_lines(&counts);
+        rc = intake_refuse(&counts, "correct the file of --except");
     }
 
-    if (rc == CLI_OK && counts.received == 0) {
+    if (rc == CLI_OK && counts.keys == 0) {
         cli_warn("%s: has no good key, so --except has no effect; check how "
                  "the file was made", good->names[0]);
     }
 
-    good->received = counts.received;
+    good->received = counts.keys;
     good->matched = search->matched;
 
-    collect_free(&counts);
+    intake_free(&counts);
 
     return rc;
 }
@@ -358,7 +367,7 @@ warn_large(const good_search_t *search)
     payload = bloom_image_payload_size(search->image);
 
     if (search->bytes > payload && search->bytes > BYTES_SMALL
-        && !search->from->quiet)
+        && !search->from->intake.quiet)
     {
         cli_warn("%zu exceptions take %s, and the filter %s; with a lower -p "
                  "there are fewer", search->found.n,
@@ -398,7 +407,7 @@ judge(good_search_t *search, const char *output, char **lists, int n)
 
 
 int
-good_keys_find(good_keys_t *good, const collect_options_t *from,
+good_keys_find(good_keys_t *good, const key_options_t *from,
     const bloom_image_t *image, const uint64_t *words, const char *output,
     char **lists, int n)
 {
@@ -488,7 +497,7 @@ good_keys_json(bloom_json_writer_t *json, const good_keys_t *good,
 
 
 void
-good_keys_report(const good_keys_t *good, const collect_options_t *from,
+good_keys_report(const good_keys_t *good, const key_options_t *from,
     const bloom_image_t *image, const char *file)
 {
     char  bytes[UNITS_LEN];

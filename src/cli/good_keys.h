@@ -43,16 +43,16 @@ extern const option_t  good_keys_options[];
  * Returns CLI_OK; or CLI_ERROR after a message, if a file of good keys cannot
  * be read, or is also the output or the file of --exceptions.
  */
-int good_keys_begin(good_keys_t *good, const collect_options_t *from,
+int good_keys_begin(good_keys_t *good, const key_options_t *from,
     const bloom_image_t *image, const output_t *out, char **lists, int n);
 
 /*
- * Looks the good keys up in a finished filter, whose keys are in from->store
+ * Looks the good keys up in a finished filter, whose keys are in from->to.store
  * and come from the n lists, and finds the exceptions.  Returns CLI_OK; or
  * CLI_ERROR after a message, if a good key is invalid or is a conflict, or if
  * there is no room for so many exceptions.
  */
-int good_keys_find(good_keys_t *good, const collect_options_t *from,
+int good_keys_find(good_keys_t *good, const key_options_t *from,
     const bloom_image_t *image, const uint64_t *words, const char *output,
     char **lists, int n);
 
@@ -79,7 +79,7 @@ void good_keys_free(good_keys_t *good);
  * --except. */
 void good_keys_json(bloom_json_writer_t *json, const good_keys_t *good,
     const bloom_image_t *image);
-void good_keys_report(const good_keys_t *good, const collect_options_t *from,
+void good_keys_report(const good_keys_t *good, const key_options_t *from,
     const bloom_image_t *image, const char *file);
 
 

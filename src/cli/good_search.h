@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "bloom_image.h"
-#include "collect.h"
+#include "key_options.h"
 #include "hash_index.h"
 #include "key_set.h"
 #include "removed_keys.h"
@@ -56,7 +56,7 @@ typedef struct {
 /* What the search for good keys has found.  Threads share it. */
 typedef struct {
     good_keys_t              *good;
-    const collect_options_t  *from;
+    const key_options_t  *from;
     const bloom_image_t      *image;
     const uint64_t           *words;
 

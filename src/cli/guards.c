@@ -18,7 +18,7 @@
 #include "guards.h"
 #include "image_lookup.h"
 #include "image_read.h"
-#include "keystream.h"
+#include "intake.h"
 #include "units.h"
 
 
@@ -35,6 +35,8 @@ typedef struct {
     keyform_t             keyform;
     uint64_t              line;
     uint64_t              keys;
+    uint64_t              bytes;         /* of these keys */
+    int                   rc;            /* of the keys so far */
 } samples_t;
 
 
@@ -313,69 +315,75 @@ check_key(samples_t *samples, const bloom_key_t *key)
 
 
 static int
-unreadable(const samples_t *samples)
+too_large(const samples_t *samples)
 {
-    refuse(samples->guards, samples->name, "%s: %s %s cannot be read",
+    refuse(samples->guards, samples->name, "%s: %s %s has more than 16 MiB, "
+           "which nginx does not accept; keep only samples in it",
            not(samples->guards), samples->option, samples->path);
 
     return CLI_ERROR;
 }
 
 
-/* Looks up the keys of a file.  Returns as check_key() does. */
+static const char *
+take(void *own, const bloom_key_t *key, size_t n, const intake_place_t *place)
+{
+    samples_t  *samples = own;
+
+    (void) n;                            /* 1, as the sink does not take many */
+
+    if (samples->rc != CLI_OK) {
+        return NULL;
+    }
+
+    samples->line = place->line;
+    samples->bytes += key->len + 1;
+    samples->rc = samples->bytes > BLOOM_GUARD_FILE_MAX ? too_large(samples)
+                  : check_key(samples, key);
+
+    return NULL;
+}
+
+
+/* Looks up the keys of a file, which has the lines that nginx would read.
+ * Returns as check_key() does. */
 static int
 check_file(samples_t *samples)
 {
-    int                 rc, more;
-    keystream_t         stream;
-    bloom_key_t         key;
-    const uint8_t      *pos;
-    keystream_block_t   block;
+    int              rc;
+    char            *name;
+    intake_t         intake;
+    struct stat      st;
+    intake_sink_t    sink;
+    intake_counts_t  counts;
 
-    if (keystream_open(&stream, samples->path, BLOOM_SPLIT_LINES) != 0) {
-        return unreadable(samples);
+    if (stat(samples->path, &st) == 0 && S_ISREG(st.st_mode)
+        && st.st_size > BLOOM_GUARD_FILE_MAX)
+    {
+        return too_large(samples);
     }
 
-    memset(&block, 0, sizeof(block));
-    rc = CLI_OK;
+    memset(&intake, 0, sizeof(intake));
+    intake.format = list_format_lines;
+    intake.key_form = BLOOM_FORM_RAW;    /* as given, and any text */
+    intake.threads = 1;
+    intake.quiet = 1;
+    intake.stop = &samples->rc;
 
-    while ((more = keystream_next(&stream, &block, 0)) == 1) {
+    memset(&sink, 0, sizeof(sink));
+    sink.take = take;
+    sink.data = samples;
+    sink.as_given = 1;
 
-        if (stream.size > BLOOM_GUARD_FILE_MAX
-            || stream.offset > BLOOM_GUARD_FILE_MAX)
-        {
-            refuse(samples->guards, samples->name, "%s: %s %s has more than 16 "
-                   "MiB, which nginx does not accept; keep only samples in it",
-                   not(samples->guards), samples->option, samples->path);
-            rc = CLI_ERROR;
-            break;
-        }
-
-        pos = block.data;
-
-        while (rc == CLI_OK
-               && bloom_guard_next(&key, &pos, block.data + block.len,
-                                   &samples->line))
-        {
-            if (key.len != 0) {
-                rc = check_key(samples, &key);
-            }
-        }
-
-        if (rc != CLI_OK) {
-            break;
-        }
-    }
-
-    free(block.data);
-    keystream_close(&stream);
+    name = (char *) samples->path;
+    memset(&counts, 0, sizeof(counts));
+    rc = intake_read(&intake, &sink, &name, 1, &counts);
+    intake_free(&counts);
 
     if (rc != CLI_OK) {
-        return rc;
-    }
-
-    if (more == -1) {
-        return unreadable(samples);
+        refuse(samples->guards, samples->name, "%s: %s %s cannot be read",
+               not(samples->guards), samples->option, samples->path);
+        return CLI_ERROR;
     }
 
     if (samples->keys == 0) {
@@ -385,7 +393,7 @@ check_file(samples_t *samples)
         return CLI_ERROR;
     }
 
-    return CLI_OK;
+    return samples->rc;
 }
 
 

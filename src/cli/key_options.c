@@ -2,7 +2,7 @@
 
 /*
  * This file has the table of the options that commands with files of keys
- * share, and reports how many lines were skipped.
+ * share, and reads the files as they say.
  */
 
 #include <inttypes.h>
@@ -14,7 +14,6 @@
 #include "cli.h"
 #include "key_options.h"
 #include "units.h"
-#include "visible.h"
 
 #define MEMORY_MAX  ((uint64_t) 1 << 40)
 
@@ -51,7 +50,7 @@ take_limit(const option_t *option, const char *text, void *to)
 
 
 const option_t  key_options[] = {
-    { 0, "from", "LIST", offsetof(collect_options_t, list), take_list,
+    { 0, "from", "LIST", offsetof(key_options_t, intake.format), take_list,
       "the format of the files (default: every line is a key)\n"
       "auto: the format that each file looks like; the command prints it\n"
       "lines: keys and comments\n"
@@ -61,51 +60,51 @@ const option_t  key_options[] = {
       "rpz: a response policy zone of DNS\n"
       "csv:COLUMN: a column, by name or number\n"
       "json: the output of \"ngx-bloom journal --keys --json\"" },
-    { 0, "exceptions", "FILE", offsetof(collect_options_t, exceptions),
+    { 0, "exceptions", "FILE", offsetof(key_options_t, exceptions),
       options_take_text,
       "with --from: write the exceptions of the lists, such as "
       "@@||good.example^, to this file, one canonical key on each line "
       "(default: skip them)" },
-    { 0, "without", "FILE", offsetof(collect_options_t, without),
+    { 0, "without", "FILE", offsetof(key_options_t, without),
       options_take_text,
       "leave out the keys in this file, which is read as with --from lines; "
       "they are compared with the keys of all lists after both are converted "
       "to the key form; an invalid key in it is an error" },
-    { 0, "max-errors", "N", offsetof(collect_options_t, max_errors), take_limit,
+    { 0, "max-errors", "N", offsetof(key_options_t, max_errors), take_limit,
       "leave out up to N invalid lines, or up to a percentage of the lines "
       "that are not empty or comments, such as 1%; print the reasons, with "
       "examples (default: 0)" },
-    { 0, "max-skipped", "N", offsetof(collect_options_t, max_skipped),
+    { 0, "max-skipped", "N", offsetof(key_options_t, max_skipped),
       take_limit,
       "skip up to N entries that cannot be keys, or up to a percentage of the "
       "lines that are not empty or comments, such as 5%; with more, write no "
       "image (default: 100%)" },
-    { '0', "null", NULL, offsetof(collect_options_t, split), options_take_flag,
+    { '0', "null", NULL, offsetof(key_options_t, intake.split), options_take_flag,
       "keys end with a zero byte instead of a line end, and no byte is removed "
       "from them" },
-    OPTIONS_THREADS(collect_options_t,
+    OPTIONS_THREADS(key_options_t, intake.threads,
       "the number of threads; the result does not depend on it (default: one "
       "per processor)"),
-    { 0, "memory", "SIZE", offsetof(collect_options_t, memory),
+    { 0, "memory", "SIZE", offsetof(key_options_t, memory),
       options_take_bytes,
       "memory for keys, from 16m to 1024g, in addition to the filter and some "
       "MiB for each thread; the result does not depend on it (default: 1g)",
       .is = "a size", KEYSTORE_MEMORY_MIN, MEMORY_MAX },
-    { 0, "temp", "DIR", offsetof(collect_options_t, temporary),
+    { 0, "temp", "DIR", offsetof(key_options_t, temporary),
       options_take_text,
       "the directory of the temporary file for keys that exceed --memory; the "
       "file takes 16 bytes per key, or more if there are duplicates, and has "
       "no name, so it cannot be left behind (default: the image's directory)" },
-    OPTIONS_QUIET(collect_options_t),
+    OPTIONS_QUIET_AS(key_options_t, intake.quiet),
     { 0 }
 };
 
 
 int
-key_options_check(collect_options_t *options)
+key_options_check(key_options_t *options)
 {
-    if (options->split == BLOOM_SPLIT_NUL
-        && !list_format_is_keys(&options->list))
+    if (options->intake.split == BLOOM_SPLIT_NUL
+        && !list_format_is_keys(&options->intake.format))
     {
         return cli_misuse("--from and -0 cannot be used together: lists have "
                           "lines, and -0 reads keys that end with a zero byte");
@@ -116,8 +115,8 @@ key_options_check(collect_options_t *options)
                           "the keys of the image");
     }
 
-    if (options->threads == 0) {
-        options->threads = options_processors();
+    if (options->intake.threads == 0) {
+        options->intake.threads = options_processors();
     }
 
     return CLI_OK;
@@ -138,7 +137,7 @@ is_same(const char *path, const struct stat *st)
 /* Checks that the file for exceptions is neither the image nor a file to
  * read. */
 static int
-spare_exceptions(const collect_options_t *options, const output_t *out,
+spare_exceptions(const key_options_t *options, const output_t *out,
     char **names, int n)
 {
     int           i;
@@ -171,7 +170,7 @@ spare_exceptions(const collect_options_t *options, const output_t *out,
 /* Reads the file of --without.  Returns CLI_OK, or CLI_ERROR after a
  * message. */
 static int
-read_left_out(collect_options_t *options, const output_t *out)
+read_left_out(key_options_t *options, const output_t *out)
 {
     char  *name;
 
@@ -181,15 +180,15 @@ read_left_out(collect_options_t *options, const output_t *out)
         return CLI_ERROR;
     }
 
-    options->left_out = cli_alloc(sizeof(left_out_t));
-    memset(options->left_out, 0, sizeof(left_out_t));
+    options->to.left_out = cli_alloc(sizeof(left_out_t));
+    memset(options->to.left_out, 0, sizeof(left_out_t));
 
-    return left_out_read(options->left_out, name, options->key_form);
+    return left_out_read(options->to.left_out, name, options->intake.key_form);
 }
 
 
 int
-key_options_begin(collect_options_t *options, const bloom_image_t *image,
+key_options_begin(key_options_t *options, const bloom_image_t *image,
     const output_t *out, char ***names, int *n)
 {
     static char  *standard_input[] = { "-" };
@@ -207,7 +206,7 @@ key_options_begin(collect_options_t *options, const bloom_image_t *image,
 
         /* perhaps --except was meant, whose file must not be replaced */
 
-        if (list_format_is_keys(&options->list)) {
+        if (list_format_is_keys(&options->intake.format)) {
             return cli_misuse("--exceptions needs --from LIST: without it, "
                               "every line is a key");
         }
@@ -217,17 +216,20 @@ key_options_begin(collect_options_t *options, const bloom_image_t *image,
         }
     }
 
-    options->key_form = image->key_form;
+    options->intake.key_form = image->key_form;
 
     if (options->without != NULL && read_left_out(options, out) != CLI_OK) {
         return CLI_ERROR;
     }
 
-    options->hasher = &image->hasher;
-    options->geometry = &image->geometry;
+    options->intake.memory = options->memory;
+    options->to.hasher = &image->hasher;
+    options->to.geometry = &image->geometry;
+
+    options->to.except = options->exceptions != NULL;
 
     options->directory = output_directory(out);
-    options->store = keystore_create(options->keep, options->memory,
+    options->to.store = keystore_create(options->keep, options->memory,
                                      options->temporary ? options->temporary
                                                         : options->directory);
 
@@ -235,18 +237,79 @@ key_options_begin(collect_options_t *options, const bloom_image_t *image,
 }
 
 
-void
-key_options_end(collect_options_t *options, collect_counts_t *counts)
+/* Prints the invalid lines.  Returns CLI_OK; or CLI_ERROR after a message, if
+ * more lines were left out than the limits allow. */
+static int
+judge(const key_options_t *options, const intake_counts_t *counts)
 {
-    collect_free(counts);
+    char         limit[LINE_LIMIT_SHOWN];
+    const char  *lines;
 
-    if (options->left_out != NULL) {
-        left_out_free(options->left_out);
-        free(options->left_out);
+    lines = options->intake.split == BLOOM_SPLIT_NUL ? "keys" : "lines";
+
+    intake_complain(counts, options->intake.split, 1);
+
+    if (line_limit_exceeded(&options->max_errors, counts->errors,
+                            counts->lines))
+    {
+        cli_error("there are more invalid %s than --max-errors allows (%s); %"
+                  PRIu64 " of %" PRIu64 " are invalid: check --from and --form, "
+                  "correct the %s, or use a larger --max-errors", lines,
+                  line_limit_show(limit, &options->max_errors),
+                  counts->errors, counts->lines, lines);
+        return CLI_ERROR;
     }
 
-    if (options->store != NULL) {
-        keystore_free(options->store);
+    if (line_limit_exceeded(&options->max_skipped, counts->skipped,
+                            counts->lines))
+    {
+        intake_complain(counts, options->intake.split, 0);
+        cli_error("more lines are skipped than --max-skipped allows (%s); %"
+                  PRIu64 " of %" PRIu64 " are skipped: check --from and --form, "
+                  "or use a larger --max-skipped",
+                  line_limit_show(limit, &options->max_skipped),
+                  counts->skipped, counts->lines);
+        return CLI_ERROR;
+    }
+
+    return CLI_OK;
+}
+
+
+int
+key_options_read(const key_options_t *options, char **names, int n,
+    store_counts_t *counts)
+{
+    if (store_keys(&options->to, &options->intake, names, n, counts) != CLI_OK
+        || judge(options, &counts->read) != CLI_OK)
+    {
+        return CLI_ERROR;
+    }
+
+    if (!options->intake.quiet) {
+        letter_case_warn(&counts->letters);
+
+        if (options->to.left_out != NULL) {
+            left_out_warn(options->to.left_out);
+        }
+    }
+
+    return CLI_OK;
+}
+
+
+void
+key_options_end(key_options_t *options, store_counts_t *counts)
+{
+    store_counts_free(counts);
+
+    if (options->to.left_out != NULL) {
+        left_out_free(options->to.left_out);
+        free(options->to.left_out);
+    }
+
+    if (options->to.store != NULL) {
+        keystore_free(options->to.store);
     }
 
     free(options->directory);
@@ -270,176 +333,9 @@ key_options_spare(const output_t *out, char **names, int n, const char *what)
 }
 
 
-/* Prints the reasons for which lines were left out. */
-static void
-json_reasons(bloom_json_writer_t *json, const char *name,
-    const collect_counts_t *counts, int bad)
-{
-    size_t           i;
-    unsigned         k;
-    const reason_t  *reason;
-
-    bloom_json_put_array(json, name);
-
-    for (i = 0; i < counts->reasons.n; i++) {
-        reason = &counts->reasons.reason[i];
-
-        if (reason->bad != bad) {
-            continue;
-        }
-
-        bloom_json_put_object(json, NULL);
-        bloom_json_put_text(json, "reason", reason->why);
-        bloom_json_put_count(json, "count", reason->count);
-        bloom_json_put_array(json, "examples");
-
-        for (k = 0; k < reason->n; k++) {
-            bloom_json_put_object(json, NULL);
-            bloom_json_put_text(json, "file",
-                                counts->file[reason->example[k].file].name);
-            bloom_json_put_count(json, "line", reason->example[k].line);
-            bloom_json_put_text(json, "text", reason->example[k].text);
-            bloom_json_put_end(json);
-        }
-
-        bloom_json_put_end(json);
-        bloom_json_put_end(json);
-    }
-
-    bloom_json_put_end(json);
-}
-
-
-void
-key_options_json(bloom_json_writer_t *json, const collect_options_t *options,
-    const collect_counts_t *counts, double seconds)
-{
-    unsigned     i;
-    const char  *name;
-
-    bloom_json_put_count(json, "received", counts->received);
-    bloom_json_put_count(json, "lines_read", counts->lines);
-    bloom_json_put_count(json, "empty", counts->empty);
-    bloom_json_put_count(json, "comments", counts->comments);
-    bloom_json_put_count(json, "skipped", counts->skipped);
-    json_reasons(json, "skipped_by_reason", counts, 0);
-    bloom_json_put_count(json, "errors", counts->errors);
-    json_reasons(json, "errors_by_reason", counts, 1);
-    bloom_json_put_count(json, "exceptions", counts->exceptions.n);
-    bloom_json_put_count(json, "left_out", counts->left_out);
-    bloom_json_put_count(json, "without_unmatched",
-                         options->left_out != NULL
-                         ? left_out_unmatched(options->left_out) : 0);
-    bloom_json_put_array(json, "files");
-
-    for (i = 0; i < counts->files; i++) {
-        name = counts->file[i].list.name;
-
-        bloom_json_put_object(json, NULL);
-        bloom_json_put_text(json, "file", counts->file[i].name);
-        bloom_json_put_text(json, "from", name != NULL ? name : "keys");
-        bloom_json_put_end(json);
-    }
-
-    bloom_json_put_end(json);
-    bloom_json_put_count(json, "temporary_bytes",
-                         keystore_spilled(options->store));
-    bloom_json_put_count(json, "duration_ms",
-                         (uint64_t) (seconds * 1000 + 0.5));
-}
-
-
-/* Prints a count such as "3 comments" after `before`, unless it is 0.  Returns
- * the text to print before the next count. */
-static const char *
-print_count(const char *before, uint64_t n, const char *what)
-{
-    if (n == 0) {
-        return before;
-    }
-
-    printf("%s%" PRIu64 " %s%s", before, n, what, n == 1 ? "" : "s");
-
-    return ", ";
-}
-
-
-/* Prints why entries were skipped.  The reasons for invalid lines are on
- * standard error. */
-static void
-report_skipped(const collect_counts_t *counts)
-{
-    size_t                    i;
-    unsigned                  k;
-    const reason_t           *reason;
-    const reasons_example_t  *example;
-
-    for (i = 0; i < counts->reasons.n; i++) {
-        reason = &counts->reasons.reason[i];
-
-        if (reason->bad) {
-            continue;
-        }
-
-        printf("  %" PRIu64 " skipped: %s\n", reason->count, reason->why);
-
-        for (k = 0; k < reason->n; k++) {
-            example = &reason->example[k];
-
-            printf("    ");
-            visible_name(counts->file[example->file].name);
-            printf(":%" PRIu64 ": %s\n", example->line, example->text);
-        }
-    }
-}
-
-
-void
-key_options_report(const collect_options_t *options,
-    const collect_counts_t *counts, uint64_t duplicates, const char *file)
-{
-    uint64_t     n;
-    const char  *before;
-
-    if (options->exceptions != NULL) {
-        visible_name(options->exceptions);
-        printf(": %zu exception%s\n", counts->exceptions.n,
-               CLI_S(counts->exceptions.n));
-    }
-
-    if (options->without != NULL) {
-        visible_name(options->without);
-        printf(": %" PRIu64 " key%s %s left out\n", counts->left_out,
-               CLI_S(counts->left_out), counts->left_out == 1 ? "was" : "were");
-    }
-
-    n = duplicates + counts->empty + counts->comments + counts->skipped
-        + counts->errors;
-
-    if (n == 0) {
-        return;
-    }
-
-    visible_name(file);
-    printf(": ");
-
-    before = print_count("", duplicates, "duplicate");
-    before = print_count(before, counts->empty,
-                         list_format_is_keys(&options->list) ? "empty key"
-                                                               : "empty line");
-    before = print_count(before, counts->comments, "comment");
-    before = print_count(before, counts->skipped, "other line");
-    (void) print_count(before, counts->errors, "invalid line");
-
-    printf(" %s skipped\n", n == 1 ? "was" : "were");
-
-    report_skipped(counts);
-}
-
-
 int
-key_options_write_exceptions(const collect_options_t *options,
-    collect_counts_t *counts)
+key_options_write_exceptions(const key_options_t *options,
+    store_counts_t *counts)
 {
     return options->exceptions != NULL
            ? exceptions_write(&counts->exceptions, options->exceptions)
@@ -448,7 +344,7 @@ key_options_write_exceptions(const collect_options_t *options,
 
 
 int
-key_options_commit_exceptions(collect_counts_t *counts, const char *image)
+key_options_commit_exceptions(store_counts_t *counts, const char *image)
 {
     if (exceptions_commit(&counts->exceptions) != CLI_OK) {
         cli_error("%s: is written, but its exceptions are not; repeat the "

@@ -295,7 +295,7 @@ subtest '--must-have and --must-not-have' => sub {
     }
 
     tool(2, qr/has more than 16 MiB/, 'build', '-o', $image, '--must-have', '-',
-         "$dir/must", { stdin => $t->read_file('more') });
+         "$dir/must", { stdin => "key1\n" x (4 << 20) });
     tool(2, qr/refused: --must-have \S*more has more than 16 MiB/, 'verify',
          '--must-have', "$dir/more", $image);
     items_are(1000, 'the old image stays');

@@ -580,14 +580,10 @@ $t->write_file('b', "||b.example^\n");
         'adblock', '--form', 'host', { stdin => $text });
     is(($out =~ /\A[^\n]*\n(.*)\z/s)[0], <<"TEXT", 'a build shows its summary');
 $dir/summary: 1 duplicate, 1 empty line, 1 comment, 7 other lines were skipped
-  5 skipped: does not begin with a host
-    standard input:7: /x.js
-    standard input:8: /x.js
-    standard input:9: /x.js
-  1 skipped: has the option \$image
-    standard input:5: ||b.example^\$image
-  1 skipped: is about elements of pages
-    standard input:6: ##\\x1b[1mx
+   skipped  reason                      example
+         5  does not begin with a host  standard input:7: /x.js
+         1  has the option \$image       standard input:5: ||b.example^\$image
+         1  is about elements of pages  standard input:6: ##\\x1b[1mx
 TEXT
 
     my (undef, $json) = build($text, '--from', 'adblock', '--form', 'host');

@@ -338,15 +338,10 @@ keystream_next(keystream_t *in, keystream_block_t *block, int eager)
             continue;
         }
 
-        if (in->divide != NULL) {
-            break;
-        }
-
         end = memrchr(block->data + searched, delimiter,
                       block->len - searched);
 
         if (end != NULL) {
-            carry_over(in, block, (size_t) (end + 1 - block->data));
             break;
         }
 
@@ -366,10 +361,6 @@ keystream_next(keystream_t *in, keystream_block_t *block, int eager)
     }
 
     in->begun = 1;
-
-    if (in->divide == NULL) {
-        return 1;
-    }
 
     if (in->divide(in->divide_data, block, &searched) != 0) {
         return -1;

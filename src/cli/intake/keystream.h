@@ -48,8 +48,8 @@ typedef struct {
     uint8_t        *tail;                /* carried over to the next block */
     size_t          tail_len;
 
-    /* If not NULL, divides a block where a key may have several lines: stores
-     * how many bytes whole keys have.  Returns 0, or -1 after a message. */
+    /* Set by the caller: divides a block, by storing how many bytes its whole
+     * records have.  Returns 0, or -1 after a message. */
     int           (*divide)(void *data, const keystream_block_t *block,
                             size_t *whole);
     void           *divide_data;

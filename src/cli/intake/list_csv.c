@@ -396,5 +396,6 @@ const list_reader_t  list_csv = {
     .in_order = 1,
     .begin = begin,
     .end = list_csv_end,
+    .opens = "quotes",
     .next = next
 };

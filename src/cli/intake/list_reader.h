@@ -45,6 +45,7 @@ typedef struct {
      * record is not complete there, else 0. */
     const uint8_t *(*end)(const void *state, const uint8_t *p,
                           const uint8_t *end, int *open);
+    const char     *opens;               /* what is open then: "quotes" */
 
     list_result_e (*next)(list_line_t *at);
 

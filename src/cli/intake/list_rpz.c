@@ -498,5 +498,6 @@ const list_reader_t  list_rpz = {
     .state = sizeof(zone_t),
     .in_order = 1,
     .end = record_end,
+    .opens = "parentheses",
     .next = next
 };

@@ -74,8 +74,10 @@ int options_take_source(const option_t *option, const char *text,
 /* Entries that several commands have.  `type` is the type of the command's
  * values; it has a member with the option's name. */
 
-#define OPTIONS_QUIET(type)                                                  \
-    { 'q', "quiet", NULL, offsetof(type, quiet), options_take_flag,          \
+#define OPTIONS_QUIET(type)  OPTIONS_QUIET_AS(type, quiet)
+
+#define OPTIONS_QUIET_AS(type, member)                                       \
+    { 'q', "quiet", NULL, offsetof(type, member), options_take_flag,         \
       "print only errors" }
 
 #define OPTIONS_JSON(type)                                                   \
@@ -124,8 +126,8 @@ int options_take_source(const option_t *option, const char *text,
     { 0, "source", "NAME=POSITION", offsetof(type, source),                  \
       options_take_source, text }
 
-#define OPTIONS_THREADS(type, text)                                          \
-    { 'j', "threads", "N", offsetof(type, threads), options_take_number,     \
+#define OPTIONS_THREADS(type, member, text)                                  \
+    { 'j', "threads", "N", offsetof(type, member), options_take_number,      \
       text, .is = "a number of threads", 1, OPTIONS_THREADS_MAX }
 
 #define OPTIONS_THREADS_MAX  256

@@ -27,8 +27,8 @@ int given_keys_check(const given_keys_t *given, int n);
 
 /*
  * Calls `answer` for each of the `n` keys, or, if n is 0, for each key in the
- * file or standard input.  Returns CLI_OK; or CLI_ERROR after a message, if
- * keys cannot be read.
+ * file or standard input, also for empty ones.  Returns CLI_OK; or CLI_ERROR
+ * after a message, if keys cannot be read.
  */
 int given_keys_each(const given_keys_t *given, char **keys, int n,
     void (*answer)(const bloom_key_t *key, void *data), void *data);
