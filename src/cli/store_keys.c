@@ -88,6 +88,58 @@ lift_key(hasher_t *hasher, const bloom_key_t *key)
 }
 
 
+/* Hashes keys. */
+static inline void
+hash_keys(hasher_t *hasher, const bloom_key_t *key, size_t n)
+{
+    size_t                 i;
+    bloom_hash_t          *hash;
+    const bloom_hasher_t  *with = hasher->work->to->hasher;
+
+    if (hasher->n + n > INTAKE_BATCH) {
+        flush(hasher);
+    }
+
+    hash = hasher->hash + hasher->n;
+
+    for (i = 0; i < n; i++) {
+        hash[i] = bloom_hash(with, key[i].data, key[i].len);
+    }
+
+    hasher->n += n;
+    hasher->counts.received += n;
+
+    /* with words, a hash may refer to its key, which is valid only now */
+
+    if (hasher->work->to->words != NULL) {
+        flush(hasher);
+    }
+}
+
+
+/* Takes a key, unless --without leaves it out. */
+static void
+take_key(hasher_t *hasher, const bloom_key_t *key)
+{
+    const store_keys_t  *to = hasher->work->to;
+
+    if (to->left_out != NULL && left_out_has(to->left_out, key)) {
+        hasher->counts.left_out++;
+        return;
+    }
+
+    if (to->removed != NULL) {
+        lift_key(hasher, key);
+    }
+
+    if (hasher->work->key_form == BLOOM_FORM_URL) {
+        letter_case_see(&hasher->counts.letters, key);
+    }
+
+    hash_keys(hasher, key, 1);
+}
+
+
 static const char *
 take(void *own, const bloom_key_t *key, size_t n, const intake_place_t *place)
 {
@@ -97,31 +149,13 @@ take(void *own, const bloom_key_t *key, size_t n, const intake_place_t *place)
 
     (void) place;
 
+    if (n != 1 && to->left_out == NULL && to->removed == NULL) {
+        hash_keys(hasher, key, n);
+        return NULL;
+    }
+
     for (i = 0; i < n; i++) {
-
-        if (to->left_out != NULL && left_out_has(to->left_out, &key[i])) {
-            hasher->counts.left_out++;
-            continue;
-        }
-
-        hasher->counts.received++;
-
-        if (to->removed != NULL) {
-            lift_key(hasher, &key[i]);
-        }
-
-        if (hasher->work->key_form == BLOOM_FORM_URL) {
-            letter_case_see(&hasher->counts.letters, &key[i]);
-        }
-
-        hasher->hash[hasher->n++] = bloom_hash(to->hasher, key[i].data,
-                                               key[i].len);
-
-        /* with words, a hash may refer to its key, which is valid only now */
-
-        if (hasher->n == INTAKE_BATCH || to->words != NULL) {
-            flush(hasher);
-        }
+        take_key(hasher, &key[i]);
     }
 
     return NULL;

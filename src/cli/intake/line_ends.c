@@ -93,6 +93,32 @@ find_avx2(const uint8_t *data, size_t *from, size_t len, uint8_t delimiter,
     return n;
 }
 
+
+/* Counts 64 bytes at a time.  Returns how many bytes it has seen. */
+__attribute__((target("avx2,popcnt")))
+static size_t
+count_avx2(const uint8_t *data, size_t len, int delimiter, uint64_t *count)
+{
+    size_t    at;
+    __m256i   a, b, wanted;
+    uint32_t  low, high;
+
+    wanted = _mm256_set1_epi8((char) delimiter);
+
+    for (at = 0; len - at >= 64; at += 64) {
+        a = _mm256_loadu_si256((const __m256i *) (const void *) (data + at));
+        b = _mm256_loadu_si256((const __m256i *) (const void *)
+                               (data + at + 32));
+
+        low = (uint32_t) _mm256_movemask_epi8(_mm256_cmpeq_epi8(a, wanted));
+        high = (uint32_t) _mm256_movemask_epi8(_mm256_cmpeq_epi8(b, wanted));
+
+        *count += (uint64_t) _mm_popcnt_u64((uint64_t) high << 32 | low);
+    }
+
+    return at;
+}
+
 #endif
 
 
@@ -112,33 +138,22 @@ line_ends_find(const uint8_t *data, size_t *from, size_t len, uint8_t delimiter,
 }
 
 
-/* Counts eight bytes at a time. */
 uint64_t
 line_ends_count(const uint8_t *data, size_t len, int delimiter)
 {
-    size_t    i, end;
-    uint64_t  n, x, sum;
+    size_t    i;
+    uint64_t  n;
 
-    const uint64_t  ones = 0x0101010101010101, low = 0x7f7f7f7f7f7f7f7f;
+    n = 0;
+    i = 0;
 
-    for (n = 0, i = 0; len - i >= 8; /* void */ ) {
+#if defined(__x86_64__)
 
-        /* each byte of the sum counts at most 255 */
-
-        end = len - i < 255 * 8 ? len - 7 : i + 255 * 8;
-
-        for (sum = 0; i < end; i += 8) {
-            memcpy(&x, data + i, 8);
-            x ^= ones * (uint8_t) delimiter;
-
-            /* the highest bit of each byte says that the byte is not zero */
-
-            sum += ~(((x & low) + low) | x) >> 7 & ones;
-        }
-
-        sum = (sum & 0x00ff00ff00ff00ff) + (sum >> 8 & 0x00ff00ff00ff00ff);
-        n += sum * 0x0001000100010001 >> 48;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt")) {
+        i = count_avx2(data, len, delimiter, &n);
     }
+
+#endif
 
     for ( /* void */ ; i < len; i++) {
         n += data[i] == delimiter;
