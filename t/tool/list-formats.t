@@ -455,7 +455,7 @@ for (
     ["<!DOCTYPE html>\n<html>502", 'is a web page or XML'],
     ["\n <html>a.example\n", 'is a web page or XML'],
     ["a.example\0\n", 'has binary data'],
-    ["\x01\x02" x 100, 'has binary data'], ["# x\n; y\n", 'has only comments'],
+    ["\x01\x02" x 100, 'has binary data'], ["# x\n! y\n", 'has only comments'],
     ["Service temporarily unavailable\n",
      qr/line 1: "Service temporarily unavailable" $none/],
     ["\n# ids\nid,name\n1,x\n", qr/line 3: "id,name" $none/],

@@ -63,7 +63,6 @@ begin_file(intake_files_t *files, const keystream_block_t *block)
 {
     char                  why[LIST_WHY];
     int                   guessed;
-    const char           *name;
     list_begin_t          with;
     intake_file_t        *file;
     const list_reader_t  *reader;
@@ -71,28 +70,22 @@ begin_file(intake_files_t *files, const keystream_block_t *block)
     file = &files->file[files->current];
     guessed = file->format.reader == NULL;
 
-    if (guessed) {
-        name = list_guess(block->data, block->len, why);
+    with.column = file->format.column;
+    with.keys = keyform_list_keys(files->intake->key_form);
+    with.data = block->data;
+    with.len = block->len;
+    with.why = why;
 
-        if (name == NULL) {
-            cli_error("%s: %s; check the file, or name its format with --from",
-                      file->name, why);
-            return -1;
-        }
-
-        (void) list_format_parse(&file->format, name);
+    if (guessed && list_guess(&file->format, &with) != 0) {
+        cli_error("%s: %s; check the file, or name its format with --from",
+                  file->name, why);
+        return -1;
     }
 
     files->begun = 1;
     reader = file->format.reader;
     files->state = cli_realloc(files->state, reader->state + 1);
     memset(files->state, 0, reader->state);
-
-    with.column = file->format.column;
-    with.keys = keyform_list_keys(files->intake->key_form);
-    with.data = block->data;
-    with.len = block->len;
-    with.why = why;
 
     if (reader->begin != NULL && reader->begin(files->state, &with) != 0) {
         cli_error("%s: %s", file->name, why);

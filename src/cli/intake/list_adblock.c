@@ -111,10 +111,10 @@ is_comment(const bloom_key_t *line)
 }
 
 
-int
-list_adblock_is_rule(const bloom_key_t *line)
+static int
+owns(const bloom_key_t *line)
 {
-    return list_begins(line, "||") || list_begins(line, "@@")
+    return list_begins(line, "!") || list_begins(line, "||") || list_begins(line, "@@")
            || list_begins(line, "[Ad") || list_begins(line, "[uBlock")
            || (line->len != 0 && !is_comment(line) && is_cosmetic(line));
 }
@@ -590,4 +590,8 @@ next(list_line_t *at)
 }
 
 
-const list_reader_t  list_adblock = { .name = "adblock", .next = next };
+const list_reader_t  list_adblock = {
+    .name = "adblock",
+    .next = next,
+    .owns = owns
+};

@@ -25,8 +25,4 @@
 
 extern const list_reader_t  list_adblock;
 
-/* Returns 1 for a line that only lists of this style have. */
-int list_adblock_is_rule(const bloom_key_t *line);
-
-
 #endif /* LIST_ADBLOCK_H */

@@ -125,4 +125,16 @@ next(list_line_t *at)
 }
 
 
-const list_reader_t  list_dnsmasq = { .name = "dnsmasq", .next = next };
+static int
+owns(const bloom_key_t *line)
+{
+    return list_begins(line, "address=/") || list_begins(line, "server=/")
+           || list_begins(line, "local=/");
+}
+
+
+const list_reader_t  list_dnsmasq = {
+    .name = "dnsmasq",
+    .next = next,
+    .owns = owns
+};

@@ -3,56 +3,61 @@
 /*
  * This file finds out which format a list has.
  *
- * It counts the lines that each format has.  A list has a format if nine of ten
- * of its lines fit it: broken and unusual lines are for the reader to report.
+ * Each reader reads the first block.  A list has a format if nine of ten of its
+ * lines fit it: broken and unusual lines are for the reader to report.
  */
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "cli.h"
 #include "keyform.h"
 #include "list_adblock.h"
 #include "list_csv.h"
+#include "list_dnsmasq.h"
 #include "list_guess.h"
+#include "list_hosts.h"
+#include "list_json.h"
+#include "list_rpz.h"
+#include "list_text.h"
 
 
 #define KNOWN  "lines, adblock, hosts, dnsmasq, rpz, json, and csv with a " \
                "column url, host, hostname or domain"
 
 
+/* How the lines of a block fit a format. */
 typedef struct {
-    unsigned  lines;                     /* that are not comments or empty */
-    unsigned  adblock;                   /* what only Adblock lists have */
-    unsigned  remarks;                   /* lines that begin with ! */
-    unsigned  hosts;                     /* an address and a name */
-    unsigned  dnsmasq;
-    unsigned  rpz;
-    unsigned  names;                     /* a name or an address */
-    unsigned  urls;
-    unsigned  commas;
-    unsigned  json;
-} counts_t;
+    unsigned     lines;                  /* that are not comments or empty */
+    unsigned     fit;
+    unsigned     own;                    /* that only this format has */
+    uint64_t     number;                 /* of the first that does not fit */
+    bloom_key_t  misfit;
+} fit_t;
 
-
-/* The columns of a csv that have the keys, the best one first. */
-static const struct {
-    const char  *column;
-    const char  *format;
-} columns[] = {
-    { "url", "csv:url" }, { "host", "csv:host" },
-    { "hostname", "csv:hostname" }, { "domain", "csv:domain" }
+/* The formats in the order in which they are tried: names alone are lines,
+ * unless there are rules.  The last one is the closest if none fits. */
+static const list_reader_t *const  readers[] = {
+    &list_json, &list_dnsmasq, &list_hosts, &list_adblock, &list_rpz, &list_text
 };
+
+enum { READERS = sizeof(readers) / sizeof(readers[0]) };
 
 
 /* Returns 1 for text that nothing but a list of keys can be: a name with a dot,
- * or an address. */
+ * an address, or a URL. */
 static int
-is_name(const bloom_key_t *word)
+is_key(const bloom_key_t *key)
 {
     size_t       i;
     bloom_key_t  host, rest;
 
-    rest = *word;
+    if (list_scheme(key) != 0) {
+        return 1;
+    }
+
+    rest = *key;
     list_cut_wildcard(&rest);
 
     if (list_is_address(&rest)) {
@@ -73,80 +78,114 @@ is_name(const bloom_key_t *word)
 }
 
 
-/* Counts the words of a zone file. */
+/* Returns 1 if a record fits a format, 0 if not, or -1 if it is empty or a
+ * comment. */
 static int
-is_rpz(bloom_key_t line)
+fits(const list_reader_t *reader, list_line_t *at)
 {
-    int          i;
-    bloom_key_t  word;
+    int            rc;
+    bloom_key_t    line;
+    list_result_e  result;
 
-    if (list_begins(&line, "$TTL") || list_begins(&line, "$ORIGIN")) {
-        return 1;
-    }
+    line = at->line;
+    at->step = 0;
+    at->mode = 0;
+    rc = -1;
 
-    for (i = 0; i < 4 && list_word(&line, &word); i++) {
-        if (i != 0 && (list_equals(&word, "CNAME") || list_equals(&word, "SOA")
-                       || list_equals(&word, "NS") || list_equals(&word, "A")
-                       || list_equals(&word, "AAAA")
-                       || list_equals(&word, "TXT")))
-        {
-            return 1;
+    while ((result = reader->next(at)) != LIST_END) {
+
+        switch (result) {
+
+        case LIST_KEY:
+        case LIST_EXCEPTION:
+            if (reader->any || is_key(&at->key)) {
+                rc = 1;
+
+            } else if (rc == -1) {
+                rc = 0;
+            }
+
+            break;
+
+        case LIST_SKIPPED:
+            if (rc == -1) {
+                rc = reader->owns == NULL || reader->owns(&line);
+            }
+
+            break;
+
+        case LIST_BAD:
+            rc = 0;
+            break;
+
+        default: /* LIST_EMPTY, LIST_COMMENT */
+            break;
         }
     }
 
-    return 0;
+    return rc;
 }
 
 
+/* Lets a reader read the block. */
 static void
-count(counts_t *n, bloom_key_t line)
+try(fit_t *fit, const list_reader_t *reader, const list_begin_t *with)
 {
-    bloom_key_t  word, rest;
+    int             rc, open;
+    void           *state;
+    uint8_t        *buf;
+    uint64_t        number;
+    bloom_key_t     record;
+    list_line_t     at;
+    const uint8_t  *p, *end, *next;
 
-    list_trim(&line);
+    memset(fit, 0, sizeof(*fit));
+    memset(&at, 0, sizeof(at));
 
-    if (line.len == 0 || list_begins(&line, ";")) {
-        return;
-    }
+    end = with->data + with->len;
+    state = cli_alloc(reader->state + 1);
+    memset(state, 0, reader->state);
+    buf = cli_alloc(with->len + LIST_ROOM);
 
-    if (list_adblock_is_rule(&line)) {
-        n->adblock++;
-        n->lines++;
-        return;
-    }
+    for (p = with->data, number = 1; p < end; p = next + 1, number++) {
 
-    if (list_begins(&line, "!")) {
-        n->remarks++;
-        return;
-    }
+        if (reader->end != NULL) {
+            next = reader->end(state, p, end, &open);
 
-    if (list_begins(&line, "#")) {
-        return;
-    }
+        } else {
+            next = memchr(p, '\n', (size_t) (end - p));
+            next = next != NULL ? next : end;
+        }
 
-    n->lines++;
-    n->commas += list_has(&line, ',');
-    rest = line;
-    list_cut_comment(&rest);
-    (void) list_word(&rest, &word);
-    list_trim(&rest);
+        record.data = p;
+        record.len = (size_t) (next - p);
 
-    n->json += list_begins(&line, "{\"key\":");
-    n->dnsmasq += list_begins(&line, "address=/")
-                  || list_begins(&line, "server=/")
-                  || list_begins(&line, "local=/");
-    n->hosts += rest.len != 0 && list_is_address(&word);
-    n->rpz += is_rpz(line);
+        at.line = record;
+        at.keys = with->keys == LIST_ANY ? LIST_URLS : with->keys;
+        at.buf = buf;
+        at.number = number;
+        at.state = state;
 
-    if (rest.len == 0) {
-        if (list_scheme(&word) != 0) {
-            n->urls++;
+        rc = fits(reader, &at);
 
-        } else if (is_name(&word)) {
-            n->names += !list_has(&word, '/');
-            n->urls += list_has(&word, '/');
+        fit->lines += rc != -1;
+        fit->fit += rc == 1;
+        list_trim(&record);
+        fit->own += reader->owns != NULL && reader->owns(&record);
+
+        if (rc == 0 && fit->number == 0) {
+            fit->number = number;
+            fit->misfit = record;
+        }
+
+        while (p < next && (p = memchr(p, '\n', (size_t) (next - p))) != NULL) {
+            p++;
+            number++;
         }
     }
+
+    free(state);
+    free(buf);
 }
 
 
@@ -157,49 +196,19 @@ most(unsigned part, unsigned all)
 }
 
 
-/* Returns 1 if the header of a csv has this column. */
+/* Returns 1 if a list has a format that so many lines fit. */
 static int
-has_column(const uint8_t *data, size_t len, const char *name)
+is(const list_reader_t *reader, const fit_t *fit)
 {
-    int             rc, open;
-    size_t          column;
-    bloom_key_t     record;
-    const uint8_t  *p, *end, *next;
+    /* a generic rule of Adblock lists, such as -ads-, looks like nothing */
 
-    end = data + len;
-
-    for (rc = 0, p = data; rc == 0 && p < end; p = next + 1) {
-        next = list_csv_end(NULL, p, end, &open);
-        record.data = p;
-        record.len = (size_t) (next - p);
-
-        if (list_has(&record, ',')) {
-            rc = list_csv_column(&record, name, &column);
-
-        } else {
-            list_trim(&record);
-            rc = record.len != 0 && record.data[0] != '#' ? -1 : 0;
-        }
+    if (reader == &list_adblock) {
+        return fit->own != 0 && fit->fit >= fit->lines - fit->fit;
     }
 
-    return rc == 1;
-}
-
-
-/* Returns the format for a csv whose header has a name that is known, or
- * NULL. */
-static const char *
-guess_csv(const uint8_t *data, size_t len)
-{
-    size_t  i;
-
-    for (i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
-        if (has_column(data, len, columns[i].column)) {
-            return columns[i].format;
-        }
-    }
-
-    return NULL;
+    return most(fit->fit, fit->lines)
+           || (reader == &list_rpz && fit->fit > 4
+               && fit->fit > fit->lines / 2);
 }
 
 
@@ -235,176 +244,69 @@ why_none(const uint8_t *data, size_t len)
 }
 
 
-/* Returns the name of the format that the counts stand for, or NULL. */
-static const char *
-judge(const counts_t *n)
+/* Says which line is the first that does not fit the closest format.  Returns
+ * -1. */
+static int
+refuse(const list_begin_t *with, const fit_t fit[READERS])
 {
-    if (most(n->json, n->lines)) {
-        return "json";
-    }
+    char     shown[KEYFORM_SHOWN];
+    size_t   i, best;
 
-    if (most(n->dnsmasq, n->lines)) {
-        return "dnsmasq";
-    }
+    for (i = 0, best = READERS - 1; i < READERS; i++) {
 
-    if (most(n->hosts, n->lines)) {
-        return "hosts";
-    }
+        if (fit[i].lines == 0) {
+            snprintf(with->why, LIST_WHY, "has only comments");
+            return -1;
+        }
 
-    /* a generic rule of Adblock lists, such as -ads-, looks like nothing */
-
-    if ((n->adblock != 0 && n->adblock + n->names + n->hosts > n->lines / 2)
-        || (n->remarks != 0 && n->names + n->hosts + n->adblock != 0
-            && most(n->names + n->hosts + n->adblock, n->lines)))
-    {
-        return "adblock";
-    }
-
-    if (most(n->rpz, n->lines) || (n->rpz > 4 && n->rpz > n->lines / 2)) {
-        return "rpz";
-    }
-
-    return most(n->names + n->urls, n->lines) ? "lines" : NULL;
-}
-
-
-/* The formats that a list without the header of a csv can have.  Names are
- * lines, unless there are rules. */
-static const char *const  formats[] = { "lines", "hosts", "dnsmasq", "rpz",
-                                        "json", "adblock" };
-
-#define FORMATS  (sizeof(formats) / sizeof(formats[0]))
-
-
-/* Returns how many lines fit one of the formats. */
-static unsigned
-fitting(const counts_t *n, size_t format)
-{
-    const unsigned  lines[FORMATS] = {
-        n->names + n->urls, n->hosts, n->dnsmasq, n->rpz, n->json,
-        n->adblock + n->names + n->hosts
-    };
-
-    return lines[format];
-}
-
-
-/* Returns the format that most lines fit, and stores how many do. */
-static size_t
-closest(const counts_t *n, unsigned *lines)
-{
-    size_t  i, best;
-
-    *lines = 0;
-
-    for (i = 0, best = 0; i < FORMATS; i++) {
-        if (fitting(n, i) > *lines
-            && (i != FORMATS - 1 || n->adblock + n->remarks != 0))
+        if (fit[i].fit > fit[best].fit
+            && (readers[i] != &list_adblock || fit[i].own != 0))
         {
-            *lines = fitting(n, i);
             best = i;
         }
     }
 
-    return best;
-}
+    (void) keyform_show(shown, &fit[best].misfit);
 
-
-/* Stores which line is the first that does not fit the closest format.
- * Returns NULL. */
-static const char *
-refuse_line(char why[LIST_GUESS_WHY], const counts_t *n, bloom_key_t text)
-{
-    char         shown[KEYFORM_SHOWN];
-    size_t       format;
-    counts_t     one;
-    unsigned     lines;
-    uint64_t     number;
-    bloom_key_t  line;
-
-    format = closest(n, &lines);
-    number = 0;
-
-    do {
-        (void) list_until(&text, &line, '\n');
-        list_trim(&line);
-        number++;
-
-        memset(&one, 0, sizeof(one));
-        count(&one, line);
-    } while (text.len != 0 && (one.lines == 0 || fitting(&one, format) != 0));
-
-    (void) keyform_show(shown, &line);
-
-    if (lines == 0) {
-        snprintf(why, LIST_GUESS_WHY, "line %" PRIu64 ": \"%s\" has none of "
-                 "the formats that --from auto knows: " KNOWN, number, shown);
+    if (fit[best].fit == 0) {
+        snprintf(with->why, LIST_WHY, "line %" PRIu64 ": \"%s\" has none of "
+                 "the formats that --from auto knows: " KNOWN,
+                 fit[best].number, shown);
 
     } else {
-        snprintf(why, LIST_GUESS_WHY, "line %" PRIu64 ": \"%s\" does not fit "
+        snprintf(with->why, LIST_WHY, "line %" PRIu64 ": \"%s\" does not fit "
                  "--from %s, and too few of the lines do (%u of %u); --from "
-                 "auto knows " KNOWN, number, shown, formats[format], lines,
-                 n->lines);
+                 "auto knows " KNOWN, fit[best].number, shown,
+                 readers[best]->name, fit[best].fit, fit[best].lines);
     }
 
-    return NULL;
+    return -1;
 }
 
 
-/* Stores why the file is refused.  Returns NULL. */
-static const char *
-refuse(char why[LIST_GUESS_WHY], const char *reason)
+int
+list_guess(list_format_t *format, const list_begin_t *with)
 {
-    snprintf(why, LIST_GUESS_WHY, "%s", reason);
+    fit_t        fit[READERS];
+    size_t       i;
+    const char  *none;
 
-    return NULL;
-}
-
-
-const char *
-list_guess(const uint8_t *data, size_t len, char why[LIST_GUESS_WHY])
-{
-    counts_t      n;
-    bloom_key_t   text, line;
-    const char   *format, *none;
-
-    none = why_none(data, len);
+    none = why_none(with->data, with->len);
 
     if (none != NULL) {
-        return refuse(why, none);
+        snprintf(with->why, LIST_WHY, "%s", none);
+        return -1;
     }
 
-    memset(&n, 0, sizeof(n));
-    text.data = data;
-    text.len = len;
+    for (i = 0; i < READERS; i++) {
+        try(&fit[i], readers[i], with);
 
-    while (text.len != 0) {
-        (void) list_until(&text, &line, '\n');
-        count(&n, line);
+        if (is(readers[i], &fit[i])) {
+            format->reader = readers[i];
+            format->name = readers[i]->name;
+            return 0;
+        }
     }
 
-    if (n.lines == 0) {
-        return refuse(why, "has only comments");
-    }
-
-    /* the header may be a comment; a line of a longer record may have no
-     * comma */
-
-    format = n.commas >= (n.lines + 1) / 2 ? guess_csv(data, len) : NULL;
-
-    if (format == NULL) {
-        format = judge(&n);
-        text.data = data;
-        text.len = len;
-
-        return format != NULL ? format : refuse_line(why, &n, text);
-    }
-
-    if (format != columns[0].format && has_column(data, len, "path")) {
-        return refuse(why, "is a csv with hosts and paths in two columns, "
-                      "which no format joins (--from csv:COLUMN would list "
-                      "whole hosts)");
-    }
-
-    return format;
+    return refuse(with, fit);
 }

@@ -7,19 +7,16 @@
 #ifndef LIST_GUESS_H
 #define LIST_GUESS_H
 
-#include "list_line.h"
-
-
-#define LIST_GUESS_WHY  512
+#include "list_format.h"
 
 
 /*
- * Returns the name of the format, as --from takes it; or NULL, with the reason
- * in why[]: a phrase that follows the name of the file in a message, such as
- * `line 3: "x" fits none of the formats that --from auto knows`.
+ * Runs the readers on the first block of a file, and stores the format that
+ * fits.  Returns 0; or -1 with the reason in with->why: a phrase that follows
+ * the name of the file in a message, such as `line 3: "x" has none of the
+ * formats that --from auto knows`.
  */
-const char *list_guess(const uint8_t *data, size_t len,
-    char why[LIST_GUESS_WHY]);
+int list_guess(list_format_t *format, const list_begin_t *with);
 
 
 #endif /* LIST_GUESS_H */

@@ -107,4 +107,4 @@ next(list_line_t *at)
 }
 
 
-const list_reader_t  list_json = { .name = "json", .next = next };
+const list_reader_t  list_json = { .name = "json", .next = next, .any = 1 };

@@ -49,6 +49,12 @@ typedef struct {
 
     list_result_e (*next)(list_line_t *at);
 
+    /* For --from auto.  If `owns` is not NULL, it returns 1 for a line that no
+     * other format has, and lines that are skipped do not fit the format
+     * without that. */
+    int           (*owns)(const bloom_key_t *line);
+    int             any;                 /* a key can be any text */
+
     /* If not NULL, a record may cancel entries of other records, also in other
      * files and before it.  Then no record is read until this function has
      * passed over all of them, in order, put what is cancelled into the set,

@@ -493,11 +493,38 @@ next(list_line_t *at)
 }
 
 
+static int
+owns(const bloom_key_t *line)
+{
+    size_t       i;
+    record_t     record;
+
+    static const char *const  types[] = {
+        "CNAME", "SOA", "NS", "A", "AAAA", "TXT", "$TTL", "$ORIGIN"
+    };
+
+    if (line->len == 0) {
+        return 0;
+    }
+
+    divide(&record, *line);
+
+    for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        if (list_equals(&record.type, types[i])) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 const list_reader_t  list_rpz = {
     .name = "rpz",
     .state = sizeof(zone_t),
     .in_order = 1,
     .end = record_end,
     .opens = "parentheses",
-    .next = next
+    .next = next,
+    .owns = owns
 };
