@@ -1,38 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-#include <string.h>
-
 #include "bloom_bytes.h"
 #include "bloom_exceptions_image.h"
+#include "bloom_packed_key.h"
 
 
-#define ENTRY_HEADER   9                 /* kinds and time */
-#define LENGTH_MAX     3                 /* LEB128 of the longest key */
-
-
-/* Writes the LEB128 form of a length, and returns its bytes. */
-static size_t
-write_length(size_t len, uint8_t length[LENGTH_MAX])
-{
-    size_t  n;
-
-    for (n = 0; len > 0x7f; len >>= 7) {
-        length[n++] = (uint8_t) (len | 0x80);
-    }
-
-    length[n++] = (uint8_t) len;
-
-    return n;
-}
+#define ENTRY_HEADER  9                  /* kinds and time */
 
 
 size_t
 bloom_exception_size(const bloom_exception_t *exception)
 {
-    uint8_t  length[LENGTH_MAX];
-
-    return ENTRY_HEADER + write_length(exception->key.len, length)
-           + exception->key.len;
+    return ENTRY_HEADER + bloom_packed_key_size(exception->key.len);
 }
 
 
@@ -42,12 +21,7 @@ bloom_exception_write(const bloom_exception_t *exception, uint8_t *p)
     *p = (uint8_t) exception->kinds;
     bloom_put64(p + 1, exception->time);
 
-    p += ENTRY_HEADER;
-    p += write_length(exception->key.len, p);
-
-    memcpy(p, exception->key.data, exception->key.len);
-
-    return p + exception->key.len;
+    return bloom_packed_key_write(p + ENTRY_HEADER, &exception->key);
 }
 
 
@@ -55,8 +29,6 @@ int
 bloom_exception_read(const uint8_t **p, const uint8_t *end,
     bloom_exception_t *exception)
 {
-    size_t          len;
-    unsigned        shift;
     const uint8_t  *q;
 
     q = *p;
@@ -73,33 +45,13 @@ bloom_exception_read(const uint8_t **p, const uint8_t *end,
     exception->time = bloom_get64(q + 1);
     exception->position = 0;
 
-    q += ENTRY_HEADER;
+    q = bloom_packed_key_read(&exception->key, q + ENTRY_HEADER, end);
 
-    for (len = 0, shift = 0; /* void */ ; shift += 7) {
-
-        if (q == end || shift == 7 * LENGTH_MAX) {
-            return -1;
-        }
-
-        len |= (size_t) (*q & 0x7f) << shift;
-
-        if ((*q++ & 0x80) == 0) {
-            break;
-        }
-    }
-
-    /* a last byte of zero is an empty key or a needlessly long length */
-
-    if (q[-1] == 0 || len > BLOOM_KEY_MAX
-        || len > (size_t) (end - q))
-    {
+    if (q == NULL) {
         return -1;
     }
 
-    exception->key.data = q;
-    exception->key.len = len;
-
-    *p = q + len;
+    *p = q;
 
     return 1;
 }

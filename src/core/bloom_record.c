@@ -13,6 +13,7 @@
 #include "bloom_bytes.h"
 #include "bloom_crc.h"
 #include "bloom_exceptions.h"
+#include "bloom_packed_key.h"
 
 
 static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'M', 'J', 'N', 'L', 0x0a };
@@ -42,7 +43,6 @@ static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'M', 'J', 'N', 'L', 0x0a };
 #define AT_RECORD_KEYS   28              /* CRC of all after the header */
 
 #define RECORD_ALIGN     8
-#define KEY_HEADER_MAX   3               /* LEB128 of BLOOM_KEY_MAX */
 #define KEY_MIN          2               /* a key of one byte */
 #define KEYLESS_BODY     8               /* bytes in place of keys */
 
@@ -197,30 +197,19 @@ bloom_record_begin_changes(bloom_record_maker_t *maker, uint8_t *buf,
 int
 bloom_record_put(bloom_record_maker_t *maker, const bloom_key_t *key)
 {
-    int       n;
-    size_t    rest;
-    uint8_t   length[KEY_HEADER_MAX];
-
-    if (key->len == 0 || key->len > BLOOM_KEY_MAX) {
-        return -1;
-    }
-
-    for (n = 0, rest = key->len; rest > 0x7f; rest >>= 7) {
-        length[n++] = (uint8_t) (rest | 0x80);
-    }
-
-    length[n++] = (uint8_t) rest;
+    uint8_t  *end;
 
     /* padding always fits: room is a multiple of RECORD_ALIGN */
 
-    if ((size_t) n + key->len > maker->room - maker->len) {
+    if (key->len == 0 || key->len > BLOOM_KEY_MAX
+        || bloom_packed_key_size(key->len) > maker->room - maker->len)
+    {
         return -1;
     }
 
-    memcpy(maker->buf + maker->len, length, (size_t) n);
-    memcpy(maker->buf + maker->len + n, key->data, key->len);
+    end = bloom_packed_key_write(maker->buf + maker->len, key);
 
-    maker->len += (size_t) n + key->len;
+    maker->len = (size_t) (end - maker->buf);
     maker->count++;
 
     return 0;
@@ -504,37 +493,15 @@ bloom_record_read(bloom_record_t *record, const bloom_segment_t *segment,
 int
 bloom_record_key(bloom_record_t *record, bloom_key_t *key)
 {
-    size_t          len;
-    unsigned        shift;
-    const uint8_t  *p;
+    const uint8_t  *end;
 
-    p = record->keys;
+    end = bloom_packed_key_read(key, record->keys, record->end);
 
-    for (len = 0, shift = 0; /* void */ ; shift += 7) {
-
-        if (p == record->end || shift == 7 * KEY_HEADER_MAX) {
-            return 0;
-        }
-
-        len |= (size_t) (*p & 0x7f) << shift;
-
-        if ((*p++ & 0x80) == 0) {
-            break;
-        }
-    }
-
-    /* a last byte of zero is an empty key or a needlessly long length */
-
-    if (p[-1] == 0 || len > BLOOM_KEY_MAX
-        || len > (size_t) (record->end - p))
-    {
+    if (end == NULL) {
         return 0;
     }
 
-    key->data = p;
-    key->len = len;
-
-    record->keys = p + len;
+    record->keys = end;
 
     return 1;
 }
