@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli.h"
 #include "collect.h"
@@ -18,7 +17,6 @@
 #include "list_csv.h"
 #include "list_guess.h"
 #include "progress.h"
-#include "visible.h"
 
 
 typedef struct {
@@ -413,16 +411,13 @@ hash_block(hasher_t *hasher, block_t *block)
 }
 
 
-/* Finds out which format the current file has, from its first block.  Returns
- * 0, or -1 after a message. */
+/* Finds out which format a file has.  Returns 0, or -1 after a message. */
 static int
-guess_format(work_t *work, const keystream_block_t *block)
+guess_format(collect_file_t *file, const keystream_block_t *block)
 {
-    char             why[LIST_GUESS_WHY];
-    const char      *format;
-    collect_file_t  *file;
+    char         why[LIST_GUESS_WHY];
+    const char  *format;
 
-    file = &work->file[work->current];
     format = list_guess(block->data, block->len, why);
 
     if (format == NULL) {
@@ -431,17 +426,25 @@ guess_format(work_t *work, const keystream_block_t *block)
         return -1;
     }
 
-    (void) list_format_parse(&file->list, format);
+    return list_format_parse(&file->list, format) == NULL ? 0 : -1;
+}
 
-    if (work->options->each != NULL) {
-        return 0;
+
+/* Says how a file is read, where that was guessed. */
+static void
+say_format(const work_t *work, const collect_file_t *file)
+{
+    const char  *found;
+
+    found = file->list.reader->describe != NULL
+            ? file->list.reader->describe(work->state) : NULL;
+
+    if (work->options->each == NULL
+        && (found != NULL || work->options->list.reader == NULL))
+    {
+        cli_error("%s: is read with --from %s%s%s", file->name, file->list.name,
+                  found != NULL ? ", " : "", found != NULL ? found : "");
     }
-
-    fprintf(stderr, "ngx-bloom %s: ", cli_command);
-    visible_print(stderr, file->name, strlen(file->name));
-    fprintf(stderr, ": is read with --from %s\n", format);
-
-    return 0;
 }
 
 
@@ -457,7 +460,7 @@ begin_file(work_t *work, const keystream_block_t *block)
 
     file = &work->file[work->current];
 
-    if (file->list.reader == NULL && guess_format(work, block) != 0) {
+    if (file->list.reader == NULL && guess_format(file, block) != 0) {
         return -1;
     }
 
@@ -476,6 +479,8 @@ begin_file(work_t *work, const keystream_block_t *block)
         cli_error("%s: %s", file->name, why);
         return -1;
     }
+
+    say_format(work, file);
 
     return 0;
 }

@@ -17,7 +17,7 @@
 
 
 #define KNOWN  "lines, adblock, hosts, dnsmasq, rpz, json, and csv with a " \
-               "column url, host, hostname or domain"
+               "column " LIST_CSV_KNOWN
 
 
 typedef struct {
@@ -29,19 +29,8 @@ typedef struct {
     unsigned  rpz;
     unsigned  names;                     /* a name or an address */
     unsigned  urls;
-    unsigned  commas;
     unsigned  json;
 } counts_t;
-
-
-/* The columns of a csv that have the keys, the best one first. */
-static const struct {
-    const char  *column;
-    const char  *format;
-} columns[] = {
-    { "url", "csv:url" }, { "host", "csv:host" },
-    { "hostname", "csv:hostname" }, { "domain", "csv:domain" }
-};
 
 
 /* Returns 1 for text that nothing but a list of keys can be: a name with a dot,
@@ -125,7 +114,6 @@ count(counts_t *n, bloom_key_t line)
     }
 
     n->lines++;
-    n->commas += list_has(&line, ',');
     rest = line;
     list_cut_comment(&rest);
     (void) list_word(&rest, &word);
@@ -154,52 +142,6 @@ static int
 most(unsigned part, unsigned all)
 {
     return all != 0 && part >= all - all / 10;
-}
-
-
-/* Returns 1 if the header of a csv has this column. */
-static int
-has_column(const uint8_t *data, size_t len, const char *name)
-{
-    int             rc, open;
-    size_t          column;
-    bloom_key_t     record;
-    const uint8_t  *p, *end, *next;
-
-    end = data + len;
-
-    for (rc = 0, p = data; rc == 0 && p < end; p = next + 1) {
-        next = list_csv_end(NULL, p, end, &open);
-        record.data = p;
-        record.len = (size_t) (next - p);
-
-        if (list_has(&record, ',')) {
-            rc = list_csv_column(&record, name, &column);
-
-        } else {
-            list_trim(&record);
-            rc = record.len != 0 && record.data[0] != '#' ? -1 : 0;
-        }
-    }
-
-    return rc == 1;
-}
-
-
-/* Returns the format for a csv whose header has a name that is known, or
- * NULL. */
-static const char *
-guess_csv(const uint8_t *data, size_t len)
-{
-    size_t  i;
-
-    for (i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
-        if (has_column(data, len, columns[i].column)) {
-            return columns[i].format;
-        }
-    }
-
-    return NULL;
 }
 
 
@@ -364,9 +306,12 @@ refuse(char why[LIST_GUESS_WHY], const char *reason)
 const char *
 list_guess(const uint8_t *data, size_t len, char why[LIST_GUESS_WHY])
 {
+    char          refused[LIST_WHY];
     counts_t      n;
+    list_csv_t    csv;
     bloom_key_t   text, line;
     const char   *format, *none;
+    list_begin_t  with;
 
     none = why_none(data, len);
 
@@ -387,24 +332,25 @@ list_guess(const uint8_t *data, size_t len, char why[LIST_GUESS_WHY])
         return refuse(why, "has only comments");
     }
 
-    /* the header may be a comment; a line of a longer record may have no
-     * comma */
+    with.column = NULL;
+    with.keys = LIST_URLS;
+    with.data = data;
+    with.len = len;
+    with.why = refused;
+    memset(&csv, 0, sizeof(csv));
 
-    format = n.commas >= (n.lines + 1) / 2 ? guess_csv(data, len) : NULL;
-
-    if (format == NULL) {
-        format = judge(&n);
-        text.data = data;
-        text.len = len;
-
-        return format != NULL ? format : refuse_line(why, &n, text);
+    if (list_csv.begin(&csv, &with) == 0) {
+        return list_csv_format(&csv);
     }
 
-    if (format != columns[0].format && has_column(data, len, "path")) {
-        return refuse(why, "is a csv with hosts and paths in two columns, "
-                      "which no format joins (--from csv:COLUMN would list "
-                      "whole hosts)");
+    format = judge(&n);
+
+    if (format == NULL && list_csv_is_table(&csv)) {
+        return refuse(why, refused);
     }
 
-    return format;
+    text.data = data;
+    text.len = len;
+
+    return format != NULL ? format : refuse_line(why, &n, text);
 }

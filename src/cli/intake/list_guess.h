@@ -10,7 +10,7 @@
 #include "list_line.h"
 
 
-#define LIST_GUESS_WHY  512
+#define LIST_GUESS_WHY  1024
 
 
 /*
