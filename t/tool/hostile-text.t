@@ -110,7 +110,7 @@ complains('a directory of keys', 'build', '-o', "$dir/x", "$dir/d$attack");
 complains('a key that is no host', 'build', '-o', "$dir/x", '--form', 'host',
           $hosts);
 complains('a header of a csv', 'build', '-o', "$dir/x", '--from', 'csv:u',
-          $hosts);
+          $t->write_file('hostile.csv', "\"$attack\"\n"));
 complains('a key to expand', 'expand', "$attack:b");
 complains('a file that is no image', $_, $named)
     for qw(info verify test journal);

@@ -444,8 +444,10 @@ for (
     cmp_ok($json->{received}, '>', 0, "auto reads $format");
 }
 
+my $columns = 'url, host, hostname, domain, fqdn or ip, or ioc_value, value or'
+              . ' indicator beside a column of types';
 my $formats = 'lines, adblock, hosts, dnsmasq, rpz, json, and csv with a column'
-              . ' url, host, hostname or domain';
+              . " $columns";
 my $none = "has none of the formats that --from auto knows: $formats";
 my $few_do = 'does not fit --from';
 my $knows = "--from auto knows $formats";
@@ -458,7 +460,8 @@ for (
     ["\x01\x02" x 100, 'has binary data'], ["# x\n! y\n", 'has only comments'],
     ["Service temporarily unavailable\n",
      qr/line 1: "Service temporarily unavailable" $none/],
-    ["\n# ids\nid,name\n1,x\n", qr/line 3: "id,name" $none/],
+    ["\n# ids\nid,name\n1,x\n",
+     qr/line 3 is taken for the header, and has "id", "name" \(separated by ","\), and none of the columns $columns/],
     ["{\"urls\": [\n\"a.example\"]}\n",
      qr/line 1: "\{"urls": \[" $none/],
     ["4711\n4712\n", qr/line 1: "4711" $none/],

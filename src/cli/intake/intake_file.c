@@ -15,7 +15,6 @@
 #include "line_ends.h"
 #include "list_guess.h"
 #include "units.h"
-#include "visible.h"
 
 
 #define MEMORY_DEFAULT  ((uint64_t) 1 << 30)
@@ -42,17 +41,23 @@ intake_files_begin(intake_files_t *files, const intake_t *intake, char **names,
 }
 
 
-/* Says which format a file has. */
+/* Says how a file is read, where that was found in the file. */
 static void
 announce(const intake_files_t *files, const intake_file_t *file)
 {
-    if (files->intake->again) {
-        return;
-    }
+    const char           *found;
+    const list_reader_t  *reader;
 
-    fprintf(stderr, "ngx-bloom %s: ", cli_command);
-    visible_print(stderr, file->name, strlen(file->name));
-    fprintf(stderr, ": is read with --from %s\n", file->format.name);
+    reader = file->format.reader;
+    found = reader->describe != NULL ? reader->describe(files->state) : NULL;
+
+    if (!files->intake->again
+        && (found != NULL || files->intake->format.reader == NULL))
+    {
+        cli_error("%s: is read with --from %s%s%s", file->name,
+                  file->format.name, found != NULL ? ", " : "",
+                  found != NULL ? found : "");
+    }
 }
 
 
@@ -62,21 +67,20 @@ static int
 begin_file(intake_files_t *files, const keystream_block_t *block)
 {
     char                  why[LIST_WHY];
-    int                   guessed;
     list_begin_t          with;
     intake_file_t        *file;
     const list_reader_t  *reader;
 
     file = &files->file[files->current];
-    guessed = file->format.reader == NULL;
-
     with.column = file->format.column;
     with.keys = keyform_list_keys(files->intake->key_form);
     with.data = block->data;
     with.len = block->len;
     with.why = why;
 
-    if (guessed && list_guess(&file->format, &with) != 0) {
+    if (file->format.reader == NULL
+        && list_guess(&file->format, &with) != 0)
+    {
         cli_error("%s: %s; check the file, or name its format with --from",
                   file->name, why);
         return -1;
@@ -92,9 +96,7 @@ begin_file(intake_files_t *files, const keystream_block_t *block)
         return -1;
     }
 
-    if (guessed) {
-        announce(files, file);
-    }
+    announce(files, file);
 
     return 0;
 }

@@ -1,37 +1,40 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This reader finds the keys in a column of comma-separated values (RFC 4180).
+ * This reader finds the keys in a column of separated values.
  *
- * A field may be in double quotes, and may then contain commas, line ends and,
- * doubled, double quotes.  So a record may have several lines.  A record that
- * begins with # is a comment, and has one line.
+ * list_csv_fields.h says how records and fields look.  list_csv_header.h finds
+ * the separator, the header and the columns.  list_csv_feed.h says what the
+ * columns of known feeds mean, such as the type of a value.
  */
 
 #ifndef LIST_CSV_H
 #define LIST_CSV_H
 
-#include "list_reader.h"
+#include "list_csv_header.h"
 
 
 extern const list_reader_t  list_csv;
 
-/*
- * Looks for a column by its name in a record, or in a comment.  Returns 1, with
- * the column's index; 0 if it is not there; or -1 if it is not there and the
- * record is not a comment, so that it must be the header.
- */
-int list_csv_column(const bloom_key_t *record, const char *name,
-    size_t *column);
 
 /*
- * Finds the end of the record that begins at p: a line end that is not within
- * quotes, or `end`.  *open becomes 1 if quotes are open at the end.  A quoted
- * field that something other than a comma follows ends the record with its
- * line.
+ * Returns the format of a file, as --from takes it, after a `begin` that was
+ * asked for no column: "csv:" and the name of the column that it found.
  */
-const uint8_t *list_csv_end(const void *state, const uint8_t *p,
-    const uint8_t *end, int *open);
+static inline const char *
+list_csv_format(const void *state)
+{
+    return ((const list_csv_t *) state)->format;
+}
+
+
+/* Returns 1 if `begin` refused what looks like a table: each record has the
+ * same number of columns, and more than one. */
+static inline int
+list_csv_is_table(const void *state)
+{
+    return ((const list_csv_t *) state)->table;
+}
 
 
 #endif /* LIST_CSV_H */

@@ -24,7 +24,7 @@
 
 
 #define KNOWN  "lines, adblock, hosts, dnsmasq, rpz, json, and csv with a " \
-               "column url, host, hostname or domain"
+               "column " LIST_CSV_KNOWN
 
 
 /* How the lines of a block fit a format. */
@@ -287,15 +287,27 @@ refuse(const list_begin_t *with, const fit_t fit[READERS])
 int
 list_guess(list_format_t *format, const list_begin_t *with)
 {
-    fit_t        fit[READERS];
-    size_t       i;
-    const char  *none;
+    char          refused[LIST_WHY];
+    fit_t         fit[READERS];
+    size_t        i;
+    list_csv_t    csv;
+    const char   *none;
+    list_begin_t  csv_with;
 
     none = why_none(with->data, with->len);
 
     if (none != NULL) {
         snprintf(with->why, LIST_WHY, "%s", none);
         return -1;
+    }
+
+    csv_with = *with;
+    csv_with.why = refused;
+    csv_with.keys = with->keys == LIST_ANY ? LIST_URLS : with->keys;
+    memset(&csv, 0, sizeof(csv));
+
+    if (list_csv.begin(&csv, &csv_with) == 0) {
+        return list_format_parse(format, list_csv_format(&csv)) == NULL ? 0 : -1;
     }
 
     for (i = 0; i < READERS; i++) {
@@ -306,6 +318,11 @@ list_guess(list_format_t *format, const list_begin_t *with)
             format->name = readers[i]->name;
             return 0;
         }
+    }
+
+    if (list_csv_is_table(&csv)) {
+        snprintf(with->why, LIST_WHY, "%s", refused);
+        return -1;
     }
 
     return refuse(with, fit);

@@ -40,6 +40,11 @@ typedef struct {
      * name. */
     int           (*begin)(void *state, const list_begin_t *with);
 
+    /* If not NULL, says what `begin` found in the file that the user may want
+     * to know: a phrase that follows the name of the format in a message, such
+     * as `separated by ";"`, or NULL. */
+    const char   *(*describe)(const void *state);
+
     /* If not NULL, a record may have several lines: returns the end of the
      * record that begins at p, the line end or `end`.  *open becomes 1 if the
      * record is not complete there, else 0. */

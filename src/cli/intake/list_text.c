@@ -39,8 +39,8 @@ copy_without_wildcard(list_line_t *at, size_t scheme)
     list_skip(&rest, scheme);
     list_cut_wildcard(&rest);
 
-    memcpy(at->buf, at->key.data, scheme);
-    memcpy(at->buf + scheme, rest.data, rest.len);
+    memmove(at->buf, at->key.data, scheme);
+    memmove(at->buf + scheme, rest.data, rest.len);
 
     at->key.data = at->buf;
     at->key.len = scheme + rest.len;
@@ -70,11 +70,30 @@ take_host(list_line_t *at, size_t scheme)
 }
 
 
-static list_result_e
-next(list_line_t *at)
+list_result_e
+list_text_entry(list_line_t *at)
 {
     size_t  scheme;
 
+    if (is_range(&at->key)) {
+        return list_skipped(at, "is a range of addresses");
+    }
+
+    scheme = list_scheme(&at->key);
+
+    if (at->key.len > scheme + 2
+        && memcmp(at->key.data + scheme, "*.", 2) == 0)
+    {
+        copy_without_wildcard(at, scheme);
+    }
+
+    return at->keys == LIST_HOSTS ? take_host(at, scheme) : LIST_KEY;
+}
+
+
+static list_result_e
+next(list_line_t *at)
+{
     if (at->step++ != 0) {
         return LIST_END;
     }
@@ -92,23 +111,7 @@ next(list_line_t *at)
     list_cut_comment(&at->line);
     at->key = at->line;
 
-    if (at->keys == LIST_ANY) {
-        return LIST_KEY;
-    }
-
-    if (is_range(&at->key)) {
-        return list_skipped(at, "is a range of addresses");
-    }
-
-    scheme = list_scheme(&at->key);
-
-    if (at->key.len > scheme + 2
-        && memcmp(at->key.data + scheme, "*.", 2) == 0)
-    {
-        copy_without_wildcard(at, scheme);
-    }
-
-    return at->keys == LIST_HOSTS ? take_host(at, scheme) : LIST_KEY;
+    return at->keys == LIST_ANY ? LIST_KEY : list_text_entry(at);
 }
 
 

@@ -20,5 +20,9 @@ extern const list_reader_t  list_text;
 /* The reader of lines that are keys as they are. */
 extern const list_reader_t  list_keys;
 
+/* Reads at->key, which is not empty, as the entry of a line where keys are
+ * hosts or URLs.  at->buf may have it. */
+list_result_e list_text_entry(list_line_t *at);
+
 
 #endif /* LIST_TEXT_H */
