@@ -17,6 +17,7 @@
 #include "line_ends.h"
 #include "list_csv.h"
 #include "list_guess.h"
+#include "list_no_key.h"
 #include "progress.h"
 #include "visible.h"
 
@@ -43,6 +44,7 @@ typedef struct {
     uint64_t                  line;      /* first one of the next block */
     int                       begun;     /* the reader of the file has begun */
     void                     *state;     /* of the reader, for the file */
+    key_set_t                 cancelled; /* what the readers' passes found */
     uint64_t                  before;    /* bytes of the files before it */
     int                       ended;
     progress_t                progress;
@@ -234,6 +236,7 @@ hash_record(hasher_t *hasher, block_t *block, const bloom_key_t *record,
     at.mode = 0;
     at.buf = hasher->field;
     at.state = hasher->work->state;
+    at.cancelled = &hasher->work->cancelled;
     at.number = number;
 
     for (entry = 0;
@@ -245,6 +248,15 @@ hash_record(hasher_t *hasher, block_t *block, const bloom_key_t *record,
         switch (result) {
 
         case LIST_KEY:
+            why = list_no_key(hasher->keys, &at.key);
+
+            if (why != NULL) {
+                counts->skipped++;
+                reasons_add(&counts->reasons, why, 0, block->file, number,
+                            record);
+                break;
+            }
+
             why = accept_key(hasher, &at.key, block->file, number);
 
             if (why == NULL) {
@@ -475,6 +487,11 @@ begin_file(work_t *work, const keystream_block_t *block)
     if (reader->begin != NULL && reader->begin(work->state, &with) != 0) {
         cli_error("%s: %s", file->name, why);
         return -1;
+    }
+
+    if (reader->pass != NULL) {
+        reader->pass(work->state, &work->cancelled, block->data, block->len);
+        memset(work->state, 0, reader->state);
     }
 
     return 0;
@@ -840,6 +857,7 @@ collect(const collect_options_t *options, char **names, int n,
     pthread_mutex_init(&work.reading, NULL);
     pthread_mutex_init(&work.lock, NULL);
 
+    key_set_create(&work.cancelled);
     progress_begin(&work.progress, options->quiet);
 
     for (i = 1; i < options->threads; i++) {
@@ -878,6 +896,7 @@ collect(const collect_options_t *options, char **names, int n,
     counts->file = work.file;
     counts->files = work.n;
 
+    key_set_free(&work.cancelled);
     free(work.state);
     free(thread);
 
