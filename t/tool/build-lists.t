@@ -314,7 +314,7 @@ CSV
          'a build says how many lines of each kind it left out');
 }
 
-refused("a\n", qr/--from "urls": must be auto, lines, adblock, hosts, dnsmasq, rpz, csv:COLUMN or json;/,
+refused("a\n", qr/--from "urls": must be auto, lines, adblock, hosts, dnsmasq, unbound, rpz, csv:COLUMN or json;/,
         '--from', 'urls');
 refused("a\n", qr/--from "csv:": must be/, '--from', 'csv:');
 refused("a\n", qr/--from and -0 cannot be used together/, '--from', 'lines',
