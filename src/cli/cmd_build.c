@@ -405,6 +405,7 @@ build_image(build_t *build, output_t *out, char **names, int n,
     }
 
     if (counts->received == 0 && !build->allow_empty) {
+        intake_complain(&counts->read, from->intake.split, 0);
         cli_error("the input has no keys; use --allow-empty if an empty image "
                   "is intended");
         return CLI_ERROR;

@@ -57,6 +57,7 @@ const option_t  key_options[] = {
       "adblock: ||domain^ and ||domain/path^ rules\n"
       "hosts: a hosts file\n"
       "dnsmasq: address=/domain/ and similar lines\n"
+      "unbound: local-zone: and local-data: lines\n"
       "rpz: a response policy zone of DNS\n"
       "csv:COLUMN: a column, by name or number\n"
       "json: the output of \"ngx-bloom journal --keys --json\"" },

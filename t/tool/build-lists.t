@@ -134,12 +134,12 @@ HOSTS
     my ($image, $json) = build($text, '--from', 'hosts', '--form', 'host');
 
     has($image, 'hosts', 'one.example', 'two.example', 'three.example',
-        'four.example', 'www.six.example');
-    counts($json, 'hosts', received => 5, items => 5, empty => 1,
-           comments => 1, skipped => 4, errors => 0);
+        'www.four.example');
+    counts($json, 'hosts', received => 4, items => 4, empty => 1,
+           comments => 1, skipped => 5, errors => 0);
 
     my ($exit, $out) = $t->run_tool('test', $image, 'five.example',
-                                    'localhost', '0.0.0.0');
+                                    'six.example', 'localhost', '0.0.0.0');
     unlike($out, qr/present/,
            'nothing but the names of a hosts file is in the image');
 
@@ -314,7 +314,7 @@ CSV
          'a build says how many lines of each kind it left out');
 }
 
-refused("a\n", qr/--from "urls": must be auto, lines, adblock, hosts, dnsmasq, rpz, csv:COLUMN or json;/,
+refused("a\n", qr/--from "urls": must be auto, lines, adblock, hosts, dnsmasq, unbound, rpz, csv:COLUMN or json;/,
         '--from', 'urls');
 refused("a\n", qr/--from "csv:": must be/, '--from', 'csv:');
 refused("a\n", qr/--from and -0 cannot be used together/, '--from', 'lines',

@@ -16,6 +16,7 @@
 #include "intake_file.h"
 #include "keystream.h"
 #include "line_ends.h"
+#include "list_no_key.h"
 #include "progress.h"
 
 
@@ -81,6 +82,12 @@ take_key(reader_t *reader, const bloom_key_t *key, const intake_place_t *place)
     const intake_sink_t  *sink;
 
     sink = reader->work->sink;
+    why = list_no_key(reader->keys, key);
+
+    if (why != NULL) {
+        skip(reader, why, place, key);
+        return;
+    }
 
     if (sink->as_given) {
         why = sink->take(reader->own, key, 1, place);

@@ -12,13 +12,15 @@
 #include "list_json.h"
 #include "list_rpz.h"
 #include "list_text.h"
+#include "list_unbound.h"
 
 
 const list_format_t  list_format_keys = { &list_keys, NULL, NULL };
 const list_format_t  list_format_lines = { &list_text, "lines", NULL };
 
 static const list_reader_t *const  readers[] = {
-    &list_text, &list_adblock, &list_hosts, &list_dnsmasq, &list_rpz, &list_json
+    &list_text, &list_adblock, &list_hosts, &list_dnsmasq, &list_unbound,
+    &list_rpz, &list_json
 };
 
 
@@ -46,8 +48,8 @@ list_format_parse(list_format_t *format, const char *text)
     }
 
     if (strncmp(text, "csv:", 4) != 0 || text[4] == '\0') {
-        return "must be auto, lines, adblock, hosts, dnsmasq, rpz, csv:COLUMN "
-               "or json";
+        return "must be auto, lines, adblock, hosts, dnsmasq, unbound, rpz, "
+               "csv:COLUMN or json";
     }
 
     format->reader = &list_csv;

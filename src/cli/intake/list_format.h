@@ -10,6 +10,7 @@
  *     adblock    list_adblock.h
  *     hosts      list_hosts.h
  *     dnsmasq    list_dnsmasq.h
+ *     unbound    list_unbound.h
  *     rpz        list_rpz.h
  *     csv:COLUMN list_csv.h; the column is a number from 1, or a name in the
  *                header

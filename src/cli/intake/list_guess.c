@@ -21,17 +21,18 @@
 #include "list_json.h"
 #include "list_rpz.h"
 #include "list_text.h"
+#include "list_unbound.h"
 
 
-#define KNOWN  "lines, adblock, hosts, dnsmasq, rpz, json, and csv with a " \
-               "column " LIST_CSV_KNOWN
+#define KNOWN  "lines, adblock, hosts, dnsmasq, unbound, rpz, json, and csv "  \
+               "with a column " LIST_CSV_KNOWN
 
 
 /* How the lines of a block fit a format. */
 typedef struct {
     unsigned     lines;                  /* that are not comments or empty */
     unsigned     fit;
-    unsigned     own;                    /* that only this format has */
+    unsigned     own;                    /* in the syntax of the format */
     uint64_t     number;                 /* of the first that does not fit */
     bloom_key_t  misfit;
 } fit_t;
@@ -39,7 +40,8 @@ typedef struct {
 /* The formats in the order in which they are tried: names alone are lines,
  * unless there are rules.  The last one is the closest if none fits. */
 static const list_reader_t *const  readers[] = {
-    &list_json, &list_dnsmasq, &list_hosts, &list_adblock, &list_rpz, &list_text
+    &list_json, &list_dnsmasq, &list_unbound, &list_hosts, &list_adblock,
+    &list_rpz, &list_text
 };
 
 enum { READERS = sizeof(readers) / sizeof(readers[0]) };
@@ -203,7 +205,8 @@ is(const list_reader_t *reader, const fit_t *fit)
     /* a generic rule of Adblock lists, such as -ads-, looks like nothing */
 
     if (reader == &list_adblock) {
-        return fit->own != 0 && fit->fit >= fit->lines - fit->fit;
+        return fit->own != 0 && fit->fit != 0
+               && fit->fit >= fit->lines - fit->fit;
     }
 
     return most(fit->fit, fit->lines)

@@ -7,7 +7,7 @@
 #include "list_hosts.h"
 
 
-enum { FIRST = 0, NAMES, KEYS, END };
+enum { FIRST = 0, NAMES, ADDRESS_BOOK, KEYS, END };
 
 
 /* Returns 1 for a name that hosts files have for the machine itself. */
@@ -24,6 +24,8 @@ is_local(const bloom_key_t *name)
 #define NAME(name)  { sizeof(name) - 1, name }
 
         NAME("localhost"), NAME("localhost.localdomain"), NAME("local"),
+        NAME("localhost4"), NAME("localhost4.localdomain4"),
+        NAME("localhost6"), NAME("localhost6.localdomain6"),
         NAME("broadcasthost"), NAME("ip6-localhost"), NAME("ip6-loopback"),
         NAME("ip6-localnet"), NAME("ip6-mcastprefix"), NAME("ip6-allnodes"),
         NAME("ip6-allrouters"), NAME("ip6-allhosts"), NAME("0.0.0.0")
@@ -39,7 +41,7 @@ is_local(const bloom_key_t *name)
 }
 
 
-/* Takes the address at the beginning of the line. */
+/* Takes the address at the beginning of the line, and stores the next step. */
 static list_result_e
 take_address(list_line_t *at)
 {
@@ -70,8 +72,13 @@ take_address(list_line_t *at)
 
     list_trim(&at->line);
 
-    return at->line.len == 0 ? list_bad(at, "has an address but no name")
-                             : LIST_KEY;
+    if (at->line.len == 0) {
+        return list_bad(at, "has an address but no name");
+    }
+
+    at->step = list_is_sink(&address) ? NAMES : ADDRESS_BOOK;
+
+    return LIST_KEY;
 }
 
 
@@ -81,8 +88,8 @@ list_hosts_next(list_line_t *at)
     list_result_e  result;
 
     if (at->step == FIRST) {
+        at->step = END;
         result = take_address(at);
-        at->step = result == LIST_KEY ? NAMES : END;
 
         if (result != LIST_KEY) {
             return result;
@@ -90,13 +97,22 @@ list_hosts_next(list_line_t *at)
     }
 
     while (at->step != END && list_word(&at->line, &at->key)) {
-        if (!is_local(&at->key)) {
-            at->step = KEYS;
-            return LIST_KEY;
+
+        if (is_local(&at->key)) {
+            continue;
         }
+
+        if (at->step == ADDRESS_BOOK) {
+            at->step = END;
+            return list_skipped(at, "gives a host its address, and blocks "
+                                    "nothing");
+        }
+
+        at->step = KEYS;
+        return LIST_KEY;
     }
 
-    if (at->step == NAMES) {
+    if (at->step == NAMES || at->step == ADDRESS_BOOK) {
         at->step = END;
         return list_skipped(at, "has only names for the machine itself");
     }

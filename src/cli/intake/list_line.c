@@ -100,19 +100,36 @@ list_is_address(const bloom_key_t *text)
 int
 list_is_sink(const bloom_key_t *text)
 {
-    size_t  i;
+    bloom_key_t   shown;
+    bloom_host_t  host;
 
-    static const char *const  sinks[] = {
-        "0.0.0.0", "127.0.0.1", "::", "::1", "0"
-    };
+    /* most lines of a list have one of these */
 
-    for (i = 0; i < sizeof(sinks) / sizeof(sinks[0]); i++) {
-        if (list_equals(text, sinks[i])) {
-            return 1;
-        }
+    if (list_equals(text, "0.0.0.0") || list_equals(text, "127.0.0.1")) {
+        return 1;
     }
 
-    return 0;
+    if (!list_is_address(text)
+        || bloom_host_parse(&host, text->data, text->len) != NULL)
+    {
+        return 0;
+    }
+
+    shown.data = host.text;
+    shown.len = host.len;
+
+    return host.kind == BLOOM_HOST_IPV4
+           ? list_equals(&shown, "0.0.0.0") || list_begins(&shown, "127.")
+           : list_equals(&shown, "::") || list_equals(&shown, "::1");
+}
+
+
+int
+list_is_ttl_or_class(const bloom_key_t *word)
+{
+    return (word->len != 0 && bloom_is_digit(word->data[0]))
+           || list_equals(word, "IN") || list_equals(word, "CH")
+           || list_equals(word, "HS");
 }
 
 

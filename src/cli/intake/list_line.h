@@ -145,8 +145,13 @@ void list_cut_comment(bloom_key_t *text);
 /* Returns 1 if the text is an IPv4 or IPv6 address. */
 int list_is_address(const bloom_key_t *text);
 
-/* Returns 1 for an address that stands for none, such as 0.0.0.0 or ::1. */
+/* Returns 1 for an address that blocks the names that get it: 0.0.0.0, one of
+ * 127.0.0.0/8, :: or ::1, in any spelling. */
 int list_is_sink(const bloom_key_t *text);
+
+/* Returns 1 for what may be between the name and the type of a DNS record: a
+ * class, or a TTL such as 300 or 1h30m. */
+int list_is_ttl_or_class(const bloom_key_t *word);
 
 /* Returns the length of a scheme with its colon and slashes, "https://", at the
  * beginning of a text; 0 if the text has no scheme. */

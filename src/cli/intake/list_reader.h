@@ -54,8 +54,8 @@ typedef struct {
 
     list_result_e (*next)(list_line_t *at);
 
-    /* For --from auto.  If `owns` is not NULL, it returns 1 for a line that no
-     * other format has, and lines that are skipped do not fit the format
+    /* For --from auto.  If `owns` is not NULL, it returns 1 for a line in the
+     * syntax of this format, and lines that are skipped do not fit the format
      * without that. */
     int           (*owns)(const bloom_key_t *line);
     int             any;                 /* a key can be any text */

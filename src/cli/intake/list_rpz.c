@@ -135,22 +135,6 @@ next_word(bloom_key_t *text, bloom_key_t *word)
 }
 
 
-static int
-is_class(const bloom_key_t *word)
-{
-    return list_equals(word, "IN") || list_equals(word, "CH")
-           || list_equals(word, "HS");
-}
-
-
-/* Returns 1 for a TTL: 300, or 1h30m. */
-static int
-is_ttl(const bloom_key_t *word)
-{
-    return word->len != 0 && bloom_is_digit(word->data[0]);
-}
-
-
 /* Divides a record; what is missing is empty.  A directive begins its line, as
  * BIND reads it: elsewhere $ORIGIN is no type, and gets no data. */
 static void
@@ -170,7 +154,7 @@ divide(record_t *record, bloom_key_t text)
 
     do {
         (void) next_word(&text, &record->type);
-    } while (is_class(&record->type) || is_ttl(&record->type));
+    } while (list_is_ttl_or_class(&record->type));
 
     if (record->type.len != 0 && record->type.data[0] != '$') {
         (void) next_word(&text, &record->data);

@@ -4,28 +4,35 @@
  * This file finds the keys of plain lists.
  */
 
+#include "list_no_key.h"
 #include "list_text.h"
 
 
-/* Returns 1 for a range of addresses, such as 192.0.2.0/24. */
-static int
-is_range(const bloom_key_t *text)
+/* Returns the reason why a text without a scheme is a rule for another program,
+ * or NULL. */
+static const char *
+why_rule(const bloom_key_t *text)
 {
-    bloom_key_t  rest, address;
+    size_t       len;
+    bloom_key_t  host;
 
-    rest = *text;
-
-    if (!list_until(&rest, &address, '/') || rest.len == 0 || rest.len > 3
-        || !list_is_address(&address))
-    {
-        return 0;
+    if (list_begins(text, "||") || list_begins(text, "@@")) {
+        return "is a rule of Adblock lists; use --from adblock";
     }
 
-    while (rest.len != 0 && bloom_is_digit(rest.data[0])) {
-        list_skip(&rest, 1);
+    for (len = 0; len < text->len; len++) {
+        if (memchr("/?#", text->data[len], 3) != NULL) {
+            break;
+        }
     }
 
-    return rest.len == 0;
+    host.data = text->data;
+    host.len = len;
+
+    return list_begins(&host, "^") || list_begins(&host, "(")
+           || list_ends(&host, '$')
+           || memmem(host.data, host.len, "\\.", 2) != NULL
+           ? "is a regular expression" : NULL;
 }
 
 
@@ -60,6 +67,12 @@ take_host(list_line_t *at, size_t scheme)
         return LIST_KEY;
     }
 
+    at->why = list_no_key(at->keys, &at->key);
+
+    if (at->why != NULL) {
+        return LIST_SKIPPED;                 /* its host alone would be a key */
+    }
+
     (void) list_until(&rest, &at->key, '/');
 
     if (rest.len != 0 || list_has(&at->key, '?')) {
@@ -74,10 +87,6 @@ list_result_e
 list_text_entry(list_line_t *at)
 {
     size_t  scheme;
-
-    if (is_range(&at->key)) {
-        return list_skipped(at, "is a range of addresses");
-    }
 
     scheme = list_scheme(&at->key);
 
@@ -104,18 +113,37 @@ next(list_line_t *at)
         return LIST_EMPTY;
     }
 
-    if (list_begins(&at->line, "#") || list_begins(&at->line, "!")) {
+    if (list_begins(&at->line, "#") || list_begins(&at->line, "!")
+        || (at->keys != LIST_ANY && list_begins(&at->line, ";")))
+    {
         return LIST_COMMENT;
     }
 
     list_cut_comment(&at->line);
     at->key = at->line;
 
-    return at->keys == LIST_ANY ? LIST_KEY : list_text_entry(at);
+    if (at->keys == LIST_ANY) {
+        return LIST_KEY;
+    }
+
+    at->why = list_scheme(&at->key) == 0 ? why_rule(&at->key) : NULL;
+
+    return at->why != NULL ? LIST_SKIPPED : list_text_entry(at);
 }
 
 
-const list_reader_t  list_text = { .name = "lines", .next = next };
+static int
+owns(const bloom_key_t *line)
+{
+    return why_rule(line) == NULL;
+}
+
+
+const list_reader_t  list_text = {
+    .name = "lines",
+    .next = next,
+    .owns = owns
+};
 
 
 static list_result_e

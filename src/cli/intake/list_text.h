@@ -5,8 +5,14 @@
  * on each line.
  *
  * A line may have blanks around its key.  Lines that begin with # or !, and the
- * rest of a line after " #", are comments.  For hosts and URLs, "*." before a
- * name is left out, and for hosts, so are the scheme and an empty path.
+ * rest of a line after " #", are comments.
+ *
+ * For hosts and URLs
+ *     - lines that begin with ; are comments, too
+ *     - "*." before a name is left out, and for hosts, so are the scheme and an
+ *       empty path
+ *     - rules of Adblock lists and regular expressions, as Pi-hole has them, are
+ *       skipped
  */
 
 #ifndef LIST_TEXT_H

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * This file finds ranges of addresses and element rules.  Each key of a build
+ * passes here, so both tests reject most keys by a few bytes or by memchr().
+ */
+
+#include "list_no_key.h"
+
+
+#define MARKER_MAX  3                    /* the bytes within "#@$?#" */
+
+
+/* Takes an address from the beginning of a text, without a port or brackets.
+ * Returns its length in bits, or 0 if the text has none there. */
+static unsigned
+take_address(bloom_key_t *text)
+{
+    size_t       i, colons;
+    bloom_key_t  address;
+
+    for (i = 0, colons = 0; i < text->len; i++) {
+        if (text->data[i] == ':') {
+            colons++;
+
+        } else if (text->data[i] != '.' && bloom_hex_digit(text->data[i]) == -1)
+        {
+            break;
+        }
+    }
+
+    address.data = text->data;
+    address.len = i;
+
+    if (colons == 1 || !list_is_address(&address)) {
+        return 0;
+    }
+
+    list_skip(text, i);
+
+    return colons != 0 ? 128 : 32;
+}
+
+
+/* Takes a number.  Returns -1 if the text does not begin with one of at most
+ * three digits. */
+static int
+take_number(bloom_key_t *text)
+{
+    int     number;
+    size_t  i;
+
+    for (i = 0, number = 0;
+         i < text->len && i < 4 && bloom_is_digit(text->data[i]);
+         i++)
+    {
+        number = number * 10 + text->data[i] - '0';
+    }
+
+    list_skip(text, i);
+
+    return i != 0 && i < 4 ? number : -1;
+}
+
+
+/* Returns 1 if nothing but a comment follows a range. */
+static int
+is_end(const bloom_key_t *rest)
+{
+    return rest->len == 0 || list_is_blank(rest->data[0])
+           || rest->data[0] == ';' || rest->data[0] == '#'
+           || rest->data[0] == ',';
+}
+
+
+static int
+is_range(bloom_key_t text)
+{
+    int          number;
+    unsigned     bits;
+    bloom_key_t  rest;
+
+    bits = take_address(&text);
+
+    if (bits == 0) {
+        return 0;
+    }
+
+    if (list_begins(&text, "/")) {
+        list_skip(&text, 1);
+        rest = text;
+        number = take_number(&rest);
+
+        return (number != -1 && (unsigned) number <= bits && is_end(&rest))
+               || (bits == 32 && list_has(&text, '.')
+                   && take_address(&text) == 32 && is_end(&text));
+    }
+
+    while (text.len != 0 && list_is_blank(text.data[0])) {
+        list_skip(&text, 1);
+    }
+
+    if (!list_begins(&text, "-")) {
+        return 0;
+    }
+
+    list_skip(&text, 1);
+    list_trim(&text);
+
+    return take_address(&text) != 0 && is_end(&text);
+}
+
+
+/* Returns 1 if a text may begin with an address. */
+static inline int
+may_be_range(const bloom_key_t *text)
+{
+    uint8_t  c;
+
+    c = text->data[0];
+
+    return bloom_is_digit(c)
+           || ((c == ':' || bloom_hex_digit(c) != -1)
+               && memchr(text->data, ':', text->len < 5 ? text->len : 5)
+                  != NULL);
+}
+
+
+/* Returns 1 for a byte of the domains before a marker of element rules. */
+static int
+is_domain_byte(uint8_t c)
+{
+    return bloom_is_alpha(c) || bloom_is_digit(c) || c >= 0x80
+           || memchr("-._*~,", c, 6) != NULL;
+}
+
+
+/* Returns the length of a marker of element rules; 0 if the text does not begin
+ * with one. */
+static size_t
+marker(const bloom_key_t *text)
+{
+    size_t  i;
+
+    if (list_begins(text, "$$") || list_begins(text, "$@$")) {
+        return text->data[1] == '$' ? 2 : 3;
+    }
+
+    for (i = 1; i < text->len && i <= MARKER_MAX; i++) {
+        if (memchr("@?$%", text->data[i], 4) == NULL) {
+            break;
+        }
+    }
+
+    return text->len > i && text->data[0] == '#' && text->data[i] == '#'
+           ? i + 1 : 0;
+}
+
+
+/* Returns 1 for an element rule whose marker begins at p. */
+static int
+is_element_rule(bloom_key_t text, const uint8_t *p)
+{
+    size_t  i, len;
+
+    for (i = 0; text.data + i < p; i++) {
+        if (!is_domain_byte(text.data[i])) {
+            return 0;
+        }
+    }
+
+    list_skip(&text, i);
+    len = marker(&text);
+    list_skip(&text, len);
+
+    /* "## heading" and "#####" are comments */
+
+    return len != 0 && text.len != 0 && !list_is_blank(text.data[0])
+           && !(i == 0 && list_begins(&text, "##"));
+}
+
+
+const char *
+list_no_key(list_keys_e keys, const bloom_key_t *key)
+{
+    const uint8_t  *p;
+
+    if (keys == LIST_ANY || key->len == 0) {
+        return NULL;
+    }
+
+    if (may_be_range(key) && is_range(*key)) {
+        return "is a range of addresses";
+    }
+
+    p = memchr(key->data, '#', key->len);
+
+    if (p != NULL && is_element_rule(*key, p)) {
+        return "is about elements of pages";
+    }
+
+    p = memchr(key->data, '$', key->len);
+
+    return p != NULL && is_element_rule(*key, p)
+           ? "is about elements of pages" : NULL;
+}

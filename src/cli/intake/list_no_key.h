@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * This function finds texts that no key of the forms host and url can be,
+ * although the forms would take some of them: ranges of addresses, and element
+ * rules.  It judges the keys of every format of lists, and plain keys.
+ *
+ *     range of addresses   192.0.2.0/24, 2001:db8::/32,
+ *                          192.0.2.0/255.255.255.0, 192.0.2.1-192.0.2.9,
+ *                          192.0.2.1 - 192.0.2.9; a comment may follow, as in
+ *                          192.0.2.0/24 ; SBL1
+ *     element rule         shop.example##.ad, a.example,b.example#@#.ad,
+ *                          shop.example#?#.ad:has(b), shop.example$$script
+ *
+ * A URL with a fragment is a URL: https://x.example/#/route, x.example/##top.
+ */
+
+#ifndef LIST_NO_KEY_H
+#define LIST_NO_KEY_H
+
+#include "list_line.h"
+
+
+/* Returns NULL, or the reason why the text of a key is none: a constant phrase
+ * that follows the text in a message. */
+const char *list_no_key(list_keys_e keys, const bloom_key_t *key);
+
+
+#endif /* LIST_NO_KEY_H */

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * This file finds the names that a configuration of unbound blocks.
+ */
+
+#include "list_own.h"
+#include "list_unbound.h"
+
+
+enum { FIRST = 0, MORE, END };           /* steps */
+
+/* The state of a file. */
+typedef struct {
+    int  view;                           /* the options are those of a view */
+} section_t;
+
+/* A resource record, without its TTL and class. */
+typedef struct {
+    bloom_key_t  name;
+    bloom_key_t  type;
+    bloom_key_t  data;                   /* its first word */
+} record_t;
+
+typedef enum { ALWAYS, UNLESS_OWN, EXEMPT, NOT } effect_e;
+
+/* The types of zones. */
+static const struct {
+    const char  *type;
+    effect_e     effect;
+    const char  *why;                    /* NOT: the reason to skip it */
+} types[] = {
+    { "always_nxdomain", ALWAYS, NULL },
+    { "always_refuse", ALWAYS, NULL },
+    { "always_nodata", ALWAYS, NULL },
+    { "always_deny", ALWAYS, NULL },
+    { "always_null", ALWAYS, NULL },
+    { "static", UNLESS_OWN, NULL },
+    { "refuse", UNLESS_OWN, NULL },
+    { "deny", UNLESS_OWN, NULL },
+    { "redirect", UNLESS_OWN, NULL },
+    { "inform_deny", UNLESS_OWN, NULL },
+    { "inform_redirect", UNLESS_OWN, NULL },
+    { "always_transparent", EXEMPT, NULL },
+    { "transparent", NOT, "is a zone that only its local-data blocks" },
+    { "typetransparent", NOT, "is a zone that only its local-data blocks" },
+    { "inform", NOT, "is a zone that only its local-data blocks" },
+    { "block_a", NOT, "blocks only one kind of addresses" },
+    { "block_aaaa", NOT, "blocks only one kind of addresses" },
+    { "block_a_wdata", NOT, "blocks only one kind of addresses" },
+    { "block_aaaa_wdata", NOT, "blocks only one kind of addresses" },
+    { "truncate", NOT, "only asks for TCP" },
+    { "nodefault", NOT, "only removes a zone that unbound has by default" },
+    { "noview", NOT, "is about some clients only" }
+};
+
+
+/* Takes the next word, without its quotes.  Returns 0 at the end of the line,
+ * or where a comment begins. */
+static int
+next_word(bloom_key_t *line, bloom_key_t *word)
+{
+    uint8_t  quote;
+
+    list_trim(line);
+
+    if (line->len == 0 || line->data[0] == '#') {
+        line->len = 0;
+        return 0;
+    }
+
+    quote = line->data[0];
+
+    if (quote == '"' || quote == '\'') {
+        list_skip(line, 1);
+        (void) list_until(line, word, (char) quote);
+        return 1;
+    }
+
+    return list_word(line, word);
+}
+
+
+/* Divides the value of local-data.  Returns 0, or -1 if it is no record. */
+static int
+divide(record_t *record, bloom_key_t text)
+{
+    (void) list_word(&text, &record->name);
+
+    do {
+        (void) list_word(&text, &record->type);
+    } while (list_is_ttl_or_class(&record->type));
+
+    return list_word(&text, &record->data) ? 0 : -1;
+}
+
+
+/* Returns 1 if a record gives its name an address, or another name. */
+static int
+is_own(const record_t *record)
+{
+    return list_equals(&record->type, "CNAME")
+           || ((list_equals(&record->type, "A")
+                || list_equals(&record->type, "AAAA"))
+               && !list_is_sink(&record->data));
+}
+
+
+static list_result_e
+take_name(list_line_t *at, const bloom_key_t *name, list_result_e result)
+{
+    if (list_equals(name, ".")) {
+        return list_skipped(at, "applies to all names");
+    }
+
+    at->key = *name;
+    at->why = list_domain(name);
+
+    return at->why == NULL ? result : LIST_SKIPPED;
+}
+
+
+static list_result_e
+take_zone(list_line_t *at, const bloom_key_t *name, const bloom_key_t *type)
+{
+    size_t  i;
+
+    for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        if (!list_equals(type, types[i].type)) {
+            continue;
+        }
+
+        switch (types[i].effect) {
+
+        case ALWAYS:
+            return take_name(at, name, LIST_KEY);
+
+        case UNLESS_OWN:
+            return list_own_has(at->cancelled, name)
+                   ? list_skipped(at, LIST_OWN_WHY)
+                   : take_name(at, name, LIST_KEY);
+
+        case EXEMPT:
+            return take_name(at, name, LIST_EXCEPTION);
+
+        default: /* NOT */
+            return list_skipped(at, types[i].why);
+        }
+    }
+
+    return list_bad(at, "has a type of local-zone that unbound does not have");
+}
+
+
+static list_result_e
+take_data(list_line_t *at, const bloom_key_t *value)
+{
+    record_t  record;
+
+    if (divide(&record, *value) != 0) {
+        return list_bad(at, "has no record such as bad.example A 0.0.0.0");
+    }
+
+    if (is_own(&record)) {
+        return list_skipped(at, list_equals(&record.type, "CNAME")
+                                ? "is answered with another name"
+                                : "has an address of its own");
+    }
+
+    return list_equals(&record.type, "A") || list_equals(&record.type, "AAAA")
+           ? take_name(at, &record.name, LIST_KEY)
+           : list_skipped(at, "has data of its own");
+}
+
+
+/* Returns 1 for an option that begins a section, and stores which it is. */
+static int
+is_section(section_t *section, const bloom_key_t *option)
+{
+    size_t  i;
+
+    static const char *const  sections[] = {
+        "view:", "server:", "remote-control:", "stub-zone:", "forward-zone:",
+        "auth-zone:", "rpz:", "python:", "dynlib:", "dnscrypt:", "cachedb:",
+        "ipset:", "dnstap:"
+    };
+
+    for (i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
+        if (list_equals(option, sections[i])) {
+            section->view = i == 0;
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* Takes the next option of a line. */
+static list_result_e
+take_option(list_line_t *at)
+{
+    section_t   *section;
+    bloom_key_t  option, value, type;
+
+    section = at->state;
+
+    if (!next_word(&at->line, &option)) {
+        return LIST_END;
+    }
+
+    if (is_section(section, &option)) {
+        return LIST_COMMENT;
+    }
+
+    if (!list_ends(&option, ':')) {
+        return list_bad(at, "is not an option of unbound such as "
+                            "local-zone: \"bad.example\" always_nxdomain");
+    }
+
+    if (list_begins(&option, "include")) {
+        at->line.len = 0;
+        return list_skipped(at, "includes another file");
+    }
+
+    if (list_equals(&option, "local-zone:")) {
+
+        if (!next_word(&at->line, &value) || !next_word(&at->line, &type)) {
+            return list_bad(at, "has no type of local-zone");
+        }
+
+        return section->view ? list_skipped(at, "is about some clients only")
+                             : take_zone(at, &value, &type);
+    }
+
+    if (list_equals(&option, "local-data:")) {
+
+        if (!next_word(&at->line, &value)) {
+            return list_bad(at, "has no record such as bad.example A 0.0.0.0");
+        }
+
+        return section->view ? list_skipped(at, "is about some clients only")
+                             : take_data(at, &value);
+    }
+
+    at->line.len = 0;
+
+    return list_skipped(at, "is another option of unbound");
+}
+
+
+static list_result_e
+next(list_line_t *at)
+{
+    list_result_e  result;
+
+    if (at->step == END) {
+        return LIST_END;
+    }
+
+    if (at->step == FIRST) {
+        list_trim(&at->line);
+
+        if (at->line.len == 0 || at->line.data[0] == '#') {
+            at->step = END;
+            return at->line.len == 0 ? LIST_EMPTY : LIST_COMMENT;
+        }
+    }
+
+    result = take_option(at);
+
+    /* an option may follow its section in the same line, and an invalid option
+     * ends the line */
+
+    while (result == LIST_COMMENT && at->line.len != 0) {
+        result = take_option(at);
+        result = result == LIST_END ? LIST_COMMENT : result;
+    }
+
+    at->step = result == LIST_BAD || result == LIST_END
+               || result == LIST_COMMENT ? END : MORE;
+
+    return result;
+}
+
+
+/* Remembers the names in local-data that have addresses of their own. */
+static void
+pass(void *state, key_set_t *cancelled, const uint8_t *data, size_t len)
+{
+    record_t     record;
+    bloom_key_t  text, line, word;
+
+    text.data = data;
+    text.len = len;
+
+    while (text.len != 0) {
+        (void) list_until(&text, &line, '\n');
+
+        while (next_word(&line, &word)) {
+            if (!is_section(state, &word)
+                && list_equals(&word, "local-data:")
+                && next_word(&line, &word)
+                && !((section_t *) state)->view
+                && divide(&record, word) == 0 && is_own(&record))
+            {
+                list_own_add(cancelled, &record.name);
+            }
+        }
+    }
+}
+
+
+static int
+owns(const bloom_key_t *line)
+{
+    return list_begins(line, "local-") || list_begins(line, "server:");
+}
+
+
+const list_reader_t  list_unbound = {
+    .name = "unbound",
+    .state = sizeof(section_t),
+    .next = next,
+    .owns = owns,
+    .pass = pass
+};
