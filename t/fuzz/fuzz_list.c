@@ -8,12 +8,11 @@
 #include "fuzz.h"
 
 #include "list_guess.h"
-#include "list_format.h"
 
 
 static const char *const  formats[] = {
     "lines", "adblock", "hosts", "dnsmasq", "rpz", "csv:1", "csv:3", "csv:url",
-    "json"
+    "json", "unbound"
 };
 
 enum { FORMATS = sizeof(formats) / sizeof(formats[0]) };
@@ -113,10 +112,9 @@ read_records(const list_reader_t *reader, void *state,
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char             why[LIST_GUESS_WHY], refused[LIST_WHY];
+    char             why[LIST_WHY];
     void            *state;
     key_set_t        cancelled;
-    const char      *name;
     list_begin_t     with;
     list_format_t    format;
 
@@ -127,16 +125,14 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     with.data = data + 2;
     with.len = size - 2;
     with.keys = data[1] % 3;
-    with.why = refused;
+    with.column = NULL;
+    with.why = why;
 
-    name = list_guess(with.data, with.len, why);
-
-    if (name == NULL) {
-        expect(strlen(why) > 0 && strlen(why) < LIST_GUESS_WHY - 1);
+    if (list_guess(&format, &with) == 0) {
+        expect(format.reader != NULL && format.name != NULL);
 
     } else {
-        expect(list_format_parse(&format, name) == NULL);
-        expect(format.reader != NULL);
+        expect(strlen(why) > 0 && strlen(why) < LIST_WHY - 1);
     }
 
     expect(list_format_parse(&format, formats[data[0] % FORMATS]) == NULL);
@@ -157,7 +153,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                      with.len);
 
     } else {
-        expect(strlen(refused) > 0 && strlen(refused) < LIST_WHY - 1);
+        expect(strlen(why) > 0 && strlen(why) < LIST_WHY - 1);
     }
 
     key_set_free(&cancelled);
