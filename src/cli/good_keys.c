@@ -71,7 +71,7 @@ check_file(const collect_options_t *from, char *name)
                           "the keys of the image");
     }
 
-    if (keystream_total(&name, 1) == -1) {
+    if (input_total(&name, 1) == -1) {
         return CLI_ERROR;
     }
 

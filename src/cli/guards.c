@@ -279,6 +279,9 @@ check_key(samples_t *samples, const bloom_key_t *key)
 
     if (key->len > BLOOM_KEY_MAX) {
         lookup.why = BLOOM_KEY_TOO_LONG;
+
+    } else if (bloom_not_key(key) != NULL) {
+        lookup.why = bloom_not_key(key);
     }
 
     keyform_show(shown, key);
@@ -341,8 +344,8 @@ check_file(samples_t *samples)
 
     while ((more = keystream_next(&stream, &block, 0)) == 1) {
 
-        if (stream.size > BLOOM_GUARD_FILE_MAX
-            || stream.offset > BLOOM_GUARD_FILE_MAX)
+        if (stream.input.size > BLOOM_GUARD_FILE_MAX
+            || stream.input.offset > BLOOM_GUARD_FILE_MAX)
         {
             refuse(samples->guards, samples->name, "%s: %s %s has more than 16 "
                    "MiB, which nginx does not accept; keep only samples in it",

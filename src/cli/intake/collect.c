@@ -17,6 +17,7 @@
 #include "line_ends.h"
 #include "list_csv.h"
 #include "list_guess.h"
+#include "list_json.h"
 #include "progress.h"
 #include "visible.h"
 
@@ -533,6 +534,28 @@ divide_block(void *data, const keystream_block_t *block, size_t *whole)
 }
 
 
+/* Returns how bloom_not_keys() looks at a file. */
+static unsigned
+not_keys_how(const collect_options_t *options)
+{
+    const list_reader_t  *reader;
+
+    reader = options->list.reader;
+
+    if (options->split == BLOOM_SPLIT_NUL) {
+        return BLOOM_NOT_KEYS_NUL;
+    }
+
+    if (list_format_is_keys(&options->list)
+        || reader == list_format_lines.reader)
+    {
+        return BLOOM_NOT_KEYS_LINES;
+    }
+
+    return reader == NULL || reader == &list_json ? BLOOM_NOT_KEYS_JSON : 0;
+}
+
+
 /* Opens the current file.  Returns 0, or -1 after a message. */
 static int
 open_keyfile(work_t *work)
@@ -547,8 +570,9 @@ open_keyfile(work_t *work)
     }
 
     file = &work->file[work->current];
-    file->name = work->stream.name;
+    file->name = work->stream.input.name;
     file->list = work->options->list;
+    work->stream.how = not_keys_how(work->options);
     work->stream.divide = divide_block;
     work->stream.divide_data = work;
 
@@ -563,7 +587,7 @@ open_keyfile(work_t *work)
 static void
 close_keyfile(work_t *work)
 {
-    work->before += work->stream.offset;
+    work->before += work->stream.input.offset;
     work->open = 0;
     work->current++;
     keystream_close(&work->stream);
@@ -613,7 +637,7 @@ next_block(work_t *work, block_t *block)
                                       ? '\0' : '\n');
     }
 
-    progress_update(&work->progress, work->before + work->stream.offset,
+    progress_update(&work->progress, work->before + work->stream.input.offset,
                     work->total, __atomic_load_n(&work->received,
                                                  __ATOMIC_RELAXED));
     return 1;
@@ -820,7 +844,7 @@ collect(const collect_options_t *options, char **names, int n,
     unsigned    i;
     pthread_t  *thread;
 
-    total = keystream_total(names, n);
+    total = input_total(names, n);
 
     if (total == -1) {
         return CLI_ERROR;
