@@ -25,7 +25,8 @@ compile = -std=c11 $(CFLAGS) -Wall -Wextra $(WERROR) -D_GNU_SOURCE \
           -Wno-missing-field-initializers -MMD -MP -MT $@ -MF $@.d
 sanitize = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
            -fno-omit-frame-pointer
-libraries = -lcurl -lhiredis -lssl -lcrypto -lz -lm -lidn2 -lpthread
+libraries = -lcurl -lhiredis -lssl -lcrypto -lz -lbz2 -llzma -lzstd -lm -lidn2 \
+            -lpthread
 libs = $(LDFLAGS) $(libraries)
 
 core := $(wildcard src/core/*.c)

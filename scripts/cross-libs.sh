@@ -12,7 +12,8 @@
 set -eu
 
 packages="libidn2-dev libidn2-0 libunistring2 libcmocka-dev libcmocka0
-          zlib1g-dev zlib1g libhiredis-dev libhiredis0.14 libhiredis1.1.0
+          zlib1g-dev zlib1g libbz2-dev libbz2-1.0 liblzma-dev liblzma5
+          libzstd-dev libzstd1 libhiredis-dev libhiredis0.14 libhiredis1.1.0
           libmurmurhash-dev libmurmurhash1 libmurmurhash2 libssl-dev libssl3
           libssl3t64 libcurl4-openssl-dev libcurl4 libcurl4t64"
 
@@ -23,7 +24,7 @@ packages="$packages libbrotli1 libcom-err2 libffi8 libgmp10 libgnutls30
           libk5crypto3 libkeyutils1 libkrb5-3 libkrb5support0 libldap-2.5-0
           libldap2 libnettle8 libnettle8t64 libnghttp2-14 libnghttp3-9
           libp11-kit0 libpsl5 libpsl5t64 librtmp1 libsasl2-2 libssh2-1
-          libssh2-1t64 libtasn1-6 libzstd1"
+          libssh2-1t64 libtasn1-6"
 
 if [ $# != 1 ]; then
     echo "usage: $0 DIR" >&2
@@ -77,6 +78,7 @@ done
 
 for file in usr/include/cmocka.h usr/include/idn2.h \
             usr/include/hiredis/hiredis.h usr/include/zlib.h \
+            usr/include/bzlib.h usr/include/lzma.h usr/include/zstd.h \
             usr/include/aarch64-linux-gnu/curl/curl.h usr/include/openssl/ssl.h
 do
     if [ ! -e "$dir/$file" ]; then

@@ -31,6 +31,9 @@ command_of gcc gcc
 command_of make make
 header_of stdio.h libc6-dev
 header_of zlib.h zlib1g-dev
+header_of bzlib.h libbz2-dev
+header_of lzma.h liblzma-dev
+header_of zstd.h libzstd-dev
 header_of idn2.h libidn2-dev
 header_of hiredis/hiredis.h libhiredis-dev
 header_of curl/curl.h libcurl4-openssl-dev
@@ -47,6 +50,14 @@ if [ "$1" = test ]; then
     header_of murmurhash.h libmurmurhash-dev
     command_of dpkg-source dpkg-dev
     command_of git git
+
+    # what writes files that are no lists of keys, and compressed lists
+    command_of bzip2 bzip2
+    command_of lz4 lz4
+    command_of sqlite3 sqlite3
+    command_of xz xz-utils
+    command_of zip zip
+    command_of zstd zstd
 
     # clients of HTTP/2 and HTTP/3
     perl -MProtocol::HTTP2 -e 1 2> /dev/null \

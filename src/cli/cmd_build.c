@@ -576,8 +576,10 @@ const command_t  cmd_build = {
     .about =
         "Makes an image from keys. The keys come from files or, if no file is "
         "named or its name is \"-\", from standard input. Each line is a key; "
-        "gzip is decompressed. Empty lines are skipped, and duplicates count "
-        "once.\n\n"
+        "gzip, bzip2, xz and zstd are decompressed. Empty lines are skipped, "
+        "and duplicates count once. A file that is no list of keys, such as an "
+        "archive, UTF-16, a web page, JSON or a dump of a database, is "
+        "refused.\n\n"
         "The number of keys need not be known in advance. The build needs the "
         "memory of the filter, and 16 bytes for each distinct key, in layout "
         "fuse 8, or up to four times that if there are many duplicates. Keys "

@@ -216,8 +216,8 @@ const command_t  cmd_test = {
     .about =
         "Prints for each key, on a line, whether it is absent or (maybe) "
         "present. Without keys on the command line and without -f, keys are "
-        "read from standard input, one per line; gzip is decompressed. Empty "
-        "keys are skipped. With -0, each line of the output ends with a zero "
+        "read from standard input, one per line, and decompressed as by "
+        "build. Empty keys are skipped. With -0, each line of the output ends with a zero "
         "byte, too. On a terminal, control characters in keys are shown as "
         "\\xNN.\n\n"
         "Keys are converted to the image's key form before they are looked "

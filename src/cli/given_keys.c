@@ -95,6 +95,7 @@ read_keys(const given_keys_t *given, answers_t *answers)
     intake.format.reader = &lines;
     intake.threads = 1;
     intake.quiet = 1;
+    intake.any = 1;
     intake.eager = 1;                    /* answer a key as soon as it is read */
 
     memset(&sink, 0, sizeof(sink));

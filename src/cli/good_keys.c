@@ -72,7 +72,7 @@ check_file(const key_options_t *from, char *name)
                           "the keys of the image");
     }
 
-    if (keystream_total(&name, 1) == -1) {
+    if (input_total(&name, 1) == -1) {
         return CLI_ERROR;
     }
 

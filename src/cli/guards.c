@@ -281,6 +281,9 @@ check_key(samples_t *samples, const bloom_key_t *key)
 
     if (key->len > BLOOM_KEY_MAX) {
         lookup.why = BLOOM_KEY_TOO_LONG;
+
+    } else if (bloom_not_key(key) != NULL) {
+        lookup.why = bloom_not_key(key);
     }
 
     keyform_show(shown, key);
@@ -368,6 +371,7 @@ check_file(samples_t *samples)
     intake.key_form = BLOOM_FORM_RAW;    /* as given, and any text */
     intake.threads = 1;
     intake.quiet = 1;
+    intake.any = 1;
     intake.stop = &samples->rc;
 
     memset(&sink, 0, sizeof(sink));

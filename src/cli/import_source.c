@@ -39,7 +39,7 @@ static int
 next_file(import_source_t *source)
 {
     if (source->open) {
-        keystream_close(&source->stream);
+        input_close(&source->input);
         source->open = 0;
     }
 
@@ -56,13 +56,11 @@ next_file(import_source_t *source)
         return -1;
     }
 
-    if (keystream_open(&source->stream, *source->paths, BLOOM_SPLIT_LINES)
-        != 0)
-    {
+    if (input_open(&source->input, *source->paths) != 0) {
         return -1;
     }
 
-    source->name = source->stream.name;
+    source->name = source->input.name;
     source->open = 1;
     source->paths++;
     source->n--;
@@ -113,8 +111,10 @@ import_source_open(import_source_t *source, char **paths, int n, int dump,
         return -1;
     }
 
-    if (n == 1 && !source->stream.gzip && source->stream.size != 0) {
-        source->size = source->stream.size;
+    if (n == 1 && input_format(&source->input) == NULL
+        && source->input.size != 0)
+    {
+        source->size = source->input.size;
     }
 
     return 0;
@@ -125,7 +125,7 @@ void
 import_source_close(import_source_t *source)
 {
     if (source->open) {
-        keystream_close(&source->stream);
+        input_close(&source->input);
     }
 
     redis_close(source->redis);
@@ -156,8 +156,8 @@ read_some(import_source_t *source, uint8_t *buf, uint64_t size)
     }
 
     while (source->open) {
-        got = keystream_read(&source->stream, buf,
-                             size < 0x40000000 ? size : 0x40000000);
+        got = input_read(&source->input, buf,
+                         size < 0x40000000 ? size : 0x40000000);
 
         if (got != 0) {
             return got;

@@ -2,25 +2,25 @@
 
 /*
  * A source is the stream of bytes of a filter to import: one or more files in
- * order, plain or gzip, standard input, or a key of a Redis server.
+ * order, plain or compressed, standard input, or a key of a Redis server.
  */
 
 #ifndef IMPORT_SOURCE_H
 #define IMPORT_SOURCE_H
 
-#include "keystream.h"
+#include "input.h"
 #include "redis.h"
 
 
 typedef struct {
     const char  *name;                   /* for messages */
-    uint64_t     size;                   /* BLOOM_FOREIGN_UNKNOWN: gzip, a pipe,
-                                            or several files */
+    uint64_t     size;                   /* BLOOM_FOREIGN_UNKNOWN: compressed, a
+                                            pipe, or several files */
 
     char       **paths;                  /* files that are not open yet */
     int          n;
-    int          open;                   /* 1: the stream is open */
-    keystream_t  stream;
+    int          open;                   /* 1: the input is open */
+    input_t      input;
 
     redis_t     *redis;                  /* NULL: files */
 

@@ -7,9 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bloom_image.h"
+#include "bloom_not_keys.h"
 #include "key_print.h"
 #include "visible.h"
+
+
+#define MAGIC_MAX  1024
 
 
 const char *
@@ -28,14 +31,22 @@ key_print_refused(const bloom_key_t *key, int null)
 }
 
 
-/* Returns 1 if a file that begins with this key would not be read as keys, or
- * with another first key. */
+/* Returns 1 if a file that begins with this key and its end would not be read
+ * as keys, or with another first key.  A long key is cut: no magic is so
+ * long. */
 static int
-is_magic(const bloom_key_t *key)
+is_magic(const bloom_key_t *key, int end)
 {
-    return bloom_key_mark(key->data, key->len) != 0
-           || bloom_image_is(key->data, key->len)
-           || (key->len >= 2 && key->data[0] == 0x1f && key->data[1] == 0x8b);
+    size_t    len;
+    uint8_t   first[MAGIC_MAX];
+
+    len = key->len < MAGIC_MAX ? key->len : MAGIC_MAX - 1;
+    memcpy(first, key->data, len);
+    first[len++] = (uint8_t) end;
+
+    return bloom_key_mark(first, len) != 0
+           || bloom_not_keys(first, len, BLOOM_NOT_KEYS_NUL) != NULL
+           || (end == '\n' && bloom_not_keys(first, len, 0) != NULL);
 }
 
 
@@ -46,7 +57,7 @@ key_print(const bloom_key_t *key, int null, int first)
 
     end = null ? '\0' : '\n';
 
-    if (first && is_magic(key)) {
+    if (first && is_magic(key, end)) {
         putchar(end);                    /* an empty key, which is skipped */
     }
 

@@ -8,6 +8,7 @@
 #include "ngx_bloom_guard.h"
 #include "ngx_bloom_io.h"
 #include "bloom_guard.h"
+#include "bloom_not_keys.h"
 #include "bloom_utf8.h"
 
 
@@ -93,7 +94,8 @@ static const char  *ngx_bloom_guard_messages[] = {
     "be checked; build it again",
 
     /* The file of keys is missing, cannot be read, is not a regular file, is
-     * larger than 16 MiB, or has no key. The message says what to do. */
+     * larger than 16 MiB, is no list of keys (such as UTF-16 or gzip data), or
+     * has no key. The message says what to do. */
     "is not checked: \"%s=%V\" %s",
 
     /* The key of this line of the file is invalid: correct it. */
@@ -271,7 +273,8 @@ ngx_bloom_guard_open(ngx_bloom_guard_t *guard, ngx_str_t *name, uint32_t form)
 static ngx_int_t
 ngx_bloom_guard_read(ngx_bloom_guard_t *guard, ngx_str_t *name)
 {
-    ssize_t  n;
+    ssize_t      n;
+    const char  *what;
 
     n = ngx_bloom_io_read(guard->fd, guard->data + guard->done,
                           ngx_min(guard->size + 1 - guard->done,
@@ -291,10 +294,19 @@ ngx_bloom_guard_read(ngx_bloom_guard_t *guard, ngx_str_t *name)
                                        "again");
     }
 
-    if (n == 0) {
-        ngx_bloom_io_close(&guard->fd);
-        guard->pos = guard->data + bloom_key_mark(guard->data, guard->size);
+    if (n != 0) {
+        return NGX_AGAIN;
     }
+
+    what = bloom_not_keys(guard->data, guard->size,
+                          BLOOM_NOT_KEYS_LINES|BLOOM_NOT_KEYS_WHOLE);
+
+    if (what != NULL) {
+        return ngx_bloom_guard_useless(guard, name, 0, what);
+    }
+
+    ngx_bloom_io_close(&guard->fd);
+    guard->pos = guard->data + bloom_key_mark(guard->data, guard->size);
 
     return NGX_AGAIN;
 }
@@ -360,9 +372,11 @@ ngx_bloom_guard_look_at(ngx_bloom_guard_t *guard, ngx_str_t *name,
 
     what = ngx_bloom_guard_names[guard->file];
 
-    why = (key->len > BLOOM_KEY_MAX)
-          ? BLOOM_KEY_TOO_LONG
-          : bloom_form_expand(bits->form, &form, key, guard->buf);
+    why = (key->len > BLOOM_KEY_MAX) ? BLOOM_KEY_TOO_LONG : bloom_not_key(key);
+
+    if (why == NULL) {
+        why = bloom_form_expand(bits->form, &form, key, guard->buf);
+    }
 
     if (why != NULL) {
         return ngx_bloom_guard_refuse(guard, 0, NGX_BLOOM_GUARD_INVALID,

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Tests that the tool takes bounded memory for gzip data that inflates to a lot,
+# Tests that the tool takes bounded memory for compressed data that becomes a lot,
 # and for long lines.  Each command that reads keys or lists refuses a line that
 # is longer than the limit; the number of lines is not limited.
 
@@ -9,6 +9,7 @@ use strict;
 use warnings;
 
 use BloomTest;
+use BloomTest::Process qw(run_command);
 use BloomTest::Tool qw(tool_memory tool_test);
 use IO::Compress::Gzip qw(gzip $GzipError);
 
@@ -30,6 +31,17 @@ sub gz {
     return $member;
 }
 
+# Returns what a program of another format makes of bytes.
+
+sub packed {
+    my ($bytes, @command) = @_;
+
+    my ($exit, $packed, $err) = run_command([@command], stdin => $bytes);
+    $exit == 0 or die "@command: $err";
+
+    return $packed;
+}
+
 # A gzip file may have many members, whose bytes follow each other.
 
 my $gib = gz('a' x (16 * LIMIT)) x 64;
@@ -39,11 +51,19 @@ my $image = $t->build_image('ids.bloom', ['key']);
 
 cmp_ok(-s $line, '<', 6 * LIMIT, 'a line of 1 GiB is less than 6 MiB of gzip');
 
-# A sparse file of zero bytes, which takes no room on the disk.
+# A sparse file of zero bytes, which takes no room on the disk.  Its first block
+# tells that it is binary data.
 
 open my $sparse, '>', "$dir/sparse" or die "open: $!";
 truncate $sparse, GIB or die "truncate: $!";
 close $sparse;
+
+# The same line in the other formats.
+
+my @packed = map {
+    $t->write_file("line.$_->[0]",
+                   packed('a' x (16 * LIMIT), @{ $_->[1] }) x 64)
+} ['bz2', ['bzip2', '-9']], ['xz', ['xz', '-6']], ['zst', ['zstd', '-q', '-19']];
 
 # A JSON key that does not end.
 
@@ -55,10 +75,10 @@ for (
          'lines', 'hosts', 'adblock', 'csv:1', 'csv:url', 'json'),
     ['build', '--from', 'json', $json],
     (map { ['build', '--form', $_, $line] } 'lower', 'host', 'url'),
-    ['build', "$dir/sparse"], ['build', '--max-errors', '1m', $line],
-    ['add', $line], ['add', '-0', $line], ['add', "$dir/sparse"],
+    ['build', '--max-errors', '1m', $line],
+    (map { ['build', $_], ['build', '-0', $_], ['test', '-f', $_] } @packed),
+    ['add', $line], ['add', '-0', $line],
     ['test', '-f', $line], ['test', '-0', '-f', $line],
-    ['test', '-f', "$dir/sparse"],
     (map { ['expand', '--form', $_, '-f', $line] }
          'raw', 'lower', 'host', 'url'),
     ['expand', '-0', '-f', $line],
@@ -72,9 +92,39 @@ for (
     my $what = join(' ', $command, @arguments) =~ s/\Q$dir\E\///gr;
 
     is($exit, 2, "$what is refused");
-    like($err, qr/\A[^\n]*: byte \d+(?: of the gzip data: a (?:key|line) reaches 1 MiB here|: a (?:key|line) of 1 MiB or more begins here); .*-0[^\n]*\n\z/,
+    like($err, qr/\A[^\n]*: byte \d+(?: of the (?:gzip|bzip2|xz|zstd) data: a (?:key|line) reaches 1 MiB here|: a (?:key|line) of 1 MiB or more begins here); .*-0[^\n]*\n\z/,
          "$what says what is wrong") or diag(substr $err, 0, 500);
     cmp_ok($peak, '<', $bound, "$what takes little memory");
+}
+
+for (['build', '-o', "$dir/out.bloom", @few, "$dir/sparse"],
+     ['add', @few, $image, "$dir/sparse"],
+     ['test', $image, '-f', "$dir/sparse"])
+{
+    my ($exit, $out, $err, $peak) = tool_memory({}, @$_);
+
+    is($exit, 2, "$_->[0] refuses a gigabyte of zero bytes");
+    like($err, $_->[0] eq 'test'
+               ? qr/sparse: byte 0: a line of 1 MiB or more begins here/
+               : qr/sparse: is binary data, not a list of keys/,
+         "$_->[0] says that they are no keys");
+    cmp_ok($peak, '<', $bound, "$_->[0] takes little memory for them");
+}
+
+# A window that would take much memory: the header of the data demands it.
+
+for (['zstd', 'zstd -dc --long=31', 'zstd', '-q', '--long=31'],
+     ['xz', 'xz -dc', 'xz', '--lzma2=dict=1GiB'])
+{
+    my ($format, $program, @command) = @$_;
+    my $file = $t->write_file("window.$format", packed("key\n", @command));
+    my ($exit, undef, $err, $peak)
+        = tool_memory({}, 'build', '-o', "$dir/out.bloom", @few, $file);
+
+    is($exit, 2, "a window of 1 GiB is refused ($format)");
+    like($err, qr/\A[^\n]*: byte \d+: the $format data has a window of more than 128 MiB; use "$program FILE \| ngx-bloom build \.\.\. -", or [^\n]*\n\z/,
+         "the message says what to do ($format)");
+    cmp_ok($peak, '<', $bound, "no memory is taken for the window ($format)");
 }
 
 # Quotes and parentheses that do not end.

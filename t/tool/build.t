@@ -814,7 +814,7 @@ for ([qr/-p "2": .* 1e-9 to 0\.5/, '-p', '2'],
      [qr/two: is not a Bloom filter image/, '--like', $keys],
      [qr/like.bloom: is an image, not a list of keys; use "ngx-bloom merge"/,
       $as_is],
-     [qr/like.bloom.gz: is an image, not a list of keys; use "ngx-bloom merge"/,
+     [qr/like.bloom.gz: its gzip data is an image, not a list of keys; use "ngx-bloom merge"/,
       "$as_is.gz"])
 {
     my ($message, @options) = @$_;

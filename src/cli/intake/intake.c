@@ -45,6 +45,7 @@ typedef struct {
     void             *own;               /* of the sink */
     keyform_t         keyform;
     list_keys_e       keys;
+    int               any;               /* a key of the block can be \N */
     uint8_t          *field;             /* of the readers of lists */
     size_t            field_size;
     intake_counts_t   counts;
@@ -79,20 +80,29 @@ take_key(reader_t *reader, const bloom_key_t *key, const intake_place_t *place)
 {
     const char           *why;
     bloom_key_t           canonical;
+    const work_t         *work = reader->work;
     const intake_sink_t  *sink;
 
-    sink = reader->work->sink;
-    why = list_no_key(reader->keys, key);
+    sink = work->sink;
+    why = NULL;
 
-    if (why != NULL) {
-        skip(reader, why, place, key);
-        return;
+    if (!work->intake->any) {
+        why = list_no_key(reader->keys, key);
+
+        if (why != NULL) {
+            skip(reader, why, place, key);
+            return;
+        }
     }
 
-    if (sink->as_given) {
+    if (!reader->any) {
+        why = bloom_not_key(key);
+    }
+
+    if (why == NULL && sink->as_given) {
         why = sink->take(reader->own, key, 1, place);
 
-    } else {
+    } else if (why == NULL) {
         why = keyform_accept(&reader->keyform, &canonical, key);
 
         if (why == NULL) {
@@ -266,7 +276,9 @@ read_lines(reader_t *reader, const intake_block_t *block)
                 key.len--;
             }
 
-            if (plain && key.len != 0 && key.len <= BLOOM_KEY_MAX) {
+            if (plain && key.len != 0 && key.len <= BLOOM_KEY_MAX
+                && (key.len != 2 || key.data[0] != '\\'))
+            {
                 reader->batch[many++] = key;
 
             } else {
@@ -312,6 +324,9 @@ static void
 read_block(reader_t *reader, const intake_block_t *block)
 {
     work_t  *work = reader->work;
+
+    reader->any = work->intake->any || block->reader->any
+                  || work->intake->split == BLOOM_SPLIT_NUL;
 
     if (block->reader->end != NULL) {
         read_records(reader, block);
@@ -476,7 +491,7 @@ intake_read(const intake_t *intake, const intake_sink_t *sink, char **names,
     work_t   work;
     int64_t  total;
 
-    total = keystream_total(names, n);
+    total = input_total(names, n);
 
     if (total == -1) {
         return CLI_ERROR;

@@ -14,6 +14,8 @@
 #include "keyform.h"
 #include "line_ends.h"
 #include "list_guess.h"
+#include "list_json.h"
+#include "list_text.h"
 #include "units.h"
 
 
@@ -169,6 +171,24 @@ divide_block(void *data, const keystream_block_t *block, size_t *whole)
 }
 
 
+/* Returns how bloom_not_keys() looks at a file. */
+static unsigned
+not_keys_how(const intake_t *intake)
+{
+    const list_reader_t  *reader;
+
+    reader = intake->format.reader;
+
+    if (intake->split == BLOOM_SPLIT_NUL || intake->any) {
+        return BLOOM_NOT_KEYS_NUL;
+    }
+
+    return reader == NULL || reader == &list_json ? BLOOM_NOT_KEYS_JSON
+           : reader == &list_keys || reader == &list_text
+             ? BLOOM_NOT_KEYS_LINES : 0;
+}
+
+
 /* Opens the current file.  Returns 0, or -1 after a message. */
 static int
 open_file(intake_files_t *files)
@@ -183,9 +203,10 @@ open_file(intake_files_t *files)
     }
 
     file = &files->file[files->current];
-    file->name = files->stream.name;
+    file->name = files->stream.input.name;
     file->format = files->intake->format;
 
+    files->stream.how = not_keys_how(files->intake);
     files->stream.divide = divide_block;
     files->stream.divide_data = files;
     files->open = 1;
@@ -219,7 +240,7 @@ read_next(intake_files_t *files, intake_block_t *block)
             break;
         }
 
-        files->before += files->stream.offset;
+        files->before += files->stream.input.offset;
         files->open = 0;
         files->current++;
         keystream_close(&files->stream);
@@ -310,7 +331,7 @@ intake_files_next(intake_files_t *files, intake_block_t *block)
 uint64_t
 intake_files_done(const intake_files_t *files)
 {
-    return files->before + (files->open ? files->stream.offset : 0);
+    return files->before + (files->open ? files->stream.input.offset : 0);
 }
 
 

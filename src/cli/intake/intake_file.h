@@ -24,6 +24,8 @@ typedef struct {
     unsigned        threads;
     uint64_t        memory;              /* bytes, for blocks that wait; 0: 1
                                             GiB */
+    int             any;                 /* a key can be any text: the sink
+                                            judges it */
     int             eager;               /* do not wait until a block is full */
     int             quiet;               /* show no progress */
     int             again;               /* the files were read before: say
