@@ -257,6 +257,8 @@ for (["a\nb", [], 'LF in it'], ["\n", [], 'only LF'], ["a\r", [], 'CR at its end
 # These keys are read like any line, also as the first key.
 
 for my $first ("a\rb", "\ra", "a\0b", "\x1f\x8b", "\x1f\x8b\x08rest", "\x1f",
+               "\xfd7zXZ", "BZh91AY&SY", "\x28\xb5\x2f\xfd", "PK\3\4", "!<arch>",
+               "\xff\xfea", "%PDF-1", '{"id":1}', '["a"]', '{"key":"a"}', '"a"',
                "\xef\xbb\xbf", "\xef\xbb\xbfkey", "\xef\xbb",
                substr(content_of($t->build_image('some.bloom', ['a'])), 0, 8))
 {

@@ -425,6 +425,12 @@ subtest 'files of keys that cannot be used' => sub {
     $t->write_file('comments.txt', "# one\n\n  ! two\n");
     $t->write_file('long.txt', "id1\n" . 'x' x 65536 . "\n");
     $t->write_file('control.txt', "id1\n\e[2J\xff\"\n");
+    $t->write_file('utf16.txt', "\xff\xfeo\0w\0n\0\n\0");
+    $t->write_file('wide.txt', "o\0w\0n\0\n\0");
+    $t->write_file('packed.txt', "\x1f\x8b\x08\0" . "\0" x 20);
+    $t->write_file('page.txt', "\n<html>\nown\n");
+    $t->write_file('quoted.txt', qq{"own"\n"other"\n});
+    $t->write_file('null.txt', "id1\n\\N\n");
 
     my @files = (
         ['missing.txt', qr/"must_have=\Q$dir\E\/missing\.txt" cannot be opened; put a file there that the workers' user may read \(2: /],
@@ -436,6 +442,12 @@ subtest 'files of keys that cannot be used' => sub {
         ['comments.txt', qr/has no key/],
         ['long.txt', qr/"x{64}\.\.\." is longer than 65535 bytes; correct line 2 of/],
         ['control.txt', qr/lacks the key "\\x1b\[2J\\xff"" of line 2/],
+        ['utf16.txt', qr/" is UTF-16, not a list of keys; "iconv -f UTF-16LE -t UTF-8 FILE" converts it/],
+        ['wide.txt', qr/is UTF-16, not a list of keys/],
+        ['packed.txt', qr/is compressed by gzip, not a list of keys; "gunzip -c FILE"/],
+        ['page.txt', qr/is a web page or XML/],
+        ['quoted.txt', qr/has nearly all lines in double quotes/],
+        ['null.txt', qr/is not checked: "\\N" is how databases write NULL.*; correct line 2 of "must_have=/],
     );
 
     for (@files) {
@@ -446,6 +458,15 @@ subtest 'files of keys that cannot be used' => sub {
         like(($t->test_config)[1], qr/\[emerg\].*$reason/,
              "nginx -t reports $file");
         like($t->run_fails, qr/\[emerg\].*$reason/, "a start reports $file");
+    }
+
+    # as must_not_have, such a file would pass every image
+
+    for my $file (qw(utf16.txt wide.txt packed.txt page.txt quoted.txt)) {
+        install_image($t, 'bad');
+        set_up("must_not_have=$file");
+        like($t->run_fails, qr/\[emerg\].*is not checked: .*must_not_have=/,
+             "no image is accepted with the must_not_have $file");
     }
 
     # a file that can be used again
