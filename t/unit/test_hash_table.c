@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * These tests check that the tool's table finds each hash, and that hashes which
+ * These tests check that the tool's table finds each hash, and that hashes that
  * an attacker chooses do not meet in few slots.
  */
 
@@ -192,7 +192,7 @@ test_chosen_hashes_do_not_meet(void **state)
 }
 
 
-/* A table that is cleared keeps its secret, and one that is made has its own. */
+/* Each table has a secret of its own, and has no hashes when it is cleared. */
 static void
 test_tables_differ(void **state)
 {
