@@ -15,10 +15,13 @@
 #include "visible.h"
 
 
-/* Marks of a hash in the index. */
-#define MARK_STORED  2                   /* the keystore has it */
-#define MARK_SEEN    4                   /* a list that was read again has a key
+/* Marks of a hash. */
+#define MARK_STORED  1                   /* the keystore has it */
+#define MARK_SEEN    2                   /* a list that was read again has a key
                                             with it */
+
+/* Memory is prefetched for the hash that is this far ahead. */
+#define PREFETCH     16
 
 
 /* Keeps the state of a list; of other files than regular ones, a mode of 0. */
@@ -74,23 +77,49 @@ hash_of(const good_search_t *search, const bloom_key_t *key)
 }
 
 
-static bloom_hash_t
-hash_of_found(const good_search_t *search, size_t i)
+/* Returns the marks of a hash, or NULL if no candidate has it. */
+static uint8_t *
+marks_of(const good_search_t *search, bloom_hash_t hash)
 {
-    bloom_key_t  key;
+    uint32_t  first;
 
-    key = key_set_text(&search->found, &search->found.key[i]);
+    first = *hash_table_find(&search->table, &search->hash[0].h1, 2, hash.h1,
+                             hash.h2);
 
-    return hash_of(search, &key);
+    return first != 0 ? &search->marks[first - 1] : NULL;
+}
+
+
+static void
+add_mark(uint8_t *marks, uint8_t mark)
+{
+    if ((__atomic_load_n(marks, __ATOMIC_RELAXED) & mark) == 0) {
+        (void) __atomic_fetch_or(marks, mark, __ATOMIC_RELAXED);
+    }
 }
 
 
 static void
 mark_stored(void *data, const bloom_hash_t *hash, size_t n)
 {
+    size_t          i, home;
+    uint8_t        *marks;
     good_search_t  *search = data;
 
-    hash_index_mark(&search->index, hash, n, MARK_STORED);
+    for (i = 0; i < n; i++) {
+
+        if (i + PREFETCH < n) {
+            home = hash_table_home(&search->table, hash[i + PREFETCH].h1,
+                                   hash[i + PREFETCH].h2);
+            __builtin_prefetch(&search->table.slot[home]);
+        }
+
+        marks = marks_of(search, hash[i]);
+
+        if (marks != NULL) {
+            add_mark(marks, MARK_STORED);
+        }
+    }
 }
 
 
@@ -99,21 +128,34 @@ mark_stored(void *data, const bloom_hash_t *hash, size_t n)
 static size_t
 find_stored(good_search_t *search)
 {
-    size_t  i, stored;
+    size_t        i, n, stored;
+    uint32_t     *slot;
+    bloom_key_t   key;
 
-    hash_index_create(&search->index, search->found.n);
+    n = search->found.n;
 
-    for (i = 0; i < search->found.n; i++) {
-        hash_index_add(&search->index, hash_of_found(search, i));
+    search->hash = cli_alloc(n * sizeof(bloom_hash_t));
+    search->marks = cli_alloc(n);
+    memset(search->marks, 0, n);
+    hash_table_clear(&search->table, 4 * n);
+
+    for (i = 0; i < n; i++) {
+        key = key_set_text(&search->found, &search->found.key[i]);
+        search->hash[i] = hash_of(search, &key);
+
+        slot = hash_table_find(&search->table, &search->hash[0].h1, 2,
+                               search->hash[i].h1, search->hash[i].h2);
+
+        if (*slot == 0) {
+            *slot = (uint32_t) (i + 1);
+        }
     }
 
-    keystore_each(search->from->to.store, search->from->intake.threads, mark_stored,
-                  search);
+    keystore_each(search->from->to.store, search->from->intake.threads,
+                  mark_stored, search);
 
-    for (i = 0, stored = 0; i < search->found.n; i++) {
-        stored += (hash_index_marks(&search->index, hash_of_found(search, i))
-                   & MARK_STORED)
-                  != 0;
+    for (i = 0, stored = 0; i < n; i++) {
+        stored += (*marks_of(search, search->hash[i]) & MARK_STORED) != 0;
     }
 
     return stored;
@@ -125,9 +167,9 @@ static const char *
 seek_key(void *own, const bloom_key_t *key, size_t n,
     const intake_place_t *at)
 {
+    uint8_t        *marks;
     good_place_t   *place;
     good_search_t  *search = own;
-    bloom_hash_t    hash;
     key_set_key_t  *found;
 
     (void) n;                            /* 1, as the sink does not take many */
@@ -138,13 +180,13 @@ seek_key(void *own, const bloom_key_t *key, size_t n,
         return NULL;
     }
 
-    hash = hash_of(search, key);
+    marks = marks_of(search, hash_of(search, key));
 
-    if (hash_index_marks(&search->index, hash) == 0) {
+    if (marks == NULL) {
         return NULL;
     }
 
-    hash_index_mark(&search->index, &hash, 1, MARK_SEEN);
+    add_mark(marks, MARK_SEEN);
 
     found = key_set_find(&search->found, key);
 
@@ -223,9 +265,9 @@ read_lists(good_search_t *search, char **lists, int n, int *all)
 static int
 is_conflict(const good_search_t *search, size_t i, int all)
 {
-    uint32_t  marks;
+    uint8_t  marks;
 
-    marks = hash_index_marks(&search->index, hash_of_found(search, i));
+    marks = *marks_of(search, search->hash[i]);
 
     if ((marks & MARK_STORED) == 0) {
         return 0;
@@ -423,5 +465,7 @@ good_conflicts_free(good_search_t *search)
 {
     free(search->again);
     free(search->place);
-    hash_index_free(&search->index);
+    free(search->hash);
+    free(search->marks);
+    hash_table_free(&search->table);
 }

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 
 #include "bloom_image.h"
+#include "hash_table.h"
 #include "key_options.h"
-#include "hash_index.h"
 #include "key_set.h"
 #include "removed_keys.h"
 
@@ -71,7 +71,9 @@ typedef struct {
                                             is no room for more candidates */
     int                       full;      /* no room */
 
-    hash_index_t              index;     /* of the candidates' hashes */
+    bloom_hash_t             *hash;      /* of each candidate */
+    hash_table_t              table;     /* the first candidate of each hash */
+    uint8_t                  *marks;     /* of each such candidate; atomic */
 
     char                    **again;     /* the lists that can be read again */
     unsigned                  nagain;

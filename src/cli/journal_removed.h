@@ -12,28 +12,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bloom_hasher.h"
 #include "bloom_record.h"
+#include "key_set.h"
 
 
-/* A key that was removed. */
+/* The last removal of a key. */
 typedef struct {
-    uint8_t   *key;                      /* NULL: the slot is free */
-    size_t     len;
-    uint64_t   position;                 /* of the record of its last removal */
-    uint32_t   index;                    /* of the key in that record */
-    int        restored;                 /* since then: that removal does not
+    uint64_t            position;        /* of its record */
+    uint32_t            index;           /* of the key in that record */
+    uint8_t             restored;        /* since then: the removal does not
                                             count */
-    int        added;                    /* since then */
-} removed_key_t;
+    uint8_t             added;           /* since then */
+} journal_removal_t;
 
 /* All members are 0 at first. */
 typedef struct {
-    uint8_t         secret[BLOOM_HASH_KEY_LEN];
-    removed_key_t  *keys;                /* a hash table */
-    size_t          size;                /* slots: a power of two, or 0 */
-    size_t          used;
-    uint64_t        cleared;             /* position of the last clear; 0: the
+    key_set_t           keys;            /* that were removed */
+    journal_removal_t  *removal;         /* of each key */
+    size_t              room;
+    uint64_t            cleared;         /* position of the last clear; 0: the
                                             journal has no clear */
 } journal_removed_t;
 

@@ -240,7 +240,7 @@ partition_scratch_free(partition_scratch_t *scratch)
 {
     free(scratch->runs);
     free(scratch->hashes);
-    free(scratch->table);
+    hash_table_free(&scratch->table);
 }
 
 
@@ -264,36 +264,24 @@ static inline __attribute__((always_inline)) size_t
 distinct_bucket(partition_scratch_t *scratch, unsigned width, uint64_t *hash,
     size_t n)
 {
-    size_t     i, at, mask, kept;
-    uint32_t  *table;
-    uint64_t   h1, h2, *other;
+    size_t         i, kept;
+    uint32_t      *slot;
+    uint64_t       h1, h2;
+    hash_table_t   table;
 
-    for (mask = 64; mask < 8 * n; mask *= 2) {
-        /* void */
-    }
-
-    scratch->table = ensure(scratch->table, &scratch->table_room, mask,
-                            sizeof(uint32_t));
-    table = scratch->table;
-    memset(table, 0, mask * sizeof(uint32_t));
-    mask--;
+    hash_table_clear(&scratch->table, 8 * n);
+    table = scratch->table;              /* a copy that may be in registers */
 
     for (i = 0, kept = 0; i < n; i++) {
         h1 = hash[i * width];
         h2 = hash[i * width + width - 1];
 
-        for (at = h2 & mask; table[at] != 0; at = (at + 1) & mask) {
-            other = &hash[(table[at] - 1) * width];
+        slot = hash_table_find(&table, hash, width, h1, h2);
 
-            if (other[width - 1] == h2 && other[0] == h1) {
-                break;
-            }
-        }
-
-        if (table[at] == 0) {
+        if (*slot == 0) {
             hash[kept * width] = h1;
             hash[kept * width + width - 1] = h2;
-            table[at] = (uint32_t) ++kept;
+            *slot = (uint32_t) ++kept;
         }
     }
 

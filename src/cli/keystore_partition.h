@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 
+#include "hash_table.h"
 #include "spill_file.h"
 
 
@@ -54,8 +55,7 @@ typedef struct {
     size_t           runs_room;
     uint64_t        *hashes;
     size_t           hashes_room;
-    uint32_t        *table;              /* indices of hashes, from 1 */
-    size_t           table_room;
+    hash_table_t     table;              /* of the hashes of a bucket */
 } partition_scratch_t;
 
 /* What partition_each() passes n words of hashes to. */

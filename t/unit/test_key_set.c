@@ -68,7 +68,9 @@ keys_are_found_with_their_first_place(void **state)
 
         assert_int_equal(key_set_add(&set, &key, 1, 10, &at), 1);
         assert_int_equal(at, i);
+        at = KEYS;
         assert_int_equal(key_set_add(&set, &key, 1, 10, &at), 0);
+        assert_int_equal(at, i);
         assert_int_equal(key_set_add(&set, &key, 2, 1, &at), 0);
         assert_int_equal(key_set_add(&set, &key, 1, 11, &at), 0);
     }

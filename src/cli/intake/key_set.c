@@ -140,6 +140,7 @@ key_set_add(key_set_t *set, const bloom_key_t *key, unsigned file,
 
     if (*slot != 0) {
         one = &set->key[*slot - 1];
+        *index = *slot - 1;
 
         if (file > one->file || (file == one->file && line >= one->line)) {
             return 0;
@@ -148,11 +149,11 @@ key_set_add(key_set_t *set, const bloom_key_t *key, unsigned file,
     } else {
         one = append(set, key, hash);
         *slot = set->n;
+        *index = *slot - 1;
     }
 
     one->file = file;
     one->line = line;
-    *index = *slot - 1;
 
     return 1;
 }

@@ -45,9 +45,9 @@ typedef struct key_set_s {
 void key_set_create(key_set_t *set);
 void key_set_free(key_set_t *set);
 
-/* Adds a key.  A key that is in the set already gets the place if that is
- * before its own: in an earlier file or line.  Returns 1 if the key is new or
- * got the place, else 0; its index is in *index. */
+/* Adds a key, whose index is then in *index.  A key that is in the set already
+ * gets the place if that is before its own: in an earlier file or line.
+ * Returns 1 if the key is new or got the place, else 0. */
 int key_set_add(key_set_t *set, const bloom_key_t *key, unsigned file,
     uint64_t line, size_t *index);
 
