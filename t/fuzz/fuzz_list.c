@@ -13,7 +13,7 @@
 
 static const char *const  formats[] = {
     "lines", "adblock", "hosts", "dnsmasq", "rpz", "csv:1", "csv:3", "csv:url",
-    "json"
+    "json", "csv:value"
 };
 
 enum { FORMATS = sizeof(formats) / sizeof(formats[0]) };

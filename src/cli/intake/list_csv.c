@@ -115,12 +115,14 @@ read_typed(list_line_t *at, const list_csv_type_t *type)
 
     if (type->kind == LIST_CSV_PAIR) {
         pair = at->key;
-        at->mode = list_until(&pair, &at->key, '|');
-        at->line = pair;
+        (void) list_until(&pair, &at->key, '|');
 
         if (at->key.len == 0) {
             return list_bad(at, "has no host");
         }
+
+        at->line = pair;
+        at->mode = pair.len != 0;
     }
 
     return list_text_entry(at);
@@ -139,7 +141,7 @@ next(list_line_t *at)
 
         /* the address of a pair */
 
-        if (at->step == 2 && at->mode && at->line.len != 0) {
+        if (at->step == 2 && at->mode) {
             at->key = at->line;
             return list_text_entry(at);
         }
