@@ -82,7 +82,9 @@ read_fields(list_line_t *at, about_t *about)
             return "has a quoted field that does not end properly";
         }
 
-        learn(about, csv, i, &field);
+        if (csv->learns) {
+            learn(about, csv, i, &field);
+        }
 
         if (i == csv->column) {
             at->key = field;
@@ -155,7 +157,7 @@ next(list_line_t *at)
         return what;
     }
 
-    if (at->number == csv->header) {
+    if (at->number == csv->header || (csv->hint && at->number == 1)) {
         return LIST_COMMENT;
     }
 
