@@ -12,7 +12,7 @@
 
 static const char *const  formats[] = {
     "lines", "adblock", "hosts", "dnsmasq", "rpz", "csv:1", "csv:3", "csv:url",
-    "json", "unbound"
+    "json", "unbound", "csv:value"
 };
 
 enum { FORMATS = sizeof(formats) / sizeof(formats[0]) };

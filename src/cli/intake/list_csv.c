@@ -82,7 +82,9 @@ read_fields(list_line_t *at, about_t *about)
             return "has a quoted field that does not end properly";
         }
 
-        learn(about, csv, i, &field);
+        if (csv->learns) {
+            learn(about, csv, i, &field);
+        }
 
         if (i == csv->column) {
             at->key = field;
@@ -115,12 +117,14 @@ read_typed(list_line_t *at, const list_csv_type_t *type)
 
     if (type->kind == LIST_CSV_PAIR) {
         pair = at->key;
-        at->mode = list_until(&pair, &at->key, '|');
-        at->line = pair;
+        (void) list_until(&pair, &at->key, '|');
 
         if (at->key.len == 0) {
             return list_bad(at, "has no host");
         }
+
+        at->line = pair;
+        at->mode = pair.len != 0;
     }
 
     return list_text_entry(at);
@@ -139,7 +143,7 @@ next(list_line_t *at)
 
         /* the address of a pair */
 
-        if (at->step == 2 && at->mode && at->line.len != 0) {
+        if (at->step == 2 && at->mode) {
             at->key = at->line;
             return list_text_entry(at);
         }
@@ -153,7 +157,7 @@ next(list_line_t *at)
         return what;
     }
 
-    if (at->number == csv->header) {
+    if (at->number == csv->header || (csv->hint && at->number == 1)) {
         return LIST_COMMENT;
     }
 

@@ -62,6 +62,10 @@ next_quoted(uint8_t separator, const uint8_t *p, const uint8_t *end)
 {
     const uint8_t  *q, *before;
 
+    if (p < end && *p == '"') {
+        return p;
+    }
+
     for (q = p;
          q < end && (q = memchr(q, '"', (size_t) (end - q))) != NULL;
          q++)
@@ -222,16 +226,41 @@ list_csv_field(uint8_t separator, bloom_key_t *record, bloom_key_t *field,
 }
 
 
+size_t
+list_csv_hint(const uint8_t *data, size_t len, uint8_t *separator)
+{
+    bloom_key_t  text, line;
+
+    text.data = data;
+    text.len = len;
+    (void) list_until(&text, &line, '\n');
+
+    len = (size_t) (text.data - data);
+
+    if (list_ends(&line, '\r')) {
+        line.len--;
+    }
+
+    if (line.len != 5 || !list_begins(&line, "sep=")) {
+        return 0;
+    }
+
+    *separator = line.data[4];
+
+    return len;
+}
+
+
 int
 list_csv_is_void(uint8_t separator, const bloom_key_t *record,
     list_result_e *what)
 {
-    bloom_key_t  rest;
+    const uint8_t  *p, *end;
 
-    rest = *record;
-    trim(separator, &rest);
+    end = record->data + record->len;
+    p = pass_blanks(separator, record->data, end);
 
-    *what = rest.len == 0 ? LIST_EMPTY : LIST_COMMENT;
+    *what = p == end ? LIST_EMPTY : LIST_COMMENT;
 
-    return rest.len == 0 || rest.data[0] == '#';
+    return p == end || *p == '#';
 }

@@ -45,14 +45,16 @@ typedef struct {
 } search_t;
 
 
-/* Returns how a separator is called in a message. */
+/* Returns how the separator of a view is called in a message. */
 static const char *
-separated(uint8_t separator)
+separated(const list_csv_view_t *view)
 {
-    return separator == ',' ? "separated by \",\""
-           : separator == ';' ? "separated by \";\""
-           : separator == '|' ? "separated by \"|\""
-           : separator == '\t' ? "separated by tabs" : "not separated";
+    return view->separator == ',' ? "separated by \",\""
+           : view->separator == ';' ? "separated by \";\""
+           : view->separator == '|' ? "separated by \"|\""
+           : view->separator == '\t' ? "separated by tabs"
+           : view->separator == LIST_CSV_ONE ? "not separated"
+           : "separated as the first line says";
 }
 
 
@@ -98,7 +100,7 @@ say_fields(char *why, const list_csv_view_t *view, bloom_key_t record)
         comma = ", ";
     } while (more == 1);
 
-    say(why, " (%s)", separated(view->separator));
+    say(why, " (%s)", separated(view));
 }
 
 
@@ -397,7 +399,7 @@ describe(list_csv_t *csv, const search_t *search)
 
     view = search->view;
     separator = view->separator != ',' && view->fields > 1
-                ? separated(view->separator) : NULL;
+                ? separated(view) : NULL;
 
     if (search->guessed) {
         snprintf(csv->described, sizeof(csv->described),
@@ -408,6 +410,18 @@ describe(list_csv_t *csv, const search_t *search)
     } else if (separator != NULL) {
         snprintf(csv->described, sizeof(csv->described), "%s", separator);
     }
+}
+
+
+/* Lets records be read up to a column.  Returns 0 if there is no column. */
+static int
+read_to(list_csv_t *csv, size_t column)
+{
+    if (column != LIST_CSV_NONE && column >= csv->fields) {
+        csv->fields = column + 1;
+    }
+
+    return column != LIST_CSV_NONE;
 }
 
 
@@ -472,18 +486,11 @@ finish(list_csv_t *csv, const search_t *search)
         find_beside(csv, search);
     }
 
-    csv->fields = csv->column + 1;
-
-    if (csv->type != LIST_CSV_NONE && csv->type >= csv->fields) {
-        csv->fields = csv->type + 1;
-    }
+    read_to(csv, csv->column);
+    csv->learns = read_to(csv, csv->type);
 
     for (i = 0; i < LIST_CSV_STATUSES; i++) {
-        if (csv->status[i] != LIST_CSV_NONE
-            && csv->status[i] >= csv->fields)
-        {
-            csv->fields = csv->status[i] + 1;
-        }
+        csv->learns |= read_to(csv, csv->status[i]);
     }
 
     describe(csv, search);
@@ -492,12 +499,28 @@ finish(list_csv_t *csv, const search_t *search)
 }
 
 
+/* Returns 1 if a separator cannot divide a block: it does not occur, or the
+ * block has several columns without it. */
+static int
+is_idle(uint8_t separator, const list_csv_view_t *comma)
+{
+    if (separator == LIST_CSV_ONE) {
+        return comma->fields > 1;
+    }
+
+    return comma->data == comma->end
+           || memchr(comma->data, separator,
+                     (size_t) (comma->end - comma->data))
+              == NULL;
+}
+
+
 int
 list_csv_begin(void *state, const list_begin_t *with)
 {
     int               rc;
-    size_t            i, best;
-    uint8_t          *buf;
+    size_t            i, best, hint;
+    uint8_t          *buf, separator;
     uint64_t          number;
     list_csv_t       *csv = state;
     search_t          search[SEPARATORS];
@@ -508,14 +531,21 @@ list_csv_begin(void *state, const list_begin_t *with)
     }
 
     buf = cli_alloc(with->len + 1);
+    separator = ',';
+    hint = list_csv_hint(with->data, with->len, &separator);
+    csv->hint = hint != 0;
 
-    for (i = 0, best = 0; i < SEPARATORS; i++) {
-        list_csv_look(&view[i], separators[i], with->data, with->len, buf,
-                      number, with->column);
-        find(&search[i], &view[i], with, number);
+    list_csv_look(&view[0], separator, with, hint, buf, number);
+    find(&search[0], &view[0], with, number);
 
-        if (is_better(&search[i], &search[best])) {
-            best = i;
+    for (i = 1, best = 0; i < SEPARATORS && hint == 0; i++) {
+        if (!is_idle(separators[i], &view[0])) {
+            list_csv_look(&view[i], separators[i], with, 0, buf, number);
+            find(&search[i], &view[i], with, number);
+
+            if (is_better(&search[i], &search[best])) {
+                best = i;
+            }
         }
     }
 

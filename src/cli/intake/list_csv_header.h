@@ -22,7 +22,8 @@
  *
  * The separator is a comma, a semicolon, a tab or a bar: the one with which the
  * column exists, and with which the most records have as many fields as the
- * header; a comma if others are no better.
+ * header; a comma if others are no better.  A first line `sep=;`, as
+ * spreadsheets write it, decides.
  */
 
 #ifndef LIST_CSV_HEADER_H
@@ -35,6 +36,7 @@
 /* The state of a file. */
 typedef struct {
     uint8_t      separator;
+    int          hint;                   /* the first line names it */
     size_t       column;                 /* of the keys, from 0 */
     uint64_t     header;                 /* number of the first line of the
                                             header, if that is a record;
@@ -44,6 +46,7 @@ typedef struct {
     size_t       status[LIST_CSV_STATUSES];
                                          /* columns of statuses, or
                                             LIST_CSV_NONE */
+    int          learns;                 /* there is a type or a status */
     size_t       fields;                 /* how many a record is read of */
     const char  *format;                 /* such as "csv:url", if no column was
                                             asked for */

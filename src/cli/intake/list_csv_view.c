@@ -32,7 +32,7 @@ walk_begin(walk_t *walk, const list_csv_view_t *view)
     memset(walk, 0, sizeof(*walk));
     walk->view = view;
     walk->p = view->data;
-    walk->next = 1;
+    walk->next = view->line;
 }
 
 
@@ -356,16 +356,17 @@ find_comment(list_csv_view_t *view, const char *name)
 
 
 void
-list_csv_look(list_csv_view_t *view, uint8_t separator, const uint8_t *data,
-    size_t len, uint8_t *buf, uint64_t number, const char *name)
+list_csv_look(list_csv_view_t *view, uint8_t separator,
+    const list_begin_t *with, size_t hint, uint8_t *buf, uint64_t number)
 {
     size_t  n;
     walk_t  walk;
 
     memset(view, 0, sizeof(*view));
     view->separator = separator;
-    view->data = data;
-    view->end = data + len;
+    view->data = with->data + hint;
+    view->line = hint != 0 ? 2 : 1;
+    view->end = with->data + with->len;
     view->buf = buf;
 
     walk_begin(&walk, view);
@@ -385,7 +386,7 @@ list_csv_look(list_csv_view_t *view, uint8_t separator, const uint8_t *data,
     }
 
     if (view->first.data != NULL && view->fields != 0) {
-        find_comment(view, name);
+        find_comment(view, with->column);
         view->told = is_told(view);
     }
 }

@@ -9,11 +9,14 @@
 #define LIST_CSV_VIEW_H
 
 #include "list_csv_fields.h"
+#include "list_reader.h"
 
 
 typedef struct {
     uint8_t         separator;
-    const uint8_t  *data;                /* the first block of the file */
+    const uint8_t  *data;                /* the first block of the file, after a
+                                            line that names the separator */
+    uint64_t        line;                /* number of the line there */
     const uint8_t  *end;
     uint8_t        *buf;                 /* room for a record */
     bloom_key_t     comment;             /* the last one before the records with
@@ -34,12 +37,12 @@ typedef struct {
 
 
 /*
- * Looks at a block with a separator.  `number` is the column that was asked
- * for, or 0.  A comment of one field counts only if it is `name`.
+ * Looks at a block with a separator.  `hint` is the length of the line that
+ * names it, or 0; `number` is the column that was asked for, or 0.  A comment of
+ * one field counts only if it is the name that was asked for.
  */
 void list_csv_look(list_csv_view_t *view, uint8_t separator,
-    const uint8_t *data, size_t len, uint8_t *buf, uint64_t number,
-    const char *name);
+    const list_begin_t *with, size_t hint, uint8_t *buf, uint64_t number);
 
 /* Takes field number `column` of a record.  Returns 1, or 0 if the record has
  * no such field. */
