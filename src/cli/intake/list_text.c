@@ -8,8 +8,8 @@
 #include "list_text.h"
 
 
-/* Returns the reason why a text without a scheme is a rule for another program,
- * or NULL. */
+/* Returns the reason why a text without a scheme is a rule of another kind, or
+ * NULL. */
 static const char *
 why_rule(const bloom_key_t *text)
 {
@@ -29,10 +29,16 @@ why_rule(const bloom_key_t *text)
     host.data = text->data;
     host.len = len;
 
-    return list_begins(&host, "^") || list_begins(&host, "(")
-           || list_ends(&host, '$')
-           || memmem(host.data, host.len, "\\.", 2) != NULL
-           ? "is a regular expression" : NULL;
+    if (list_begins(&host, "^") || list_begins(&host, "(")
+        || list_ends(&host, '$')
+        || memmem(host.data, host.len, "\\.", 2) != NULL)
+    {
+        return "is a regular expression";
+    }
+
+    list_cut_wildcard(&host);
+
+    return list_has(&host, '*') ? "has a wildcard" : NULL;
 }
 
 
@@ -86,7 +92,8 @@ take_host(list_line_t *at, size_t scheme)
 static list_result_e
 next(list_line_t *at)
 {
-    size_t  scheme;
+    size_t       scheme;
+    const char  *element;
 
     if (at->step++ != 0) {
         return LIST_END;
@@ -115,6 +122,8 @@ next(list_line_t *at)
     at->why = scheme == 0 ? why_rule(&at->key) : NULL;
 
     if (at->why != NULL) {
+        element = list_no_key(at->keys, &at->key);
+        at->why = element != NULL ? element : at->why;
         return LIST_SKIPPED;
     }
 
