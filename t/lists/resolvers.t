@@ -24,6 +24,8 @@ my %differences = (
     dnsmasq => {
         'a wildcard stands for the domain, too' => [qr/^wild\.example$/, 1],
         'a wildcard within a label is skipped' => [qr/ends\.example$/, 0],
+        'a name below a blocked one is answered otherwise'
+            => [qr/^(?:below\.)?(?:own|elsewhere)\.wide\.example$/, 1],
         'a domain with addresses of its own in it is skipped'
             => [qr/^(?:below\.(?:\w+\.)?|x-\w+\.)?(?:lan|office|shop)\.example$/,
                 0],
@@ -32,6 +34,8 @@ my %differences = (
         'local-data stands for names below it, too'
             => [qr/^below\.(?:alone|alone4|alone6)\.example$
                    |^below\.alone\.clear\.example$/x, 1],
+        'a name below a blocked one is answered otherwise'
+            => [qr/^own\.partly\.example$/, 1],
         'a domain with addresses of its own in it is skipped'
             => [qr/^(?:below\.|x-nas\.|below\.nas\.)?lan\.example$/, 0],
     },
@@ -39,6 +43,9 @@ my %differences = (
         'a name stands for those below it, too'
             => [qr/^below\.(?:alone|alone6)\.example$/, 1],
         'a wildcard stands for the domain, too' => [qr/^wild\.example$/, 1],
+        'a name below a blocked one is answered otherwise'
+            => [qr/^(?:below\.)?(?:own|garden)\.bad\.example$/, 1],
+        'a name with data of its own is skipped' => [qr/^text\.example$/, 0],
     },
 );
 

@@ -397,20 +397,24 @@ cases('dnsmasq', 'url', "# comment\n\n",
 }
 
 
-# A domain with an address of its own in it is no entry of a block list, in
-# either order of the lines.
+# A domain that has an address of its own is not blocked, and neither is the
+# domain of a network, in either order of the lines.
 
 for my $own ('address=/%s/192.0.2.1', 'host-record=%s,192.0.2.1',
              'host-record=%s,x.test,192.0.2.1,2001:db8::1', 'cname=%s,x.test')
 {
     for my $name ('one.example', 'NAS.one.example', 'a.b.one.example') {
-        for my $block ('local=/one.example/', 'address=/one.example/#') {
+        for my $block ('local=/one.example/', 'server=/one.example/',
+                       'address=/one.example/#', 'address=/one.example/0.0.0.0')
+        {
+            my $kept = $name ne 'one.example' && $block =~ /^address/ ? 2 : 1;
             for my $lines ([$block, sprintf $own, $name],
                            [sprintf($own, $name), $block])
             {
                 my ($image, $json) = build(join("\n", @$lines, 'local=/b.test/'),
                                            '--from', 'dnsmasq', '--form', 'host');
-                is($json->{received}, 1, "dnsmasq: @$lines blocks nothing");
+                is($json->{received}, $kept,
+                   "dnsmasq: @$lines: " . ($kept == 2 ? 'blocked' : 'not blocked'));
             }
         }
     }
@@ -443,11 +447,9 @@ cases('unbound', 'host', "# comment\nserver:\n\n",
     ["local-data: 'one.example A 0.0.0.0' # why", ['one.example']],
     ['local-zone: "one.example" static local-zone: "two.example" deny',
      ['one.example', 'two.example']],
-    ['local-zone: "one.example" always_transparent',
-     'is an exception, which --exceptions FILE collects'],
     map({ [qq(local-zone: "one.example" $_),
-           'is a zone that only its local-data blocks'] }
-        qw(transparent typetransparent inform)),
+           'is an exception, which --exceptions FILE collects'] }
+        qw(always_transparent transparent typetransparent inform)),
     map({ [qq(local-zone: "one.example" $_),
            'blocks only one kind of addresses'] }
         qw(block_a block_aaaa block_a_wdata block_aaaa_wdata)),
@@ -490,11 +492,13 @@ for my $own ('%s A 192.0.2.1', '%s. IN AAAA 2001:db8::1', '%s CNAME x.test.') {
         my $data = sprintf qq(local-data: "$own"), $name;
         for my $type (qw(static redirect refuse deny)) {
             my $zone = qq(local-zone: "one.example." $type);
+            my $kept = $name ne 'one.example' && $type ne 'static' ? 2 : 1;
             for my $lines ([$zone, $data], [$data, $zone]) {
                 my (undef, $json) = build(
                     join("\n", @$lines, 'local-zone: "b.test" deny'), '--from',
                     'unbound', '--form', 'host');
-                is($json->{received}, 1, "unbound: @$lines blocks nothing");
+                is($json->{received}, $kept,
+                   "unbound: @$lines: " . ($kept == 2 ? 'blocked' : 'not blocked'));
             }
         }
 
@@ -502,6 +506,19 @@ for my $own ('%s A 192.0.2.1', '%s. IN AAAA 2001:db8::1', '%s CNAME x.test.') {
                             '--from', 'unbound', '--form', 'host');
         finds($image, "unbound: always_null blocks whatever is in the zone: $data",
               ['one.example'], []);
+    }
+}
+
+
+for my $data ('one.example A 0.0.0.0', 'x.one.example. AAAA ::') {
+    for my $type (qw(transparent typetransparent inform)) {
+        my (undef, $json) = build(
+            qq(local-zone: one.example. $type\nlocal-data: "$data"\n), '--from',
+            'unbound', '--form', 'host', '--exceptions', "$dir/exceptions");
+        is_deeply([$json->{received},
+                   map { $_->{reason} } @{ $json->{skipped_by_reason} }],
+                  [1, 'is answered as usual, but has blocked names in it'],
+                  "unbound: a zone is no exception if it has $data");
     }
 }
 

@@ -5,11 +5,12 @@
  */
 
 #include "list_dnsmasq.h"
-#include "list_own.h"
+#include "list_names.h"
 
 
 enum { FIRST = 0, BLOCKED, EXEMPT, END };   /* steps */
-enum { MORE = 0, LAST };                    /* modes: is it the last domain? */
+enum { LAST = 1, DOMAIN = 2 };              /* modes, as bits: the last domain was
+                                               found; names below matter */
 
 
 /* Decides by what follows the last slash, `to`, whether the domains before it
@@ -31,6 +32,7 @@ judge(list_line_t *at, const bloom_key_t *option, const bloom_key_t *to)
     }
 
     if (to->len == 0) {
+        at->mode = DOMAIN;
         return LIST_KEY;
     }
 
@@ -160,12 +162,12 @@ next(list_line_t *at)
         }
     }
 
-    if (at->step == END || at->mode == LAST) {
+    if (at->step == END || (at->mode & LAST) != 0) {
         return LIST_END;
     }
 
     if (!list_until(&at->line, &at->key, '/')) {
-        at->mode = LAST;
+        at->mode |= LAST;
     }
 
     if (at->key.len == 0 || list_equals(&at->key, "#")) {
@@ -178,9 +180,12 @@ next(list_line_t *at)
     at->why = list_domain(&at->key);
 
     if (at->why == NULL && at->step == BLOCKED
-        && list_own_has(at->cancelled, &at->key))
+        && list_names_has(at->cancelled,
+                          (at->mode & DOMAIN) != 0 ? LIST_NAMES_OWN_BELOW
+                                                   : LIST_NAMES_OWN,
+                          &at->key))
     {
-        at->why = LIST_OWN_WHY;
+        at->why = LIST_NAMES_WHY;
     }
 
     return at->why != NULL ? LIST_SKIPPED
@@ -229,7 +234,7 @@ keep_own(key_set_t *cancelled, bloom_key_t line)
         if (!list_is_address(&name)
             && (more || !list_equals(&option, "cname")))
         {
-            list_own_add(cancelled, &name);
+            list_names_add_own(cancelled, &name);
         }
     } while (more);
 }

@@ -13,8 +13,8 @@
  *     server=/x.example/#              an exception
  *     server=/x.example/192.0.2.1      skipped: is forwarded
  *
- * A domain is not blocked if names in it have addresses of their own, by
- * address=, host-record= or cname=.
+ * A domain that has an address of its own, by address=, host-record= or cname=,
+ * is not blocked, and neither is one of local= or server= with such a name in it.
  */
 
 #ifndef LIST_DNSMASQ_H
