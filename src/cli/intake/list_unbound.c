@@ -231,7 +231,7 @@ is_section(section_t *section, const bloom_key_t *option)
 }
 
 
-/* Takes the next option of a line. */
+/* Takes the next option of a line that begins no section. */
 static list_result_e
 take_option(list_line_t *at)
 {
@@ -240,13 +240,11 @@ take_option(list_line_t *at)
 
     section = at->state;
 
-    if (!next_word(&at->line, &option)) {
-        return LIST_END;
-    }
-
-    if (is_section(section, &option)) {
-        return LIST_COMMENT;
-    }
+    do {
+        if (!next_word(&at->line, &option)) {
+            return LIST_END;
+        }
+    } while (is_section(section, &option));
 
     if (!list_ends(&option, ':')) {
         return list_bad(at, "is not an option of unbound such as "
@@ -304,12 +302,8 @@ next(list_line_t *at)
 
     result = take_option(at);
 
-    /* an option may follow its section in the same line, and an invalid option
-     * ends the line */
-
-    while (result == LIST_COMMENT && at->line.len != 0) {
-        result = take_option(at);
-        result = result == LIST_END ? LIST_COMMENT : result;
+    if (result == LIST_END && at->step == FIRST) {
+        result = LIST_COMMENT;               /* "server:" alone */
     }
 
     at->step = result == LIST_BAD || result == LIST_END
