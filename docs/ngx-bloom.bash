@@ -16,7 +16,7 @@ _ngx_bloom_value() {
     build:--like) kind=file ;;
     build:--as-of) kind=word words='start' ;;
     build:--source) kind=word words='' ;;
-    build:--from) kind=word words='auto lines adblock hosts dnsmasq rpz json' ;;
+    build:--from) kind=word words='auto lines adblock hosts dnsmasq unbound rpz json' ;;
     build:--exceptions) kind=file ;;
     build:--without) kind=file ;;
     build:--max-errors) kind=word words='' ;;
@@ -49,7 +49,7 @@ _ngx_bloom_value() {
     size:--expire) kind=word words='' ;;
     add:--as-of) kind=word words='start' ;;
     add:--source) kind=word words='' ;;
-    add:--from) kind=word words='auto lines adblock hosts dnsmasq rpz json' ;;
+    add:--from) kind=word words='auto lines adblock hosts dnsmasq unbound rpz json' ;;
     add:--exceptions) kind=file ;;
     add:--without) kind=file ;;
     add:--max-errors) kind=word words='' ;;

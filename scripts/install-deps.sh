@@ -88,6 +88,12 @@ if [ "$1" = test ]; then
     command_of prometheus prometheus
     command_of promtool prometheus
 
+    # the resolvers that lists are written for
+    command_of dnsmasq dnsmasq-base
+    command_of unbound unbound
+    command_of named bind9
+    perl -MNet::DNS -e 1 2> /dev/null || missing="$missing libnet-dns-perl"
+
     # other modules, for Debian's nginx
     file_of /usr/share/nginx/modules-available/mod-http-lua.conf \
             libnginx-mod-http-lua
@@ -188,7 +194,8 @@ echo "installing missing Debian packages:$missing"
 policy=/usr/sbin/policy-rc.d
 
 case "$missing " in
-    *" nginx "*|*" redis-server "*|*" prometheus "*|*" haproxy "*)
+    *" nginx "*|*" redis-server "*|*" prometheus "*|*" haproxy "*|\
+    *" unbound "*|*" bind9 "*)
         if [ ! -e $policy ]; then
             trap '$as_root rm -f $policy' EXIT
             printf '#!/bin/sh\nexit 101\n' | $as_root tee $policy > /dev/null

@@ -8,11 +8,20 @@
 #include "fuzz.h"
 
 #include "list_guess.h"
+<<<<<<< HEAD
+=======
+#include "list_format.h"
+#include "list_no_key.h"
+>>>>>>> w-dns
 
 
 static const char *const  formats[] = {
     "lines", "adblock", "hosts", "dnsmasq", "rpz", "csv:1", "csv:3", "csv:url",
+<<<<<<< HEAD
     "json", "unbound", "csv:value"
+=======
+    "json", "unbound"
+>>>>>>> w-dns
 };
 
 enum { FORMATS = sizeof(formats) / sizeof(formats[0]) };
@@ -55,6 +64,8 @@ read_record(const list_reader_t *reader, void *state, const key_set_t *cancelled
 
         if (result == LIST_KEY || result == LIST_EXCEPTION) {
             expect(at.key.len != 0);
+            expect(list_no_key(LIST_ANY, &at.key) == NULL);
+            (void) list_no_key(keys, &at.key);
             expect((at.key.data >= copy && at.key.data + at.key.len
                                            <= copy + len)
                    || (at.key.data >= at.buf && at.key.data + at.key.len

@@ -364,7 +364,7 @@ cases('lines', 'host', '',
 cases('dnsmasq', 'url', "# comment\n\n",
     map({ [$_, ['http://one.example/', 'http://a.one.example/x']] }
         map({ "address=/one.example/$_" }
-            '', '#', '0.0.0.0', '127.0.0.1', '::', '::1'),
+            '', '#', '0.0.0.0', '127.0.0.1', '127.0.0.53'),
         'local=/one.example/', 'server=/one.example/', '--local=/one.example/',
         ' address = /one.example/ # comment', 'address=/.one.example/',
         'address=/*.one.example/'),
@@ -378,7 +378,10 @@ cases('dnsmasq', 'url', "# comment\n\n",
     ['address=/zip/0.0.0.0', 'is a whole top-level domain, which no key can stand for'],
     ['address=/a*.example/0.0.0.0', 'has a wildcard'],
     ['server=192.0.2.1', 'names no domain'],
-    ['cache-size=1000', 'is another option of dnsmasq'],
+    map({ [$_, 'is another option of dnsmasq'] } 'cache-size=1000',
+        'bogus-priv', 'host-record=nas.example,192.0.2.1'),
+    ['conf-file=/etc/other.conf', 'includes another file'],
+    map({ ["address=/one.example/$_", 'blocks only IPv6'] } '::', '::1'),
 );
 
 {
@@ -391,6 +394,133 @@ cases('dnsmasq', 'url', "# comment\n\n",
         '--exceptions', "$dir/exceptions", '--allow-empty');
     is(content_of("$dir/exceptions"), "a.b\nc.d\n",
        'dnsmasq: exceptions are written');
+}
+
+
+# A domain that has an address of its own is not blocked, and neither is the
+# domain of a network, in either order of the lines.
+
+for my $own ('address=/%s/192.0.2.1', 'host-record=%s,192.0.2.1',
+             'host-record=%s,x.test,192.0.2.1,2001:db8::1', 'cname=%s,x.test')
+{
+    for my $name ('one.example', 'NAS.one.example', 'a.b.one.example') {
+        for my $block ('local=/one.example/', 'server=/one.example/',
+                       'address=/one.example/#', 'address=/one.example/0.0.0.0')
+        {
+            my $kept = $name ne 'one.example' && $block =~ /^address/ ? 2 : 1;
+            for my $lines ([$block, sprintf $own, $name],
+                           [sprintf($own, $name), $block])
+            {
+                my ($image, $json) = build(join("\n", @$lines, 'local=/b.test/'),
+                                           '--from', 'dnsmasq', '--form', 'host');
+                is($json->{received}, $kept,
+                   "dnsmasq: @$lines: " . ($kept == 2 ? 'blocked' : 'not blocked'));
+            }
+        }
+    }
+}
+
+for my $other ('address=/x.one.example/0.0.0.0', 'cname=a.test,x.one.example',
+               'address=/one.example.test/192.0.2.1',
+               'host-record=other.example,192.0.2.1')
+{
+    my ($image) = build("local=/one.example/\n$other\n", '--from', 'dnsmasq',
+                        '--form', 'host');
+    finds($image, "dnsmasq: $other does not unblock one.example",
+          ['one.example'], []);
+}
+
+
+# ---- unbound ----
+
+cases('unbound', 'host', "# comment\nserver:\n\n",
+    map({ [$_, ['one.example', 'a.one.example']] }
+        map({ qq(local-zone: "one.example" $_) }
+            qw(always_nxdomain always_refuse always_nodata always_deny
+               always_null static refuse deny redirect inform_deny
+               inform_redirect)),
+        'local-zone: one.example. static', "local-zone:\t'One.Example'\t'static'",
+        'local-zone: "one.example" static # why', 'server: local-zone: "one.example" static',
+        map({ qq(local-data: "$_") }
+            'one.example A 0.0.0.0', 'one.example. IN A 127.0.0.1',
+            'one.example 60 IN AAAA ::', 'one.example 60 A 0.0.0.0')),
+    ["local-data: 'one.example A 0.0.0.0' # why", ['one.example']],
+    ['local-zone: "one.example" static server:', ['one.example']],
+    ['local-zone: "one.example" static local-zone: "two.example" deny',
+     ['one.example', 'two.example']],
+    map({ [qq(local-zone: "one.example" $_),
+           'is an exception, which --exceptions FILE collects'] }
+        qw(always_transparent transparent typetransparent inform)),
+    map({ [qq(local-zone: "one.example" $_),
+           'blocks only one kind of addresses'] }
+        qw(block_a block_aaaa block_a_wdata block_aaaa_wdata)),
+    ['local-zone: "one.example" nodefault',
+     'only removes a zone that unbound has by default'],
+    ['local-zone: "one.example" noview', 'is about some clients only'],
+    ['local-zone: "one.example" truncate', 'only asks for TCP'],
+    ['local-zone: "." refuse', 'applies to all names'],
+    ['local-zone: "zip." refuse',
+     'is a whole top-level domain, which no key can stand for'],
+    ['local-data: "one.example A 192.0.2.1"', 'has an address of its own'],
+    ['local-data: "one.example CNAME two.example."',
+     'is answered with another name'],
+    [q(local-data: 'one.example TXT "# x"'), 'has data of its own'],
+    ['include: "/etc/unbound/more.conf"', 'includes another file'],
+    ['local-data-ptr: "192.0.2.1 one.example"', 'is another option of unbound'],
+    ['cache-max-ttl: 86400', 'is another option of unbound'],
+);
+
+cases('unbound', 'host', "view:\n",
+    ['local-zone: "one.example" refuse', 'is about some clients only'],
+    ['local-data: "one.example A 0.0.0.0"', 'is about some clients only'],
+    ["server:\nlocal-zone: one.example refuse", ['one.example']],
+);
+
+for (['0.0.0.0 one.example', 'is not an option of unbound such as'],
+     ['local-zone: "one.example"', 'has no type of local-zone'],
+     ['local-zone: "one.example" block', 'has a type of local-zone that unbound'],
+     ['local-data: "one.example"', 'has no record such as'])
+{
+    my ($text, $reason) = @$_;
+    my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/none", '--from',
+        'unbound', '--form', 'host', { stdin => "server:\n$text\n" });
+    is($exit, 2, "unbound: $text is invalid");
+    like($err, qr/line 2: .* \Q$reason\E/, "unbound: the message says so: $text");
+}
+
+for my $own ('%s A 192.0.2.1', '%s. IN AAAA 2001:db8::1', '%s CNAME x.test.') {
+    for my $name ('one.example', 'NAS.one.example') {
+        my $data = sprintf qq(local-data: "$own"), $name;
+        for my $type (qw(static redirect refuse deny)) {
+            my $zone = qq(local-zone: "one.example." $type);
+            my $kept = $name ne 'one.example' && $type ne 'static' ? 2 : 1;
+            for my $lines ([$zone, $data], [$data, $zone]) {
+                my (undef, $json) = build(
+                    join("\n", @$lines, 'local-zone: "b.test" deny'), '--from',
+                    'unbound', '--form', 'host');
+                is($json->{received}, $kept,
+                   "unbound: @$lines: " . ($kept == 2 ? 'blocked' : 'not blocked'));
+            }
+        }
+
+        my ($image) = build(qq(local-zone: "one.example" always_null\n$data\n),
+                            '--from', 'unbound', '--form', 'host');
+        finds($image, "unbound: always_null blocks whatever is in the zone: $data",
+              ['one.example'], []);
+    }
+}
+
+
+for my $data ('one.example A 0.0.0.0', 'x.one.example. AAAA ::') {
+    for my $type (qw(transparent typetransparent inform)) {
+        my (undef, $json) = build(
+            qq(local-zone: one.example. $type\nlocal-data: "$data"\n), '--from',
+            'unbound', '--form', 'host', '--exceptions', "$dir/exceptions");
+        is_deeply([$json->{received},
+                   map { $_->{reason} } @{ $json->{skipped_by_reason} }],
+                  [1, 'is answered as usual, but has blocked names in it'],
+                  "unbound: a zone is no exception if it has $data");
+    }
 }
 
 
@@ -424,6 +554,8 @@ for (
         "\$ORIGIN example\none CNAME ."),
     ["one.example TXT x\n  CNAME .", ['one.example'], 1],
     ['one.example CNAME rpz-passthru.', 'is an exception, which --exceptions FILE collects'],
+    ['One.example CNAME one.Example.', 'is an exception, which --exceptions FILE collects'],
+    ['one.example CNAME one.example', 'is answered with another name'],
     ['one.example CNAME rpz-tcp-only.', 'only asks for TCP (rpz-tcp-only)'],
     ['one.example CNAME garden.example.', 'is answered with another name'],
     ['one.example A 192.0.2.1', 'has an address of its own'],

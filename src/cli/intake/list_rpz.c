@@ -337,9 +337,25 @@ why_no_name(const bloom_key_t *trigger)
 }
 
 
+/* Returns 1 if a CNAME leads to its own name, the old way to pass it through. */
+static int
+is_itself(const bloom_key_t *trigger, const bloom_key_t *data)
+{
+    size_t  i;
+
+    for (i = 0; i < trigger->len; i++) {
+        if (i == data->len || bloom_lower(data->data[i]) != trigger->data[i]) {
+            return 0;
+        }
+    }
+
+    return data->len == i + 1 && data->data[i] == '.';
+}
+
+
 /* Decides by a record's type and data what it does with its name. */
 static list_result_e
-judge(list_line_t *at, const record_t *record)
+judge(list_line_t *at, const record_t *record, const bloom_key_t *trigger)
 {
     const bloom_key_t  *data;
 
@@ -360,7 +376,7 @@ judge(list_line_t *at, const record_t *record)
         return LIST_KEY;
     }
 
-    if (list_equals(data, "rpz-passthru.")) {
+    if (list_equals(data, "rpz-passthru.") || is_itself(trigger, data)) {
         return LIST_EXCEPTION;
     }
 
@@ -403,7 +419,7 @@ take_record(list_line_t *at, const record_t *record)
         return LIST_SKIPPED;
     }
 
-    result = judge(at, record);
+    result = judge(at, record, &trigger);
 
     if (result == LIST_SKIPPED) {
         return result;

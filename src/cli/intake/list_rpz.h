@@ -4,10 +4,11 @@
  * This reader finds the names that a response policy zone (RPZ) of DNS blocks.
  *
  *     bad.example     CNAME .               blocked, and so with *. and
- *                                           rpz-drop., and with the address
- *                                           0.0.0.0, 127.0.0.1, :: or ::1
+ *                                           rpz-drop., and with an address
+ *                                           that list_is_sink() knows
  *     *.bad.example   CNAME .               like bad.example
- *     good.example    CNAME rpz-passthru.   an exception
+ *     good.example    CNAME rpz-passthru.   an exception, and so with
+ *                                           good.example.
  *     24.0.2.0.192.rpz-ip  CNAME .          skipped: is about an address
  *     x.example       CNAME other.example.  skipped: has another answer
  *

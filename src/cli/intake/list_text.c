@@ -8,8 +8,8 @@
 #include "list_text.h"
 
 
-/* Returns the reason why a text without a scheme is a rule for another program,
- * or NULL. */
+/* Returns the reason why a text without a scheme is a rule of another kind, or
+ * NULL. */
 static const char *
 why_rule(const bloom_key_t *text)
 {
@@ -29,10 +29,16 @@ why_rule(const bloom_key_t *text)
     host.data = text->data;
     host.len = len;
 
-    return list_begins(&host, "^") || list_begins(&host, "(")
-           || list_ends(&host, '$')
-           || memmem(host.data, host.len, "\\.", 2) != NULL
-           ? "is a regular expression" : NULL;
+    if (list_begins(&host, "^") || list_begins(&host, "(")
+        || list_ends(&host, '$')
+        || memmem(host.data, host.len, "\\.", 2) != NULL)
+    {
+        return "is a regular expression";
+    }
+
+    list_cut_wildcard(&host);
+
+    return list_has(&host, '*') ? "has a wildcard" : NULL;
 }
 
 
@@ -103,6 +109,8 @@ list_text_entry(list_line_t *at)
 static list_result_e
 next(list_line_t *at)
 {
+    const char  *element;
+
     if (at->step++ != 0) {
         return LIST_END;
     }
@@ -128,7 +136,14 @@ next(list_line_t *at)
 
     at->why = list_scheme(&at->key) == 0 ? why_rule(&at->key) : NULL;
 
-    return at->why != NULL ? LIST_SKIPPED : list_text_entry(at);
+    if (at->why == NULL) {
+        return list_text_entry(at);
+    }
+
+    element = list_no_key(at->keys, &at->key);
+    at->why = element != NULL ? element : at->why;
+
+    return LIST_SKIPPED;
 }
 
 

@@ -4,7 +4,7 @@
  * This file finds the names that a configuration of unbound blocks.
  */
 
-#include "list_own.h"
+#include "list_names.h"
 #include "list_unbound.h"
 
 
@@ -22,7 +22,16 @@ typedef struct {
     bloom_key_t  data;                   /* its first word */
 } record_t;
 
-typedef enum { ALWAYS, UNLESS_OWN, EXEMPT, NOT } effect_e;
+/* What a zone does with the names in it. */
+typedef enum {
+    ALWAYS = 0,                          /* blocks them */
+    UNLESS_OWN,                          /* does so, if its own name has no
+                                            address of its own */
+    UNLESS_OWN_BELOW,                    /* does so, if none of them has */
+    EXEMPT,                              /* has them answered as usual */
+    UNLESS_BLOCKED,                      /* does so, if none is blocked */
+    NOT                                  /* something else */
+} effect_e;
 
 /* The types of zones. */
 static const struct {
@@ -35,16 +44,16 @@ static const struct {
     { "always_nodata", ALWAYS, NULL },
     { "always_deny", ALWAYS, NULL },
     { "always_null", ALWAYS, NULL },
-    { "static", UNLESS_OWN, NULL },
+    { "static", UNLESS_OWN_BELOW, NULL },
     { "refuse", UNLESS_OWN, NULL },
     { "deny", UNLESS_OWN, NULL },
     { "redirect", UNLESS_OWN, NULL },
     { "inform_deny", UNLESS_OWN, NULL },
     { "inform_redirect", UNLESS_OWN, NULL },
     { "always_transparent", EXEMPT, NULL },
-    { "transparent", NOT, "is a zone that only its local-data blocks" },
-    { "typetransparent", NOT, "is a zone that only its local-data blocks" },
-    { "inform", NOT, "is a zone that only its local-data blocks" },
+    { "transparent", UNLESS_BLOCKED, NULL },
+    { "typetransparent", UNLESS_BLOCKED, NULL },
+    { "inform", UNLESS_BLOCKED, NULL },
     { "block_a", NOT, "blocks only one kind of addresses" },
     { "block_aaaa", NOT, "blocks only one kind of addresses" },
     { "block_a_wdata", NOT, "blocks only one kind of addresses" },
@@ -120,35 +129,61 @@ take_name(list_line_t *at, const bloom_key_t *name, list_result_e result)
 }
 
 
-static list_result_e
-take_zone(list_line_t *at, const bloom_key_t *name, const bloom_key_t *type)
+/* Returns the index of a type of zones, or -1. */
+static int
+find_type(const bloom_key_t *type)
 {
     size_t  i;
 
     for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-        if (!list_equals(type, types[i].type)) {
-            continue;
-        }
-
-        switch (types[i].effect) {
-
-        case ALWAYS:
-            return take_name(at, name, LIST_KEY);
-
-        case UNLESS_OWN:
-            return list_own_has(at->cancelled, name)
-                   ? list_skipped(at, LIST_OWN_WHY)
-                   : take_name(at, name, LIST_KEY);
-
-        case EXEMPT:
-            return take_name(at, name, LIST_EXCEPTION);
-
-        default: /* NOT */
-            return list_skipped(at, types[i].why);
+        if (list_equals(type, types[i].type)) {
+            return (int) i;
         }
     }
 
-    return list_bad(at, "has a type of local-zone that unbound does not have");
+    return -1;
+}
+
+
+static list_result_e
+take_zone(list_line_t *at, const bloom_key_t *name, const bloom_key_t *type)
+{
+    int  i;
+
+    i = find_type(type);
+
+    if (i == -1) {
+        return list_bad(at, "has a type of local-zone that unbound does not "
+                            "have");
+    }
+
+    switch (types[i].effect) {
+
+    case ALWAYS:
+        return take_name(at, name, LIST_KEY);
+
+    case UNLESS_OWN:
+        return list_names_has(at->cancelled, LIST_NAMES_OWN, name)
+               ? list_skipped(at, LIST_NAMES_WHY)
+               : take_name(at, name, LIST_KEY);
+
+    case UNLESS_OWN_BELOW:
+        return list_names_has(at->cancelled, LIST_NAMES_OWN_BELOW, name)
+               ? list_skipped(at, LIST_NAMES_WHY)
+               : take_name(at, name, LIST_KEY);
+
+    case EXEMPT:
+        return take_name(at, name, LIST_EXCEPTION);
+
+    case UNLESS_BLOCKED:
+        return list_names_has(at->cancelled, LIST_NAMES_BLOCKED_BELOW, name)
+               ? list_skipped(at, "is answered as usual, but has blocked names "
+                                  "in it")
+               : take_name(at, name, LIST_EXCEPTION);
+
+    default: /* NOT */
+        return list_skipped(at, types[i].why);
+    }
 }
 
 
@@ -196,7 +231,7 @@ is_section(section_t *section, const bloom_key_t *option)
 }
 
 
-/* Takes the next option of a line. */
+/* Takes the next option of a line that begins no section. */
 static list_result_e
 take_option(list_line_t *at)
 {
@@ -205,13 +240,11 @@ take_option(list_line_t *at)
 
     section = at->state;
 
-    if (!next_word(&at->line, &option)) {
-        return LIST_END;
-    }
-
-    if (is_section(section, &option)) {
-        return LIST_COMMENT;
-    }
+    do {
+        if (!next_word(&at->line, &option)) {
+            return LIST_END;
+        }
+    } while (is_section(section, &option));
 
     if (!list_ends(&option, ':')) {
         return list_bad(at, "is not an option of unbound such as "
@@ -269,12 +302,8 @@ next(list_line_t *at)
 
     result = take_option(at);
 
-    /* an option may follow its section in the same line, and an invalid option
-     * ends the line */
-
-    while (result == LIST_COMMENT && at->line.len != 0) {
-        result = take_option(at);
-        result = result == LIST_END ? LIST_COMMENT : result;
+    if (result == LIST_END && at->step == FIRST) {
+        result = LIST_COMMENT;               /* "server:" alone */
     }
 
     at->step = result == LIST_BAD || result == LIST_END
@@ -284,13 +313,43 @@ next(list_line_t *at)
 }
 
 
-/* Remembers the names in local-data that have addresses of their own. */
+/* Remembers the name of a record, if it decides what its zone means. */
+static void
+keep_data(key_set_t *cancelled, const bloom_key_t *value)
+{
+    record_t     record;
+    bloom_key_t  zone, label;
+
+    if (divide(&record, *value) != 0) {
+        return;
+    }
+
+    if (is_own(&record)) {
+        list_names_add_own(cancelled, &record.name);
+        return;
+    }
+
+    for (zone = record.name;
+         zone.len != 0;
+         (void) list_until(&zone, &label, '.'))
+    {
+        if (list_names_has(cancelled, LIST_NAMES_ZONE, &zone)) {
+            list_names_add(cancelled, LIST_NAMES_BLOCKED_BELOW, &zone);
+        }
+    }
+}
+
+
+/* Remembers names of zones and of local-data.  A zone is before its data: to
+ * remember all blocked names would take much memory, for few zones. */
 static void
 pass(void *state, key_set_t *cancelled, const uint8_t *data, size_t len)
 {
-    record_t     record;
-    bloom_key_t  text, line, word;
+    int          i;
+    section_t   *section;
+    bloom_key_t  text, line, word, type;
 
+    section = state;
     text.data = data;
     text.len = len;
 
@@ -298,13 +357,25 @@ pass(void *state, key_set_t *cancelled, const uint8_t *data, size_t len)
         (void) list_until(&text, &line, '\n');
 
         while (next_word(&line, &word)) {
-            if (!is_section(state, &word)
-                && list_equals(&word, "local-data:")
-                && next_word(&line, &word)
-                && !((section_t *) state)->view
-                && divide(&record, word) == 0 && is_own(&record))
+
+            if (is_section(section, &word) || section->view) {
+                continue;
+            }
+
+            if (list_equals(&word, "local-data:")) {
+
+                if (next_word(&line, &word)) {
+                    keep_data(cancelled, &word);
+                }
+
+            } else if (list_equals(&word, "local-zone:")
+                       && next_word(&line, &word) && next_word(&line, &type))
             {
-                list_own_add(cancelled, &record.name);
+                i = find_type(&type);
+
+                if (i != -1 && types[i].effect == UNLESS_BLOCKED) {
+                    list_names_add(cancelled, LIST_NAMES_ZONE, &word);
+                }
             }
         }
     }

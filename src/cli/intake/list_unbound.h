@@ -7,13 +7,19 @@
  *                                                  types always_refuse,
  *                                                  always_nodata, always_deny
  *                                                  and always_null
- *     local-zone: bad.example. static              blocked, and so with refuse,
- *                                                  deny, redirect, inform_deny
- *                                                  and inform_redirect, unless
- *                                                  local-data has addresses in
- *                                                  the zone that are no sinks
+ *     local-zone: bad.example. redirect            blocked, and so with refuse,
+ *                                                  deny, inform_deny and
+ *                                                  inform_redirect, unless
+ *                                                  local-data gives the name an
+ *                                                  address that is no sink
+ *     local-zone: bad.example. static              blocked, unless local-data
+ *                                                  gives one to any name in it
  *     local-zone: "x.example" always_transparent   an exception
- *     local-zone: "x.example" transparent          skipped, as other types
+ *     local-zone: "x.example" transparent          an exception, and so with
+ *                                                  typetransparent and inform,
+ *                                                  unless it has blocked names
+ *                                                  in it
+ *     local-zone: "x.example" nodefault            skipped, as other types
  *     local-data: "bad.example A 0.0.0.0"          blocked
  *     local-data: 'bad.example. 60 IN AAAA ::'     blocked
  *     local-data: "x.example A 192.0.2.1"          skipped
