@@ -235,6 +235,7 @@ hash_record(hasher_t *hasher, block_t *block, const bloom_key_t *record,
     at.buf = hasher->field;
     at.state = hasher->work->state;
     at.number = number;
+    at.cancelled = NULL;
 
     for (entry = 0;
          (result = list->reader->next(&at)) != LIST_END;
@@ -696,7 +697,9 @@ collect_keys(void *data)
             work->ended = 1;
         }
 
-        in_order = rc == 1 && work->file[block.file].list.reader->in_order;
+        in_order = rc == 1
+                   && (work->file[block.file].list.reader->in_order
+                       || work->file[block.file].list.reader->pass != NULL);
 
         if (in_order) {
             hash_block(&hasher, &block);
