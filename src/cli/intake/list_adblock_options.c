@@ -35,7 +35,12 @@ enum {
 };
 
 /* Options that are no types. */
-typedef enum { TYPE = 0, IMPORTANT, BADFILTER, REDIRECT, NARROW } kind_e;
+typedef enum {
+    TYPE = 0, IMPORTANT, BADFILTER, FIRST_PARTY, THIRD_PARTY, REDIRECT, NARROW
+} kind_e;
+
+/* A page is its own first party. */
+enum { FIRST = 1, STRICT = 2 };
 
 typedef struct {
     const char  *name;
@@ -43,11 +48,16 @@ typedef struct {
     const char  *why;                    /* the reason to skip a rule */
     kind_e       kind;
     uint32_t     types;
+    uint32_t     party;
 } option_t;
 
-#define REASON(name)                 "has the option $" name
-#define HAS(name, other, kind, types) \
-    { name, other, REASON(name), kind, types }
+#define WRONG_NOT  "has ~ before an option that cannot have it"
+
+#define REASON(name)  "has the option $" name
+#define HAS(name, other, kind, types)  \
+    { name, other, REASON(name), kind, types, 0 }
+#define PARTY(name, other, kind, party)  \
+    { name, other, REASON(name), kind, 0, party }
 
 /* The first 64 are those that a rule for pages can have. */
 static const option_t  table[] = {
@@ -73,11 +83,13 @@ static const option_t  table[] = {
     HAS("elemhide", "ehide", TYPE, HIDE),
     HAS("inline-font", NULL, TYPE, INLINE_FONT),
     HAS("inline-script", NULL, TYPE, INLINE_SCRIPT),
+    PARTY("first-party", "1p", FIRST_PARTY, FIRST),
+    PARTY("strict1p", NULL, FIRST_PARTY, STRICT),
+    PARTY("third-party", "3p", THIRD_PARTY, FIRST),
 
 #define NARROWS(name, other)  HAS(name, other, NARROW, 0)
 
-    NARROWS("third-party", "3p"), NARROWS("first-party", "1p"),
-    NARROWS("strict1p", NULL), NARROWS("strict3p", NULL),
+    NARROWS("strict3p", NULL),
     NARROWS("domain", "from"), NARROWS("to", NULL), NARROWS("denyallow", NULL),
     NARROWS("method", NULL), NARROWS("ipaddress", NULL),
     NARROWS("header", NULL), NARROWS("match-case", NULL),
@@ -189,7 +201,7 @@ take_type(reading_t *reading, const option_t *option, int is_not)
     is_inline = !is_all && (option->types & INLINE) != 0;
 
     if (is_not && (is_all || hides)) {
-        return "has ~ before an option that cannot have it";
+        return WRONG_NOT;
     }
 
     if (((reading->types & INLINE) != 0 && (is_all || hides))
@@ -210,6 +222,52 @@ take_type(reading_t *reading, const option_t *option, int is_not)
     }
 
     return NULL;
+}
+
+
+/* Takes an option about the site that a request comes from.  Returns NULL, or
+ * why uBlock Origin ignores a rule with it. */
+static const char *
+take_party(reading_t *reading, const option_t *option, int is_not)
+{
+    if (option->party == STRICT && is_not) {
+        return WRONG_NOT;
+    }
+
+    if (is_not == (option->kind == THIRD_PARTY)) {
+        reading->to->party |= option->party;
+
+    } else {
+        reading->narrow = option->why;
+    }
+
+    return NULL;
+}
+
+
+/* Takes an option that a rule for pages can have.  Returns NULL, or why uBlock
+ * Origin ignores a rule with it. */
+static const char *
+take_option(reading_t *reading, const option_t *option, int is_not)
+{
+    switch (option->kind) {
+
+    case TYPE:
+        return take_type(reading, option, is_not);
+
+    case FIRST_PARTY:
+    case THIRD_PARTY:
+        return take_party(reading, option, is_not);
+
+    case BADFILTER:
+        reading->to->badfilter = 1;
+        return is_not ? WRONG_NOT : NULL;
+
+    default: /* IMPORTANT */
+        reading->to->important = 1;
+        return is_not ? WRONG_NOT
+               : reading->exempts ? "is an exception with $important" : NULL;
+    }
 }
 
 
@@ -262,22 +320,7 @@ take(reading_t *reading, bloom_key_t text)
 
     reading->seen |= 1ull << i;
 
-    if (option->kind == TYPE) {
-        return take_type(reading, option, is_not);
-    }
-
-    if (is_not) {
-        return "has ~ before an option that cannot have it";
-    }
-
-    if (option->kind == BADFILTER) {
-        reading->to->badfilter = 1;
-        return NULL;
-    }
-
-    reading->to->important = 1;
-
-    return reading->exempts ? "is an exception with $important" : NULL;
+    return take_option(reading, option, is_not);
 }
 
 

@@ -22,6 +22,8 @@ typedef struct {
                                             reason */
     uint32_t     types;                  /* of requests that it is for */
     uint32_t     not_types;              /* that it is not for */
+    uint32_t     party;                  /* it is for requests of the site to
+                                            itself, as a page is */
     int          important;
     int          badfilter;              /* it cancels another rule */
 } adblock_options_t;

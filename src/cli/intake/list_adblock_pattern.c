@@ -43,10 +43,11 @@ is_bare_host(const bloom_key_t *line)
         return 1;
     }
 
-    return adblock_pattern_is_name(line) && line->len >= 3 && list_has(line, '.')
-           && line->data[0] != '.' && line->data[0] != '-'
-           && line->data[0] != '_' && !list_ends(line, '.')
-           && !list_ends(line, '-') && !list_ends(line, '_');
+    return adblock_pattern_is_name(line) && line->len >= 3
+           && list_has(line, '.') && line->data[0] != '.'
+           && line->data[0] != '-' && line->data[0] != '_'
+           && !list_ends(line, '.') && !list_ends(line, '-')
+           && !list_ends(line, '_');
 }
 
 
@@ -261,7 +262,8 @@ check_end(const adblock_pattern_t *pattern)
     }
 
     if (list_ends(path, '?')) {
-        return "is for any query, and a key without a query is for the page too";
+        return "is for any query, and a key without a query is for the page "
+               "too";
     }
 
     if (list_ends(path, '/') && !query) {
@@ -416,8 +418,9 @@ adblock_pattern_twin(uint8_t *buf, bloom_key_t pattern,
 
     buf[0] = (uint8_t) ('0' + part);
     buf[1] = exempts ? '@' : options->important ? '!' : '|';
-    memcpy(buf + 2, &options->not_types, sizeof(options->not_types));
-    buf += 2 + sizeof(options->not_types);
+    buf[2] = (uint8_t) options->party;
+    memcpy(buf + 3, &options->not_types, sizeof(options->not_types));
+    buf += 3 + sizeof(options->not_types);
 
     i = write_host(buf, pattern);
 
