@@ -8,20 +8,12 @@
 #include "fuzz.h"
 
 #include "list_guess.h"
-<<<<<<< HEAD
-=======
-#include "list_format.h"
 #include "list_no_key.h"
->>>>>>> w-dns
 
 
 static const char *const  formats[] = {
     "lines", "adblock", "hosts", "dnsmasq", "rpz", "csv:1", "csv:3", "csv:url",
-<<<<<<< HEAD
     "json", "unbound", "csv:value"
-=======
-    "json", "unbound"
->>>>>>> w-dns
 };
 
 enum { FORMATS = sizeof(formats) / sizeof(formats[0]) };

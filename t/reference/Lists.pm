@@ -36,15 +36,28 @@ my %own = map { $_ => 1 } qw(
     ip6-allhosts 0.0.0.0
 );
 
-# options that leave a filter as wide as it is without them
+# options with types of requests, besides those of pages, and options that leave
+# a filter as wide as it is without them
 
-my %always = map { $_ => 1 } qw(all doc document important);
+my %type = map { $_ => 1 } qw(
+    stylesheet css image object object-subrequest script xmlhttprequest xhr
+    subdocument frame font media websocket ping beacon other popup popunder
+    generichide ghide specifichide shide elemhide ehide inline-font
+    inline-script
+);
+my %page = map { $_ => 1 } qw(all document doc);
+my %wide = map { $_ => 1 } qw(important badfilter _);
+
+# conditions of !#if that hold in uBlock Origin in Chromium on a desktop
+
+my %holds = map { $_ => 1 } qw(ext_ublock env_chromium cap_ipaddress
+                               adguard_ext_chromium adguard_ext_opera);
 
 my $label = qr/[a-z0-9_\x80-\xff](?:[a-z0-9_\x80-\xff-]*
                [a-z0-9_\x80-\xff])?/xi;
 my $host = qr/$label(?:\.$label)+/;
 
-my %reader = (adblock => \&adblock, hosts => \&hosts, dnsmasq => \&dnsmasq,
+my %reader = (hosts => \&hosts, dnsmasq => \&dnsmasq,
               rpz => \&rpz, lines => \&plain);
 
 
@@ -58,6 +71,11 @@ sub read_list {
 
     if ($format =~ /^csv:(.+)/) {
         csv($list, $1, $in);
+        return $list;
+    }
+
+    if ($format eq 'adblock') {
+        adblock($list, $in);
         return $list;
     }
 
@@ -262,41 +280,134 @@ sub csv {
 # ---- Adblock-style filters ----
 
 sub adblock {
-    my ($list, $line) = @_;
+    my ($list, $in) = @_;
 
-    return skip($list, 'comment') if $line =~ /^!|^\[Adblock|^#(?:\s|\z)/i;
-    return skip($list, 'part of a page') if $line =~ /#[@?\$%]*#|\$\$/;
+    my (@filters, @blocks, %cancelled);
 
-    my $allows = $line =~ s/^\@\@//;
+    while (my $line = <$in>) {
+        $line =~ s/^\xef\xbb\xbf// if $. == 1;
+        $line =~ s/\s+\z//;
 
-    return skip($list, 'regular expression') if $line =~ m,^/.*/(?:\$|\z),;
+        next if condition(\@blocks, $line);
 
-    if ($line =~ s/\$([~\w-]+(?:=[^,]*)?(?:,[~\w-]+(?:=[^,]*)?)*)\z//) {
-        my ($narrow) = grep { !$always{$_} } map { s/=.*//r } split /,/, $1;
+        $line =~ s/^\s+//;
 
-        return skip($list, "\$$narrow") if defined $narrow;
+        next if $line eq '';
+
+        if ($line =~ /^!|^\[Adblock|^#(?:\s|\z)|^####/i) {
+            skip($list, 'comment');
+
+        } elsif (grep { !$_ } @blocks) {
+            skip($list, 'condition');
+
+        } elsif ($line =~ /#[@?\$%]*#|\$\$/) {
+            skip($list, 'part of a page');
+
+        } else {
+            push @filters, [$., filter($line =~ s/\s+#.*//r)];
+        }
     }
 
-    my ($name, $path, $end) = parts($line) or return skip($list, 'pattern');
+    for (map { $_->[1] } @filters) {
+        $cancelled{$_} = 1 for $_->{cancels} ? @{ $_->{parts} } : ();
+    }
 
-    if ($allows) {
+    for (@filters) {
+        my ($number, $filter) = @$_;
+        my @parts = grep { !$cancelled{$_} } @{ $filter->{parts} };
+
+        local $. = $number;
+
+        defined $filter->{skip} ? skip($list, $filter->{skip})
+        : !@parts ? skip($list, '$badfilter')
+                  : pattern($list, $filter);
+    }
+}
+
+
+# Takes !#if and the like.  Each open block has an element: whether it holds.
+
+sub condition {
+    my ($blocks, $line) = @_;
+
+    if ($line =~ /^!#if\b\s*(.*)/) {
+        my $says = $1 =~ s/(\w+)/$holds{$1} ? 1 : 0/ger;
+
+        die "condition $1\n" if $says !~ /^[01!&|() ]+\z/;
+        push @$blocks, eval($says) ? 1 : 0;
+
+    } elsif ($line =~ /^!#else\b/) {
+        $blocks->[-1] = !$blocks->[-1] if @$blocks;
+
+    } elsif ($line =~ /^!#endif\b/) {
+        pop @$blocks;
+
+    } else {
+        return 0;
+    }
+
+    return 1;
+}
+
+
+# Divides a filter.  Its parts are what a $badfilter filter takes away: the one
+# for pages, and the one for requests of any type.
+
+sub filter {
+    my ($line) = @_;
+
+    my $allows = $line =~ s/^\@\@// ? 1 : 0;
+    my @options;
+
+    if ($line =~ m,^(.*)\$(?![/|)])(.+)\z, && substr($1, -1) ne '\\') {
+        ($line, @options) = ($1, split /,/, $2);
+    }
+
+    return { skip => 'regular expression' } if $line =~ m,^/.+/\z,;
+
+    my %has = map { $_ => 1 } @options;
+    my ($narrow) = grep { !$type{ s/^~//r } && !$page{$_} && !$wide{$_} }
+                        @options;
+
+    return { skip => '$' . $narrow =~ s/=.*//r } if defined $narrow;
+
+    my @types = grep { $type{$_} || $page{$_} } @options;
+    my @not = sort grep { /^~/ } @options;
+    my $rest = "$allows,@not," . ($has{important} ? 1 : 0) . ",$line";
+    my @parts = ((grep { $page{$_} } @types) ? "page,$rest" : (),
+                 (!@not && (!@types || $has{all})) ? "any,$rest" : ());
+
+    return { skip => '$badfilter', parts => \@parts, cancels => 1 }
+        if $has{badfilter};
+    return { skip => 'not for pages' } if !@parts;
+    return { pattern => $line, allows => $allows, parts => \@parts };
+}
+
+
+sub pattern {
+    my ($list, $filter) = @_;
+
+    my ($name, $path, $end) = parts($filter->{pattern})
+        or return skip($list, 'pattern');
+    my $directory = $path =~ m,/\z, && $path !~ /\?/;
+
+    # what a key says of more URLs than the filter
+
+    push @{ $list->{others} }, "http://$name${path}page"
+        if $directory && $end eq '^';
+
+    return skip($list, 'exact page or any query')
+        if ($end eq '|' && $path !~ /\?/) || ($directory && $end eq '^')
+           || $path =~ m,\?\z|//\z,;
+
+    if ($filter->{allows}) {
         push @{ $list->{exceptions} }, $name . $path;
         return;
     }
 
-    # a page with any query, which no expression of a directory says
-
-    if ($path =~ s/\?\z// && $path =~ m,/\z,) {
-        push @{ $list->{others} }, "http://$name${path}page";
-        return skip($list, 'query of a directory');
-    }
-
     return host($list, $name) if $path eq '' || $path eq '/';
-
-    my $directory = $path =~ m,/\z, && $path !~ /\?/;
-
     return skip($list, 'deep directory')
-        if $directory && $end eq '' && ($path =~ tr,/,,) > DIRECTORIES;
+        if $directory && ($path =~ tr,/,,) > DIRECTORIES;
     return skip($list, 'beginning of a name')
         if $end eq '' && ($path =~ /[-._=&%~,;:]\z/ || $path =~ /\?[^=]+\z/);
 
@@ -304,7 +415,7 @@ sub adblock {
 }
 
 
-# A page blocks itself with any query; unless the filter ends there, also what
+# A page blocks itself with any query; unless the filter has a query, also what
 # is in the directory of that name.
 
 sub page {
@@ -313,16 +424,15 @@ sub page {
     my @keys = "$name$path";
     my @urls = map { "http://$_$path" } $name, below($name);
 
-    push @keys, "$name$path/" if !$directory && $path !~ /\?/ && $end ne '|';
+    push @keys, "$name$path/" if !$directory && $path !~ /\?/;
 
-    if ($path !~ /\?/ && $end ne '|') {
+    if ($path !~ /\?/) {
         my $in = $path =~ s,/?\z,/,r;
 
         push @urls, "https://$name$path?q=1";
         push @urls, "https://$name$in" if $end eq '^';
         push @urls, "https://$name${in}page?q"
-            if ($in =~ tr,/,,) <= DIRECTORIES && ($end eq '^' || $directory)
-               && !($end eq '^' && $directory);
+            if ($in =~ tr,/,,) <= DIRECTORIES && ($end eq '^' || $directory);
     }
 
     entry($list, \@keys, @urls);
@@ -335,10 +445,9 @@ sub page {
 sub parts {
     my ($filter) = @_;
 
-    return ($1, '', '^') if $filter =~ /^((?!_)$host)\z/;
+    return ($1, '', '^') if $filter =~ /^(?:[0-9.:a-f]+\s+)?((?!_)$host)\z/;
     return ($1, $2 // '', $3)
-        if $filter =~ m,^(?:\|\||\|https?://)($host)(?::\d+)?
-                        (/[^*^|]*)?([\^|]?)\z,x;
+        if $filter =~ m,^\|\|($host)(/[^*^|]*?)?\**([\^|]?)\**\z,x;
     return;
 }
 

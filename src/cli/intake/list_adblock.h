@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This reader finds the hosts and URLs that an Adblock-style list blocks for
- * every site and every request.
+ * This reader finds the hosts and URLs of an Adblock-style list that uBlock
+ * Origin blocks as pages, from every site.
  *
  *     ||bad.example^               the host and its subdomains
  *     ||bad.example/page^          two keys: bad.example/page and
  *                                  bad.example/page/
  *     ||bad.example/directory/     all that is in the directory
- *     |https://bad.example/page    like ||bad.example/page
  *     bad.example                  like ||bad.example^
  *     0.0.0.0 bad.example          a line of a hosts file
  *     @@||good.example^            an exception
  *
- * A rule may end in * or |, and may have the options all, document, doc and
- * important.  All other rules are skipped, each with its reason.
+ * A rule may have options with types of requests if `document` is among them
+ * (list_adblock_options.h).  A rule that a $badfilter rule cancels, and what is
+ * between !#if and !#endif and does not apply (list_adblock_if.h), is skipped.
+ * So are all other rules, each with its reason.
  */
 
 #ifndef LIST_ADBLOCK_H
