@@ -348,6 +348,8 @@ for my $separator (',', ';', "\t", '|') {
     for my $number (1 .. 5000) {
         my @fields = map { join '', (shuffle @pieces)[0 .. rand 7] } 1 .. 3;
 
+        s/\A\\([N.])\z/$1/ for @fields;      # NULL of a database is no key
+
         $fields[rand 3] = '' if rand() < 0.1;
         $text .= join($separator, map { written($_, $separator) }
                                   "$number-", @fields)

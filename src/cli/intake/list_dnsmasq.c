@@ -196,8 +196,19 @@ next(list_line_t *at)
 static int
 owns(const bloom_key_t *line)
 {
-    return list_begins(line, "address=/") || list_begins(line, "server=/")
-           || list_begins(line, "local=/");
+    size_t  i;
+
+    static const char *const  options[] = {
+        "address=/", "server=/", "local=/", "host-record=", "cname=", "--"
+    };
+
+    for (i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+        if (list_begins(line, options[i])) {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 

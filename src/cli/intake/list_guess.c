@@ -19,6 +19,7 @@
 #include "list_guess.h"
 #include "list_hosts.h"
 #include "list_json.h"
+#include "list_no_key.h"
 #include "list_rpz.h"
 #include "list_text.h"
 #include "list_unbound.h"
@@ -90,6 +91,7 @@ fits(const list_reader_t *reader, list_line_t *at)
     list_result_e  result;
 
     line = at->line;
+    list_trim(&line);
     at->step = 0;
     at->mode = 0;
     rc = -1;
@@ -100,7 +102,9 @@ fits(const list_reader_t *reader, list_line_t *at)
 
         case LIST_KEY:
         case LIST_EXCEPTION:
-            if (reader->any || is_key(&at->key)) {
+            if (reader->any || is_key(&at->key)
+                || list_no_key(at->keys, &at->key) != NULL)
+            {
                 rc = 1;
 
             } else if (rc == -1) {
