@@ -279,13 +279,13 @@ with = TEST_NGINX_BINARY="$(1)" TEST_NGINX_MODULE="$(2)" \
        TEST_BLOOM_TOOL="$(CURDIR)/$(or $(3),build/ngx-bloom)" \
        BENCH_PROGRAMS="$(CURDIR)/$(dir $(or $(3),build/ngx-bloom))bench"
 suite = $(with) prove -r -It/lib -j $(TEST_JOBS) $(TESTS)
-TESTS ?= t/harness.t t/old-names.t t/http t/api t/zone t/journal t/import t/tool
+TESTS ?= t/harness.t t/old-names.t t/http t/api t/zone t/journal t/import t/lists t/tool
 
 # $(call serving,NGINX,MODULE) leaves out the tests of the tool and of the page in
 # a browser, which do not depend on nginx's version.
 
 tests = $(shell find $(TESTS) -name '*.t' | sort)
-serving_tests = $(filter-out t/old-names.t t/tool/% t/import/% \
+serving_tests = $(filter-out t/old-names.t t/lists/% t/tool/% t/import/% \
                   t/api/page-browser.t,$(tests)) \
                 $(filter t/import/serve.t,$(tests))
 serving = $(with) prove -It/lib -j $(TEST_JOBS) $(or $(4),$(serving_tests))
