@@ -45,6 +45,7 @@ command_of curl curl
 if [ "$1" = test ]; then
     command_of prove perl
     perl -MNet::LibIDN2 -e 1 2> /dev/null || missing="$missing libnet-libidn2-perl"
+    perl -MText::CSV_XS -e 1 2> /dev/null || missing="$missing libtext-csv-xs-perl"
     header_of cmocka.h libcmocka-dev
     header_of pcre2.h libpcre2-dev
     header_of murmurhash.h libmurmurhash-dev

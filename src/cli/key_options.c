@@ -59,7 +59,7 @@ const option_t  key_options[] = {
       "dnsmasq: address=/domain/ and similar lines\n"
       "unbound: local-zone: and local-data: lines\n"
       "rpz: a response policy zone of DNS\n"
-      "csv:COLUMN: a column, by name or number\n"
+      "csv:COLUMN: a column, by name or number; the separator is found\n"
       "json: the output of \"ngx-bloom journal --keys --json\"" },
     { 0, "exceptions", "FILE", offsetof(key_options_t, exceptions),
       options_take_text,

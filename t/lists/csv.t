@@ -189,6 +189,9 @@ for (
     ['a comment and a record', "# a,c\na,c\n1,x\n", 'csv:c', $plain, ['x']],
     ['a comment and a record, by number', "# a,c\na,c\n1,x\n", 'csv:2', $plain,
      ['x']],
+    ['a remark and a record, by number',
+     "# made by us, daily\na,c\n1,x\n2,y\n", 'csv:2', $plain, ['x', 'y'],
+     'line 2 is a header'],
     ['a comment of one column', "# c\nx\n", 'csv:c', $plain, ['x']],
     ['a number above no header', "a,x\nb,y\n", 'csv:2', $plain, ['x', 'y']],
     ['a number above words', "id,name\nx,y\nv,w\n", 'csv:2', $plain,
@@ -304,6 +307,24 @@ gives('a status of another list', "url,verified,online\nx.example,no,no\n",
     is(($t->run_tool('test', '-0', '-c', $images[1],
                      { stdin => join '', map { "$_\0" } @keys }))[1],
        "80000 present, 0 absent\n", 'the image has the keys of all blocks');
+}
+
+# Quotes lie at the end of a block.
+
+{
+    my $record = qq(1,"a""b\nc" , 2\n);
+
+    for my $at (1 .. length $record) {
+        my $text = "a,c,d\n";
+
+        $text .= '1,,' . 'x' x 1000 . "\n" for 1 .. 1040;
+        $text .= '1,,' . 'x' x ((1 << 20) - length($text) - $at - 4) . "\n";
+        $text .= $record x 3;
+
+        my (undef, $json) = build_text($text, @c, '-p', '1e-9');
+        is_deeply([@$json{qw(received items errors)}], [3, 1, 0],
+                  "byte $at of a record is the first one of a block");
+    }
 }
 
 refuses('a record that is longer than a block',

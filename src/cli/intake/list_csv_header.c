@@ -237,8 +237,9 @@ find_number(search_t *search)
         search->header = view->comment;
         search->header_line = view->comment_line;
         search->skipped = repeats_comment(view);
+    }
 
-    } else if (view->told) {
+    if (view->told && !search->skipped) {
         search->header = view->first;
         search->header_line = view->first_line;
         search->skipped = 1;
