@@ -444,7 +444,7 @@ bench: deps-bench all $(bench)  ## measure BENCH (all sections) and write bench/
 removals: all  ## remove 100,000 of ten million keys, then ask for every key
 	TEST_NGINX_LARGE=1 $(installed) prove -v -It/lib t/zone/remove-scale.t
 
-lists: all  ## find the entries of published lists through nginx (LISTS: options)
+lists: all $(packages)  ## find the entries of published lists through nginx (LISTS: options)
 	scripts/measure-lists.pl $(LISTS)
 
 
