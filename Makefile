@@ -123,18 +123,22 @@ build/sanitize/unit/%: t/unit/%.c $(call core_objects,build/sanitize)
 build/unit/test_stream_judge: build/obj/cli/stream_judge.o
 build/sanitize/unit/test_stream_judge: build/sanitize/obj/cli/stream_judge.o
 
+# The readers of lists, with what they need
+
+readers = $(patsubst src/%.c,$(1)/obj/%.o,$(wildcard src/cli/intake/list_*.c)) \
+          $(patsubst %,$(1)/obj/cli/%.o,intake/keyform intake/key_set \
+            terminal/cli terminal/units terminal/visible)
+
+build/unit/test_list_adblock: $(call readers,build)
+build/sanitize/unit/test_list_adblock: $(call readers,build/sanitize)
+build/cross/unit/test_list_adblock: $(call readers,build/cross)
+
 build/fuzz/%: t/fuzz/%.c $(call core_objects,build/fuzz)
 	@mkdir -p $(@D)
 	$(CLANG) $(compile) $(sanitize) -fsanitize=fuzzer \
 	    $(sources_and_objects) -lm -lidn2 -o $@
 
-# The readers of lists, with what they need
-
-build/fuzz/fuzz_list: $(patsubst src/%.c,build/fuzz/obj/%.o, \
-                        $(wildcard src/cli/intake/list_*.c)) \
-                      $(patsubst %,build/fuzz/obj/cli/%.o, \
-                        intake/keyform intake/key_set terminal/cli \
-                        terminal/units terminal/visible)
+build/fuzz/fuzz_list: $(call readers,build/fuzz)
 
 build/bench/%: bench/%.c bench/http.c $(call core_objects,build)
 	@mkdir -p $(@D)
@@ -446,7 +450,7 @@ bench: deps-bench all $(bench)  ## measure BENCH (all sections) and write bench/
 removals: all  ## remove 100,000 of ten million keys, then ask for every key
 	TEST_NGINX_LARGE=1 $(installed) prove -v -It/lib t/zone/remove-scale.t
 
-lists: all  ## find the entries of published lists through nginx (LISTS: options)
+lists: all $(packages)  ## find the entries of published lists through nginx (LISTS: options)
 	scripts/measure-lists.pl $(LISTS)
 
 

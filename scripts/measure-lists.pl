@@ -9,6 +9,8 @@
 # nginx.  A second reader of the lists (t/reference/Lists.pm) says which URLs
 # each entry blocks; the script requests each of them and counts how many nginx
 # finds.  It also requests URLs beside the entries, which nginx must not find.
+# It asks the engine that Adblock-style lists are written for about 20,000 URLs in
+# each of these lists and beside it (t/reference/lists-engine.mjs), and compares.
 # Then it measures how many listed URLs pass behind a list of allowed hosts, and
 # what popular sites as good keys (--except) cost a build.
 #
@@ -53,6 +55,7 @@ my @lists = (
     ['EasyPrivacy', 'deb', $ublock, '*/easylist/easyprivacy.txt', 'adblock'],
     ['uBlock, badware', 'deb', $ublock, '*/ublock/badware.min.txt', 'adblock'],
     ['uBlock, privacy', 'deb', $ublock, '*/ublock/privacy.min.txt', 'adblock'],
+    ['uBlock, filters', 'deb', $ublock, '*/ublock/filters.min.txt', 'adblock'],
     ['redirectors', 'deb', 'rspamd', '*/maps.d/redirectors.inc', 'lines'],
     ['SURBL, allowed', 'deb', 'rspamd', '*/maps.d/surbl-whitelist.inc',
      'lines'],
@@ -424,6 +427,132 @@ for (grep { ($_->{built}{items} // -1) != ($_->{named}{items} // -1) }
 {
     line("$_->{name}: `--from auto` gives other keys than `--from"
          . " $_->{format}`.");
+}
+
+
+# ---- the engine of Adblock-style lists ----
+
+# URLs that rules name and URLs beside them, as browsers request them.
+
+sub drawn {
+    my ($path) = @_;
+
+    my %urls;
+
+    open my $in, '<:raw', $path or die "$path: $!\n";
+
+    while (<$in>) {
+        my ($host, $page) = m,^(?:\@\@)?(?:\|\|)?([\w.-]+\.\w+)
+                               (/[^\s\$*^|\#"<>\\`{}]*)?(?:[\$*^|]|\s*$),x
+            or next;
+
+        $page //= '/';
+
+        my $own = $page =~ s/\?.*//r;
+        my $in = $own =~ s,/?\z,/,r;
+        my @beside = $host =~ /\.\d+\z/ ? () : ("www.$host", "not-$host",
+                                                $host =~ s/^[^.]+\.//r);
+
+        $urls{$_} = 1
+            for map({ "https://$_$page" } $host, "$host.example", @beside),
+                map { "http://$host$_" }
+                    '/', '/other/page?q=1', $own, "$own?q=1", "${own}x",
+                    "${in}page", uc $page, $page =~ s,[^/]+/?\z,,r,
+                    $page =~ /\?./ ? ("$page&more=1", "${page}1") : ();
+    }
+
+    return sort keys %urls;
+}
+
+
+# The verdicts of the engine, each with the rule that decided.
+
+sub engine {
+    my ($path, @urls) = @_;
+
+    my ($exit, $out, $err) = BloomTest::Process::run_command(
+        ['node', "$checkout/t/reference/lists-engine.mjs"], limit => 600,
+        stdin => JSON::PP->new->utf8->encode([{ files => [$path],
+                                                urls => \@urls }]));
+
+    $exit == 0 or die "the engine failed: $err\n";
+
+    return @{ JSON::PP::decode_json($out)->[0] };
+}
+
+
+# Why only the engine blocks by this rule.
+
+sub kind {
+    my ($rule) = @_;
+
+    my ($pattern, $options) = $rule =~ m,^(.*?)(?:\$([\w~][^/|]*))?\z,;
+
+    return 'regular expressions' if $pattern =~ m,^/.+/\z,;
+    return 'options that narrow'
+        if grep { !/^(?:document|important|all)\z/ } split /,/, $options // '';
+    return 'no host at the beginning' if $pattern !~ /^\|\||^[\w.-]+\z/;
+    return 'wildcards' if $pattern =~ /[*^]./;
+    return 'any query' if $pattern =~ /\?\z/;
+    return 'other URLs that begin like the rule, or in other letters';
+}
+
+
+my @compared = grep { $_->{format} eq 'adblock' } $built->();
+
+if (@compared) {
+    for my $m (@compared) {
+        my $allowed = "$dir/$m->{zone}.allowed";
+
+        build($m->{image}, 'adblock', $m->{path}, '--exceptions', $allowed);
+        build("$allowed.bloom", 'lines', $allowed, '--allow-empty');
+    }
+
+    my $t = served(
+        { map { $_->{zone} => "bloom_pass present \$url zone=$_->{zone}_allowed;"
+                              . " bloom_reject present \$url zone=$_->{zone}"
+                              . ' status=403;' } @compared },
+        map { $_->{zone} => $_->{image},
+              "$_->{zone}_allowed" => "$dir/$_->{zone}.allowed.bloom" }
+            @compared);
+
+    line('## The engine of Adblock-style lists');
+    line('');
+    table(['list', 'asked', 'both block', 'of these, beyond the host',
+           'only the engine blocks', 'why', 'only nginx blocks'],
+          ['---', ('--:') x 4, '---', '--:']);
+
+    for my $m (@compared) {
+        my @urls = sample(20_000, drawn($m->{path}));
+        my @verdicts = engine($m->{path}, @urls);
+        my %found = map { $_ => 1 } refused($t, $m->{zone}, @urls);
+        my ($both, $beyond, %only, @only_we) = (0, 0);
+
+        for my $i (0 .. $#urls) {
+            my ($verdict, $rule) = @{ $verdicts[$i] }{qw(verdict rule)};
+            my $blocks = $verdict =~ /^(?:document|host|beyond)\z/;
+
+            if ($found{$urls[$i]}) {
+                $blocks ? $both++
+                        : push @only_we, "$urls[$i] $verdict " . ($rule // '');
+                $beyond += $verdict eq 'beyond';
+
+            } elsif ($blocks) {
+                $only{kind($rule)}++;
+            }
+        }
+
+        table([$m->{name}, map({ thousands($_) } scalar @urls, $both, $beyond,
+                               sum0(values %only)),
+               reasons(%only), thousands(scalar @only_we)]);
+
+        open my $out, '>>', "$dir/$m->{zone}.missed" or die "$m->{zone}: $!\n";
+        print $out map { "only nginx blocks: $_\n" } @only_we;
+        close $out or die "$m->{zone}: $!\n";
+    }
+
+    line('');
+    $t->stop;
 }
 
 

@@ -149,7 +149,7 @@ cases('url',
     map({ [$_, 'is for the own page of a directory, and a key is for all in it']
         } '||one.example/a/b/c/^', '||one.example/^'),
     map({ [$_, 'ends with //, which keys have as /'] }
-        '||one.example//', '||one.example/a//*'),
+        '||one.example//', '||one.example/a//*', '||one.example//?a=b'),
     map({ [$_, 'has # or \\, which no request for a page has'] }
         '||one.example/#part', '||one.example/a\b'),
     ['||http://one.example^', 'has a scheme behind ||, so it matches nothing'],
@@ -215,6 +215,10 @@ cases('url',
     ['@@||one.example/x', 'is an exception, which --exceptions FILE collects'],
     ['@@||one.example^$doc,popup',
      'is an exception, which --exceptions FILE collects'],
+    ['@@||one.example^$genericblock,doc',
+     'is an exception, which --exceptions FILE collects'],
+    ['||one.example^$doc,cname', 'has the option $cname'],
+    ['@@||one.example^$cname', 'has the option $cname'],
     ['@@||one.example^$ghide', 'has the option $generichide'],
     ['@@||one.example^$important', 'is an exception with $important'],
 );

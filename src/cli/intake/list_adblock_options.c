@@ -28,6 +28,8 @@ enum {
     SPECIFIC_HIDE = 1 << 15,
     INLINE_FONT   = 1 << 16,
     INLINE_SCRIPT = 1 << 17,
+    CNAME         = 1 << 18,
+    GENERIC_BLOCK = 1 << 20,
 
     HIDE          = GENERIC_HIDE | SPECIFIC_HIDE,
     INLINE        = INLINE_FONT | INLINE_SCRIPT,
@@ -36,7 +38,8 @@ enum {
 
 /* Options that are no types. */
 typedef enum {
-    TYPE = 0, IMPORTANT, BADFILTER, FIRST_PARTY, THIRD_PARTY, REDIRECT, NARROW
+    TYPE = 0, EXEMPT_TYPE, IMPORTANT, BADFILTER, FIRST_PARTY, THIRD_PARTY,
+    REDIRECT, NARROW
 } kind_e;
 
 /* A page is its own first party. */
@@ -83,6 +86,8 @@ static const option_t  table[] = {
     HAS("elemhide", "ehide", TYPE, HIDE),
     HAS("inline-font", NULL, TYPE, INLINE_FONT),
     HAS("inline-script", NULL, TYPE, INLINE_SCRIPT),
+    HAS("cname", NULL, EXEMPT_TYPE, CNAME),
+    HAS("genericblock", NULL, EXEMPT_TYPE, GENERIC_BLOCK),
     PARTY("first-party", "1p", FIRST_PARTY, FIRST),
     PARTY("strict1p", NULL, FIRST_PARTY, STRICT),
     PARTY("third-party", "3p", THIRD_PARTY, FIRST),
@@ -99,7 +104,6 @@ static const option_t  table[] = {
     NARROWS("removeparam", "queryprune"), NARROWS("replace", NULL),
     NARROWS("urlskip", NULL), NARROWS("uritransform", NULL),
     NARROWS("mp4", NULL), NARROWS("webrtc", NULL),
-    NARROWS("genericblock", NULL), NARROWS("cname", NULL),
 
     /* of other blockers; uBlock Origin ignores a rule that has one */
 
@@ -200,7 +204,7 @@ take_type(reading_t *reading, const option_t *option, int is_not)
     hides = (option->types & HIDE) != 0;
     is_inline = !is_all && (option->types & INLINE) != 0;
 
-    if (is_not && (is_all || hides)) {
+    if (is_not && (is_all || hides || option->kind == EXEMPT_TYPE)) {
         return WRONG_NOT;
     }
 
@@ -253,6 +257,7 @@ take_option(reading_t *reading, const option_t *option, int is_not)
     switch (option->kind) {
 
     case TYPE:
+    case EXEMPT_TYPE:
         return take_type(reading, option, is_not);
 
     case FIRST_PARTY:
@@ -300,7 +305,9 @@ take(reading_t *reading, bloom_key_t text)
 
     option = &table[i];
 
-    if (option->kind == NARROW) {
+    if (option->kind == NARROW
+        || (option->kind == EXEMPT_TYPE && !reading->exempts))
+    {
         reading->narrow = option->why;
         return NULL;
     }
@@ -335,7 +342,7 @@ why_other(const adblock_options_t *options)
     }
 
     for (i = 0; i < OPTIONS && options->types != 0; i++) {
-        if (table[i].kind == TYPE && (table[i].types & ~options->types) == 0) {
+        if (table[i].types != 0 && (table[i].types & ~options->types) == 0) {
             return table[i].why;
         }
     }

@@ -208,21 +208,25 @@ check_host(const adblock_pattern_t *pattern)
 }
 
 
-/* Returns 1 if a path has . or .. as a directory or page. */
-static int
-has_dots(bloom_key_t path)
+/* Returns why a path without its query is not what keys have, or NULL. */
+static const char *
+check_slashes(bloom_key_t path)
 {
-    bloom_key_t  rest, part;
+    bloom_key_t  part;
 
-    (void) list_until(&path, &rest, '?');
+    if (path.len > 1 && list_ends(&path, '/')
+        && path.data[path.len - 2] == '/')
+    {
+        return "ends with //, which keys have as /";
+    }
 
-    while (list_until(&rest, &part, '/') || part.len != 0) {
+    while (list_until(&path, &part, '/') || part.len != 0) {
         if (list_equals(&part, ".") || list_equals(&part, "..")) {
-            return 1;
+            return "has . or .. in its path, so it matches nothing";
         }
     }
 
-    return 0;
+    return NULL;
 }
 
 
@@ -267,10 +271,6 @@ check_end(const adblock_pattern_t *pattern)
     }
 
     if (list_ends(path, '/') && !query) {
-        if (path->len > 1 && path->data[path->len - 2] == '/') {
-            return "ends with //, which keys have as /";
-        }
-
         if (pattern->whole) {
             return "is for the own page of a directory, and a key is for all "
                    "in it";
@@ -298,6 +298,8 @@ check_end(const adblock_pattern_t *pattern)
 static const char *
 check_path(const adblock_pattern_t *pattern, list_keys_e keys)
 {
+    const char         *why;
+    bloom_key_t         rest, directories;
     const bloom_key_t  *path;
 
     path = &pattern->path;
@@ -310,8 +312,11 @@ check_path(const adblock_pattern_t *pattern, list_keys_e keys)
         return "has a path; use --form url";
     }
 
-    return has_dots(*path) ? "has . or .. in its path, so it matches nothing"
-                          : check_end(pattern);
+    rest = *path;
+    (void) list_until(&rest, &directories, '?');
+    why = check_slashes(directories);
+
+    return why != NULL ? why : check_end(pattern);
 }
 
 
