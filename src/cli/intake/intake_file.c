@@ -179,7 +179,7 @@ not_keys_how(const intake_t *intake)
 
     reader = intake->format.reader;
 
-    if (intake->split == BLOOM_SPLIT_NUL || intake->any) {
+    if (intake->split == BLOOM_SPLIT_NUL) {
         return BLOOM_NOT_KEYS_NUL;
     }
 
