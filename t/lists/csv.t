@@ -219,6 +219,53 @@ for (
 }
 
 
+# ---- a header above the values of another column ----
+
+my $threatfox = <<'CSV';
+################################################################
+# Indicators - CSV format                                      #
+################################################################
+#
+# "first_seen_utc","ioc_id","ioc_value","ioc_type","threat_type","fk_malware"
+CSV
+
+sub row {
+    my ($value, $type) = @_;
+
+    return qq("2026-01-08 15:23:26", "1003", "$value", "$type", "c2", "win.x"\n);
+}
+
+my $domains = $threatfox . join '', map { row("$_.example", 'domain') } 1 .. 3;
+my $urls = $threatfox . row('https://c2.example/a', 'url')
+           . row('evil.example', 'domain') . row('https://c2.example/b', 'url');
+my $all = $threatfox . row('c2.example', 'domain')
+          . row('192.0.2.71:433', 'ip:port')
+          . row('https://pay.example/dl/x.exe', 'url');
+
+for (
+    ['domains', $domains, $url, [map { "$_.example" } 1 .. 3]],
+    ['domains', $domains, $host, [map { "$_.example" } 1 .. 3]],
+    ['domains', $domains, $plain, [map { "$_.example" } 1 .. 3]],
+    ['URLs', $urls, $url,
+     ['https://c2.example/a', 'evil.example', 'https://c2.example/b']],
+    ['URLs', $urls, $host, ['evil.example']],
+    ['URLs', $urls, $plain,
+     ['https://c2.example/a', 'evil.example', 'https://c2.example/b']],
+    ['all', $all, $url, ['c2.example', 'https://pay.example/dl/x.exe']],
+    ['all', $all, $host, ['c2.example']],
+    ['all', $all, $plain,
+     ['c2.example', '192.0.2.71:433', 'https://pay.example/dl/x.exe']],
+) {
+    my ($name, $text, $form, $keys) = @$_;
+
+    gives("ThreatFox, $name, $form", $text, ['--from', 'auto', $form], $keys,
+          'csv:ioc_value');
+    refuses("ThreatFox, $name, $form, a column that is a value", $text,
+            ['--from', 'csv:domain', $form],
+            qr/line 5 is taken for the header, and has no column "domain" but "first_seen_utc", "ioc_id", "ioc_value"/);
+}
+
+
 # ---- columns that auto knows ----
 
 for (
@@ -234,6 +281,8 @@ for (
      qr/line 1 is taken for the header, and has "value", "type" .*none of the columns/],
     ['values with types', "type;value\ndomain;x.example\nmd5;00\n", $url,
      ['x.example'], 'csv:value, separated by ";"'],
+    ['a column that is called like a type', "domain\nx.example\n", $host,
+     ['x.example'], 'csv:domain'],
     ['one column', "url\nhttp://x.example/a,b\nhttp://y.example/\n", $url,
      ['http://x.example/a,b', 'http://y.example/'], 'csv:url'],
 ) {
@@ -275,6 +324,15 @@ CSV
        "types in the form $form: a pair without a host is invalid");
 }
 
+gives('blanks in the quotes of a URL',
+      qq(id,url\n1," http://x.example/a\n"\n2,"\ty.example "\n),
+      ['--from', 'csv:url', $url], ['http://x.example/a', 'y.example']);
+is_deeply([map { $_->{reason} }
+           @{ gives('blanks around a range', qq(id,url\n1,"\n 192.0.2.0/24 "\n),
+                    ['--from', 'csv:url', $url, '--allow-empty'],
+                    [])->{skipped_by_reason} }],
+          ['is a range of addresses'],
+          'a range of addresses with blanks in its quotes is skipped');
 gives('types of raw keys', "type,value\nmd5,00\ndomain,x\n",
       ['--from', 'csv:value'], ['00', 'x']);
 gives('a type of another column', "type,url\nphishing,x.example/\n",

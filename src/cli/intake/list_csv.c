@@ -96,6 +96,25 @@ read_fields(list_line_t *at, about_t *about)
 }
 
 
+/* Removes blanks and line ends around a host or a URL, of which they are no
+ * part: so a range of addresses is seen as one. */
+static void
+trim_place(bloom_key_t *key)
+{
+    while (key->len != 0
+           && (list_is_blank(key->data[0]) || key->data[0] == '\n'))
+    {
+        list_skip(key, 1);
+    }
+
+    while (key->len != 0 && (list_is_blank(key->data[key->len - 1])
+                             || list_ends(key, '\n')))
+    {
+        key->len--;
+    }
+}
+
+
 /* Reads a key as its type says. */
 static list_result_e
 read_typed(list_line_t *at, const list_csv_type_t *type)
@@ -166,6 +185,10 @@ next(list_line_t *at)
 
     if (why != NULL) {
         return list_bad(at, why);
+    }
+
+    if (at->keys != LIST_ANY) {
+        trim_place(&at->key);
     }
 
     if (at->key.len == 0) {
