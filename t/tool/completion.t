@@ -45,7 +45,7 @@ is_deeply([offers('build', '--hash', '')], [qw(murmur3 siphash)], 'the hashes');
 is_deeply([offers('build', '--form', '')], [qw(host lower raw url)],
           'the key forms');
 is_deeply([offers('build', '--from', '')],
-          [qw(adblock auto dnsmasq hosts json lines rpz)], 'the lists');
+          [qw(adblock auto dnsmasq hosts json lines rpz unbound)], 'the lists');
 is_deeply([offers('import', '--from', '')],
           [qw(bitmap bits-and-blooms dcso go-zero guava libbloom redisbloom
               redisson spark)], 'the formats of import');
