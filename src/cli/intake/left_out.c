@@ -13,6 +13,7 @@
 #include "keyform.h"
 #include "keystream.h"
 #include "left_out.h"
+#include "list_no_key.h"
 #include "list_text.h"
 
 #define EXAMPLES  3
@@ -42,7 +43,11 @@ add_line(left_out_t *left_out, keyform_t *keyform, const bloom_key_t *line,
     while (why == NULL && (result = list_text.next(&at)) != LIST_END) {
 
         if (result == LIST_KEY) {
-            why = keyform_accept(keyform, &canonical, &at.key);
+            why = list_no_key(at.keys, &at.key);
+
+            if (why == NULL) {
+                why = keyform_accept(keyform, &canonical, &at.key);
+            }
 
             if (why == NULL) {
                 (void) key_set_add(&left_out->keys, &canonical, 0, number,
