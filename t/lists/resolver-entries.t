@@ -95,10 +95,12 @@ for my $own ('address=/%s/192.0.2.1', 'host-record=%s,192.0.2.1',
             for my $lines ([$block, sprintf $own, $name],
                            [sprintf($own, $name), $block])
             {
-                my ($image, $json) = build(join("\n", @$lines, 'local=/b.test/'),
-                                           '--from', 'dnsmasq', '--form', 'host');
+                my (undef, $json) = build(
+                    join("\n", @$lines, 'local=/b.test/'), '--from', 'dnsmasq',
+                    '--form', 'host');
                 is($json->{received}, $kept,
-                   "dnsmasq: @$lines: " . ($kept == 2 ? 'blocked' : 'not blocked'));
+                   "dnsmasq: @$lines: "
+                   . ($kept == 2 ? 'blocked' : 'not blocked'));
             }
         }
     }
@@ -123,8 +125,10 @@ cases('unbound', 'host', "# comment\nserver:\n\n",
             qw(always_nxdomain always_refuse always_nodata always_deny
                always_null static refuse deny redirect inform_deny
                inform_redirect)),
-        'local-zone: one.example. static', "local-zone:\t'One.Example'\t'static'",
-        'local-zone: "one.example" static # why', 'server: local-zone: "one.example" static',
+        'local-zone: one.example. static',
+        "local-zone:\t'One.Example'\t'static'",
+        'local-zone: "one.example" static # why',
+        'server: local-zone: "one.example" static',
         map({ qq(local-data: "$_") }
             'one.example A 0.0.0.0', 'one.example. IN A 127.0.0.1',
             'one.example 60 IN AAAA ::', 'one.example 60 A 0.0.0.0')),
@@ -162,14 +166,15 @@ cases('unbound', 'host', "view:\n",
 
 for (['0.0.0.0 one.example', 'is not an option of unbound such as'],
      ['local-zone: "one.example"', 'has no type of local-zone'],
-     ['local-zone: "one.example" block', 'has a type of local-zone that unbound'],
+     ['local-zone: "one.example" block', 'has a type of local-zone that'],
      ['local-data: "one.example"', 'has no record such as'])
 {
     my ($text, $reason) = @$_;
     my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/none", '--from',
         'unbound', '--form', 'host', { stdin => "server:\n$text\n" });
     is($exit, 2, "unbound: $text is invalid");
-    like($err, qr/line 2: .* \Q$reason\E/, "unbound: the message says so: $text");
+    like($err, qr/line 2: .* \Q$reason\E/,
+         "unbound: the message says so: $text");
 }
 
 for my $own ('%s A 192.0.2.1', '%s. IN AAAA 2001:db8::1', '%s CNAME x.test.') {
@@ -183,7 +188,8 @@ for my $own ('%s A 192.0.2.1', '%s. IN AAAA 2001:db8::1', '%s CNAME x.test.') {
                     join("\n", @$lines, 'local-zone: "b.test" deny'), '--from',
                     'unbound', '--form', 'host');
                 is($json->{received}, $kept,
-                   "unbound: @$lines: " . ($kept == 2 ? 'blocked' : 'not blocked'));
+                   "unbound: @$lines: "
+                   . ($kept == 2 ? 'blocked' : 'not blocked'));
             }
         }
 
