@@ -27,8 +27,8 @@ my %differences = (
         'a name below a blocked one is answered otherwise'
             => [qr/^(?:below\.)?(?:own|elsewhere)\.wide\.example$/, 1],
         'a domain with addresses of its own in it is skipped'
-            => [qr/^(?:below\.(?:\w+\.)?|x-\w+\.)?(?:lan|office|shop)\.example$/,
-                0],
+            => [qr/^(?:below\.(?:\w+\.)?|x-\w+\.)?
+                    (?:lan|office|shop)\.example$/x, 0],
     },
     unbound => {
         'local-data stands for names below it, too'
@@ -57,7 +57,8 @@ sub names {
     # names of a zone file are relative
 
     $list =~ s/\.rpz\.test\b//g;
-    my ($before, $origin, $after) = split /^\$ORIGIN (\S+\.example)\.\n/m, $list;
+    my ($before, $origin, $after)
+        = split /^\$ORIGIN (\S+\.example)\.\n/m, $list;
     $list = $before . ($after // '') =~ s/^((?:\*\.)?\w+)/$1.$origin/gmr;
 
     my %names;
@@ -100,8 +101,8 @@ for my $format (sort keys %differences) {
             $name =~ $pattern && $ours == $more;
         } sort keys %{ $differences{$format} };
 
-        push @wrong, "$name: the resolver " . ($theirs ? 'blocks it' : 'answers')
-            if !defined $kind;
+        push @wrong, "$name: the resolver "
+                     . ($theirs ? 'blocks it' : 'answers') if !defined $kind;
         $seen{$kind}++ if defined $kind;
     }
 

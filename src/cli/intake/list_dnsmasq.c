@@ -9,8 +9,9 @@
 
 
 enum { FIRST = 0, BLOCKED, EXEMPT, END };   /* steps */
-enum { LAST = 1, DOMAIN = 2 };              /* modes, as bits: the last domain was
-                                               found; names below matter */
+
+/* Modes, as bits: the last domain was found; names below a domain matter. */
+enum { LAST = 1, DOMAIN = 2 };
 
 
 /* Decides by what follows the last slash, `to`, whether the domains before it

@@ -4,10 +4,10 @@
  * These functions remember names that decide what other lines of a resolver's
  * configuration mean.
  *
- * local=/home.example/ is the domain of a network, and no entry of a block list,
- * if names in it have addresses: nas.home.example is answered.  The lines may
- * be in any order, so a reader's `pass` remembers the names, and its `next` asks
- * for them.
+ * local=/home.example/ is the domain of a network, and no entry of a block
+ * list, if names in it have addresses: nas.home.example is answered.  The lines
+ * may be in any order, so a reader's `pass` remembers the names, and its `next`
+ * asks for them.
  */
 
 #ifndef LIST_NAMES_H

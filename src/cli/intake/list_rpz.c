@@ -337,7 +337,7 @@ why_no_name(const bloom_key_t *trigger)
 }
 
 
-/* Returns 1 if a CNAME leads to its own name, the old way to pass it through. */
+/* Returns 1 if a CNAME leads to its own name: an old way to exempt the name. */
 static int
 is_itself(const bloom_key_t *trigger, const bloom_key_t *data)
 {

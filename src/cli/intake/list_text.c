@@ -16,6 +16,15 @@ why_rule(const bloom_key_t *text)
     size_t       len;
     bloom_key_t  host;
 
+    /* most texts have none of what follows */
+
+    if (text->len == 0
+        || (memchr("|@^(", text->data[0], 4) == NULL && !list_ends(text, '$')
+            && !list_has(text, '\\') && !list_has(text, '*')))
+    {
+        return NULL;
+    }
+
     if (list_begins(text, "||") || list_begins(text, "@@")) {
         return "is a rule of Adblock lists; use --from adblock";
     }

@@ -11,8 +11,8 @@
  *     - lines that begin with ; are comments, too
  *     - "*." before a name is left out, and for hosts, so are the scheme and an
  *       empty path
- *     - rules of Adblock lists and regular expressions, as Pi-hole has them, are
- *       skipped
+ *     - rules of Adblock lists, and regular expressions as Pi-hole has them,
+ *       are skipped
  */
 
 #ifndef LIST_TEXT_H
