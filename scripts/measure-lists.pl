@@ -9,8 +9,9 @@
 # nginx.  A second reader of the lists (t/reference/Lists.pm) says which URLs
 # each entry blocks; the script requests each of them and counts how many nginx
 # finds.  It also requests URLs beside the entries, which nginx must not find.
-# It asks the engine that Adblock-style lists are written for about 20,000 URLs in
-# each of these lists and beside it (t/reference/lists-engine.mjs), and compares.
+# It asks the engines that Adblock-style lists are written for about 20,000 URLs
+# in each of these lists and beside it (t/reference/lists-engine.mjs), and
+# compares.
 # Then it measures how many listed URLs pass behind a list of allowed hosts, and
 # what popular sites as good keys (--except) cost a build.
 #

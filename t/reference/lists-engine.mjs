@@ -85,8 +85,9 @@ function endsAtHost(url, log) {
     const past = found.index + found[0].length - url.indexOf(hostname)
                  - hostname.length;
 
-    return past === 0 || past === 1
-           || past === 2 && url[url.indexOf(hostname) + hostname.length] === '.';
+    const dot = url[url.indexOf(hostname) + hostname.length] === '.';
+
+    return past === 0 || past === 1 || past === 2 && dot;
 }
 
 
