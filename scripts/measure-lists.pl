@@ -563,7 +563,7 @@ if (@compared) {
                         : push @only_we, "$urls[$i] $verdict " . ($rule // '');
                 $beyond += $verdict eq 'beyond';
                 $passed += $blocks && $other
-                           && $others[$i]{verdict} ne 'document';
+                           && $others[$i]{verdict} =~ /^(?:allowed|-)\z/;
 
             } elsif ($blocks) {
                 $only{kind($rule)}++;

@@ -17,7 +17,7 @@
 //     allowed    allowed by an exception, although a rule blocks it
 //     -          no rule blocks it
 //
-// AdGuard's verdicts are document, allowed and -.
+// AdGuard's verdicts are document, allowed, - and failed, if it throws.
 //
 // Conditions (!#if) have the values of uBlock Origin in Chromium on a desktop.
 
@@ -121,8 +121,15 @@ function otherAnswers(texts, urls) {
     const rules = new Engine(new RuleStorage(lists));
 
     return urls.map(url => {
-        const rule = rules.matchRequest(
-            new Request(url, url, RequestType.Document)).getBasicResult();
+        let rule;
+
+        try {
+            rule = rules.matchRequest(
+                new Request(url, url, RequestType.Document)).getBasicResult();
+
+        } catch (error) {
+            return { verdict: 'failed', rule: error.message };
+        }
 
         return { verdict: !rule ? '-'
                           : rule.isAllowlist() ? 'allowed' : 'document',
