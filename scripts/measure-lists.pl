@@ -9,8 +9,9 @@
 # nginx.  A second reader of the lists (t/reference/Lists.pm) says which URLs
 # each entry blocks; the script requests each of them and counts how many nginx
 # finds.  It also requests URLs beside the entries, which nginx must not find.
-# It asks the engine that Adblock-style lists are written for about 20,000 URLs in
-# each of these lists and beside it (t/reference/lists-engine.mjs), and compares.
+# It asks the engines that Adblock-style lists are written for about 20,000 URLs
+# in each of these lists and beside it (t/reference/lists-engine.mjs), and
+# compares.
 # Then it measures how many listed URLs pass behind a list of allowed hosts, and
 # what popular sites as good keys (--except) cost a build.
 #
@@ -85,6 +86,7 @@ GetOptions(\%with, 'only=s', 'files=s', 'most=i')
 
 my $dir = "$checkout/build/lists";
 my $tool = $ENV{TEST_BLOOM_TOOL} // "$checkout/build/ngx-bloom";
+my $adguard = '@adguard/tsurlfilter@2.2.23';
 my $at_once = 100;          # requests that are sent before answers are read
 
 make_path($dir);
@@ -465,19 +467,39 @@ sub drawn {
 }
 
 
-# The verdicts of the engine, each with the rule that decided.
+# The verdicts of an engine, each with the rule that decided: AdGuard's if its
+# directory is given, else uBlock Origin's.
 
 sub engine {
-    my ($path, @urls) = @_;
+    my ($where, $path, @urls) = @_;
 
     my ($exit, $out, $err) = BloomTest::Process::run_command(
-        ['node', "$checkout/t/reference/lists-engine.mjs"], limit => 600,
+        ['node', "$checkout/t/reference/lists-engine.mjs", $where // ()],
+        limit => 600,
         stdin => JSON::PP->new->utf8->encode([{ files => [$path],
                                                 urls => \@urls }]));
 
     $exit == 0 or die "the engine failed: $err\n";
 
     return @{ JSON::PP::decode_json($out)->[0] };
+}
+
+
+# Installs AdGuard's engine, in the newest version whose dependencies the
+# registry has. Returns its directory, or nothing.
+
+sub adguard {
+    my $to = "$dir/adguard";
+
+    make_path($to);
+    eval {
+        lines_of($to, qw(npm install --silent --no-save --no-package-lock
+                         --ignore-scripts --prefix), $to, $adguard)
+            if !-d "$to/node_modules/\@adguard/tsurlfilter";
+        1;
+    } or warn "$adguard is left out: $@";
+
+    return -d "$to/node_modules/\@adguard/tsurlfilter" ? $to : undef;
 }
 
 
@@ -519,14 +541,18 @@ if (@compared) {
     line('## The engine of Adblock-style lists');
     line('');
     table(['list', 'asked', 'both block', 'of these, beyond the host',
-           'only the engine blocks', 'why', 'only nginx blocks'],
-          ['---', ('--:') x 4, '---', '--:']);
+           'AdGuard passes', 'only the engine blocks', 'why',
+           'only nginx blocks'],
+          ['---', ('--:') x 5, '---', '--:']);
+
+    my $other = adguard();
 
     for my $m (@compared) {
         my @urls = sample(20_000, drawn($m->{path}));
-        my @verdicts = engine($m->{path}, @urls);
+        my @verdicts = engine(undef, $m->{path}, @urls);
+        my @others = $other ? engine($other, $m->{path}, @urls) : ();
         my %found = map { $_ => 1 } refused($t, $m->{zone}, @urls);
-        my ($both, $beyond, %only, @only_we) = (0, 0);
+        my ($both, $beyond, $passed, %only, @only_we) = (0, 0, 0);
 
         for my $i (0 .. $#urls) {
             my ($verdict, $rule) = @{ $verdicts[$i] }{qw(verdict rule)};
@@ -536,14 +562,16 @@ if (@compared) {
                 $blocks ? $both++
                         : push @only_we, "$urls[$i] $verdict " . ($rule // '');
                 $beyond += $verdict eq 'beyond';
+                $passed += $blocks && $other
+                           && $others[$i]{verdict} =~ /^(?:allowed|-)\z/;
 
             } elsif ($blocks) {
                 $only{kind($rule)}++;
             }
         }
 
-        table([$m->{name}, map({ thousands($_) } scalar @urls, $both, $beyond,
-                               sum0(values %only)),
+        table([$m->{name}, map({ thousands($_) } scalar @urls, $both, $beyond),
+               $other ? thousands($passed) : '-', thousands(sum0(values %only)),
                reasons(%only), thousands(scalar @only_we)]);
 
         open my $out, '>>', "$dir/$m->{zone}.missed" or die "$m->{zone}: $!\n";

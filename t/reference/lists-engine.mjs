@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// lists-engine.mjs < cases.json > answers.json
+// lists-engine.mjs [DIR] < cases.json > answers.json
 //
-// Asks the engines that Adblock-style lists are written for which URLs a list
-// blocks as pages: uBlock Origin's (the package "@gorhill/ubo-core").
+// Asks an engine that Adblock-style lists are written for which URLs a list
+// blocks as pages: uBlock Origin's (the package "@gorhill/ubo-core"); or
+// AdGuard's (the package "@adguard/tsurlfilter"), if it is installed in DIR.
 //
 // A case has lists (`files`, paths, or `texts`) and `urls`.  The answer has for
 // each URL the verdict and the rule that decided:
@@ -15,6 +16,8 @@
 //                opens it as a page
 //     allowed    allowed by an exception, although a rule blocks it
 //     -          no rule blocks it
+//
+// AdGuard's verdicts are document, allowed, - and failed, if it throws.
 //
 // Conditions (!#if) have the values of uBlock Origin in Chromium on a desktop.
 
@@ -44,6 +47,13 @@ const { utils } = await part('js/static-filtering-parser.js');
 const { default: matcher } = await part('js/static-net-filtering.js');
 
 const engine = await StaticNetFilteringEngine.create();
+
+// AdGuard's prints to standard output which rules it does not know
+
+console.log = console.info = console.debug = () => {};
+
+const other = process.argv[2] && createRequire(
+    pathToFileURL(`${process.argv[2]}/`))('@adguard/tsurlfilter');
 
 
 // Returns how the rules of a type judge a request.
@@ -75,8 +85,9 @@ function endsAtHost(url, log) {
     const past = found.index + found[0].length - url.indexOf(hostname)
                  - hostname.length;
 
-    return past === 0 || past === 1
-           || past === 2 && url[url.indexOf(hostname) + hostname.length] === '.';
+    const dot = url[url.indexOf(hostname) + hostname.length] === '.';
+
+    return past === 0 || past === 1 || past === 2 && dot;
 }
 
 
@@ -101,17 +112,47 @@ function answer(url) {
 }
 
 
+// Returns how AdGuard's engine judges URLs.
+
+function otherAnswers(texts, urls) {
+    const { Engine, Request, RequestType, RuleStorage, StringRuleList } = other;
+
+    const lists = texts.map((text, i) => new StringRuleList(i + 1, text, true));
+    const rules = new Engine(new RuleStorage(lists));
+
+    return urls.map(url => {
+        let rule;
+
+        try {
+            rule = rules.matchRequest(
+                new Request(url, url, RequestType.Document)).getBasicResult();
+
+        } catch (error) {
+            return { verdict: 'failed', rule: error.message };
+        }
+
+        return { verdict: !rule ? '-'
+                          : rule.isAllowlist() ? 'allowed' : 'document',
+                 rule: rule?.getText() };
+    });
+}
+
+
 const answers = [];
 
 for (const { files = [], texts = [], urls }
      of JSON.parse(readFileSync(0, 'utf8')))
 {
-    const lists = files.map(path => readFileSync(path, 'utf8'))
-                       .concat(texts)
-                       .map(text => ({ raw: utils.preparser.prune(
-                                                text, ENVIRONMENT) }));
+    const pruned = files.map(path => readFileSync(path, 'utf8'))
+                        .concat(texts)
+                        .map(text => utils.preparser.prune(text, ENVIRONMENT));
 
-    await engine.useLists(lists);
+    if (other) {
+        answers.push(otherAnswers(pruned, urls));
+        continue;
+    }
+
+    await engine.useLists(pruned.map(raw => ({ raw })));
     answers.push(urls.map(answer));
 }
 

@@ -55,7 +55,7 @@ a_block_is_read_in_the_state_at_its_beginning(void **unused)
 {
     int         i;
     char        keys[128];
-    char        state[3][64], at_begin[64];
+    uint64_t    state[3][8], at_begin[8];
     key_set_t   cancelled;
 
     static const char *const  blocks[] = {
@@ -97,7 +97,7 @@ static void
 a_badfilter_rule_cancels_its_twin_in_any_block(void **unused)
 {
     char        keys[128];
-    char        state[64], other[64];
+    uint64_t    state[8], other[8];
     key_set_t   cancelled;
 
     static const char  rules[] =
