@@ -17,7 +17,6 @@
 #include "line_ends.h"
 #include "list_csv.h"
 #include "list_guess.h"
-#include "list_json.h"
 #include "progress.h"
 #include "visible.h"
 
@@ -534,28 +533,6 @@ divide_block(void *data, const keystream_block_t *block, size_t *whole)
 }
 
 
-/* Returns how bloom_not_keys() looks at a file. */
-static unsigned
-not_keys_how(const collect_options_t *options)
-{
-    const list_reader_t  *reader;
-
-    reader = options->list.reader;
-
-    if (options->split == BLOOM_SPLIT_NUL) {
-        return BLOOM_NOT_KEYS_NUL;
-    }
-
-    if (list_format_is_keys(&options->list)
-        || reader == list_format_lines.reader)
-    {
-        return BLOOM_NOT_KEYS_LINES;
-    }
-
-    return reader == NULL || reader == &list_json ? BLOOM_NOT_KEYS_JSON : 0;
-}
-
-
 /* Opens the current file.  Returns 0, or -1 after a message. */
 static int
 open_keyfile(work_t *work)
@@ -572,7 +549,7 @@ open_keyfile(work_t *work)
     file = &work->file[work->current];
     file->name = work->stream.input.name;
     file->list = work->options->list;
-    work->stream.how = not_keys_how(work->options);
+    work->stream.how = list_format_how(&file->list, work->options->split);
     work->stream.divide = divide_block;
     work->stream.divide_data = work;
 
