@@ -369,9 +369,9 @@ sanitized_short = $(filter-out t/http/audit-add.t t/http/feedback-except.t \
                   $(addprefix t/zone/, damaged-image.t except.t \
                     growth.t feedback-late.t reload.t remove-image.t \
                     resize-and-upgrade.t upgrade.t upload.t worker-death.t) \
-                  $(addprefix t/tool/, add.t bombs.t build.t except.t follow.t \
-                    hostile-text.t info.t journal.t list-reader.t merge.t \
-                    status.t test.t verify.t) \
+                  $(addprefix t/tool/, add.t bombs.t build.t compressed.t \
+                    except.t follow.t hostile-text.t info.t journal.t \
+                    list-reader.t merge.t not-keys.t status.t test.t verify.t) \
                   t/import/serve.t t/import/hostile.t \
                   $(shell grep -l BloomTest::Faults t/journal/*.t t/zone/*.t)
 

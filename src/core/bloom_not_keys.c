@@ -25,7 +25,10 @@
                 "\"jq -r '.[].name' FILE\" a member of each object"
 
 /* A shorter text is not called binary: a few keys may have any bytes. */
-#define BINARY_LEAST   1024
+#define BINARY_LEAST   64
+
+/* Mean bytes between line ends, which random bytes exceed and keys do not. */
+#define BINARY_LINE    100
 
 /* How much of a line is searched. */
 #define STATEMENT_MAX  4096
@@ -356,28 +359,35 @@ count_invalid(const uint8_t *data, size_t len)
 
 
 /*
- * Recognizes data that no magic tells.  Keys that are put together with zero
- * bytes, such as "a\0b", are text.  In random bytes, one of nine is a control
- * character, and most bytes from 0x80 on are not valid UTF-8.
+ * Recognizes data that no magic tells.  In random bytes, one of nine is a
+ * control character, one of 256 is a line end, and most bytes from 0x80 on are
+ * not valid UTF-8.  Keys of such bytes have more line ends, and keys that are
+ * put together with zero bytes, such as "a\0b", have other characters.
  */
 static const char *
 by_controls(const uint8_t *data, size_t len)
 {
-    size_t  i, zeros, ends, controls;
+    size_t  i, zeros, returns, ends, controls;
 
-    for (i = 0, zeros = 0, ends = 0, controls = 0; i < len; i++) {
+    for (i = 0, zeros = 0, returns = 0, ends = 0, controls = 0; i < len; i++) {
         zeros += data[i] == '\0';
+        returns += data[i] == '\r';
         ends += data[i] == '\n';
         controls += (data[i] < ' ' && !is_blank(data[i])) || data[i] == 0x7f;
     }
 
     if (len >= BINARY_LEAST
-        && (controls >= len / 4
-            || (controls >= len / 16
+        && (controls > len / 3
+            || (controls >= len / 16 && len / (ends + 1) >= BINARY_LINE
                 && count_invalid(data, len) >= len / 8)))
     {
         return "is binary data" NOT "export its keys as text, or use -0 if "
                "each key ends with a zero byte";
+    }
+
+    if (returns > 1 && ends == 0) {
+        return "has CR in place of line ends; \"tr '\\r' '\\n' < FILE\" "
+               "converts it";
     }
 
     return zeros > 1 && ends == 0 && data[len - 1] == '\0'

@@ -223,9 +223,9 @@ for my $name (sort keys %rows) {
     my @parts = ([@in[0 .. 9]], [@in[10 .. $#in]]);
 
     for (0, 1) {
-        $t->write_file("part-$_", join '', map { "$_\0" } @{ $parts[$_] });
-        $t->run_tool('build', '-0', '-o', "$dir/part-$_.bloom", '--like',
-                     "$dir/image", "$dir/part-$_");
+        $t->write_file("part-$_", join '', map { "$_\n" } @{ $parts[$_] });
+        $t->run_tool('build', '-o', "$dir/part-$_.bloom", '--like', "$dir/image",
+                     "$dir/part-$_");
     }
 
     my ($exit, undef, $err) = $t->run_tool('merge', '-o', "$dir/merged",

@@ -67,7 +67,7 @@ sub expanded {
     my ($form, $key) = @_;
 
     my (undef, $out) = $t->run_tool('expand', '--json', '--form', $form,
-                                    $key =~ /\n/ ? '-0' : (), '-f', '-',
+                                    $key =~ /\0/ ? () : '-0', '-f', '-',
                                     { stdin => $key });
     my $got = JSON::PP->new->decode($out);
 

@@ -267,7 +267,10 @@ for (qq{"1"\0"2"\0"3"\0}, qq{{"id":1}\0{"id":2}\0}, "<html>\0<body>\0",
        "$n present, 0 absent\n", 'with -0, keys that look like text are read');
 }
 
-# Keys that end with a zero byte, and no -0.
+# Keys that end with CR alone, or with a zero byte, and no -0.
+
+refused('CR in place of line ends', qr/has CR .*"tr '\\r' '\\n' < FILE"/,
+        'build', '-o', "$dir/out.bloom", { stdin => $ids =~ tr/\n/\r/r });
 
 refused('zero bytes in place of line ends', qr/has zero bytes .*use -0/,
         'build', '-o', "$dir/out.bloom", { stdin => $ids =~ tr/\n/\0/r });

@@ -196,7 +196,9 @@ test_wide_text(void **state)
         { BYTES("ab\0cd\nef\0gh\nij\0kl\n") },
         { BYTES("user1\0item1\nuser2\0item20\n") },
 
-        { BYTES("a\0b\0c.example\0"), "has zero bytes in place of line ends" }
+        { BYTES("a\0b\0c.example\0"), "has zero bytes in place of line ends" },
+        { BYTES("a\rb\r"), "has CR in place of line ends" },
+        { BYTES("a\rb") }, { BYTES("a\rb\r\n") }
     };
 
     (void) state;
@@ -229,6 +231,15 @@ test_binary_data(void **state)
 
     memset(data, 0, sizeof(data));
     assert_non_null(strstr(look(data, sizeof(data), 0), "is binary data"));
+
+    /* keys of random bytes, which have line ends */
+
+    for (i = 0; i < sizeof(data); i++) {
+        data[i] = i % 21 == 20 ? '\n' : (char) unit_random(&seed);
+        data[i] = data[i] == '\0' ? '\1' : data[i];
+    }
+
+    assert_null(look(data, sizeof(data), BLOOM_NOT_KEYS_LINES));
 
     /* a text in an 8-bit character set, and one with controls */
 

@@ -14,8 +14,6 @@
 #include "keyform.h"
 #include "line_ends.h"
 #include "list_guess.h"
-#include "list_json.h"
-#include "list_text.h"
 #include "units.h"
 
 
@@ -171,24 +169,6 @@ divide_block(void *data, const keystream_block_t *block, size_t *whole)
 }
 
 
-/* Returns how bloom_not_keys() looks at a file. */
-static unsigned
-not_keys_how(const intake_t *intake)
-{
-    const list_reader_t  *reader;
-
-    reader = intake->format.reader;
-
-    if (intake->split == BLOOM_SPLIT_NUL) {
-        return BLOOM_NOT_KEYS_NUL;
-    }
-
-    return reader == NULL || reader == &list_json ? BLOOM_NOT_KEYS_JSON
-           : reader == &list_keys || reader == &list_text
-             ? BLOOM_NOT_KEYS_LINES : 0;
-}
-
-
 /* Opens the current file.  Returns 0, or -1 after a message. */
 static int
 open_file(intake_files_t *files)
@@ -206,7 +186,7 @@ open_file(intake_files_t *files)
     file->name = files->stream.input.name;
     file->format = files->intake->format;
 
-    files->stream.how = not_keys_how(files->intake);
+    files->stream.how = list_format_how(&file->format, files->intake->split);
     files->stream.divide = divide_block;
     files->stream.divide_data = files;
     files->open = 1;

@@ -57,3 +57,19 @@ list_format_parse(list_format_t *format, const char *text)
 
     return NULL;
 }
+
+
+unsigned
+list_format_how(const list_format_t *format, bloom_split_e split)
+{
+    if (split == BLOOM_SPLIT_NUL) {
+        return BLOOM_NOT_KEYS_NUL;
+    }
+
+    if (format->reader == &list_keys || format->reader == &list_text) {
+        return BLOOM_NOT_KEYS_LINES;
+    }
+
+    return format->reader == NULL || format->reader == &list_json
+           ? BLOOM_NOT_KEYS_JSON : 0;
+}

@@ -21,6 +21,7 @@
 #ifndef LIST_FORMAT_H
 #define LIST_FORMAT_H
 
+#include "bloom_not_keys.h"
 #include "list_reader.h"
 
 
@@ -40,6 +41,9 @@ extern const list_format_t  list_format_lines;
 /* Parses the name of a format.  Returns NULL, or a phrase that says what the
  * name must be. */
 const char *list_format_parse(list_format_t *format, const char *text);
+
+/* Returns how bloom_not_keys() looks at a file of this format. */
+unsigned list_format_how(const list_format_t *format, bloom_split_e split);
 
 /* Returns 1 if each line is a key. */
 static inline int

@@ -49,12 +49,12 @@ sub numbers {
 sub answers {
     my ($t, $image, $keys) = @_;
 
-    my $file = $t->write_file('asked', join '', map { "$_\0" } @$keys);
-    my ($exit, $out, $err) = $t->run_tool('test', '-0', $image, '-f', $file);
+    my $file = $t->write_file('asked', join '', map { "$_\n" } @$keys);
+    my ($exit, $out, $err) = $t->run_tool('test', $image, '-f', $file);
 
     return "ngx-bloom test failed: $err" if $exit == 2;
 
-    return join '', map { /^present/ ? 1 : 0 } split /\0/, $out;
+    return join '', map { /^present/ ? 1 : 0 } split /\n/, $out;
 }
 
 
