@@ -219,35 +219,17 @@ is(const list_reader_t *reader, const fit_t *fit)
 }
 
 
-/* Returns what a file is that is no list, or NULL. */
-static const char *
-why_none(const uint8_t *data, size_t len)
+/* Returns 1 if a file has only blanks and line ends. */
+static int
+is_empty(bloom_key_t text)
 {
-    size_t       i, controls;
-    bloom_key_t  text;
-
-    for (i = 0, controls = 0; i < len; i++) {
-        controls += data[i] < ' ' && data[i] != '\t' && data[i] != '\n'
-                    && data[i] != '\r';
+    while (text.len != 0
+           && (list_is_blank(text.data[0]) || text.data[0] == '\n'))
+    {
+        list_skip(&text, 1);
     }
 
-    if (controls != 0 && (memchr(data, '\0', len) || controls > len / 100)) {
-        return "has binary data";
-    }
-
-    text.data = data;
-    text.len = len;
-
-    do {
-        while (list_begins(&text, "\n")) {
-            list_skip(&text, 1);
-        }
-
-        list_trim(&text);
-    } while (list_begins(&text, "\n"));
-
-    return text.len == 0 ? "is empty"
-           : text.data[0] == '<' ? "is a web page or XML" : NULL;
+    return text.len == 0;
 }
 
 
@@ -298,13 +280,14 @@ list_guess(list_format_t *format, const list_begin_t *with)
     fit_t         fit[READERS];
     size_t        i;
     list_csv_t    csv;
-    const char   *none;
+    bloom_key_t   text;
     list_begin_t  csv_with;
 
-    none = why_none(with->data, with->len);
+    text.data = with->data;
+    text.len = with->len;
 
-    if (none != NULL) {
-        snprintf(with->why, LIST_WHY, "%s", none);
+    if (is_empty(text)) {
+        snprintf(with->why, LIST_WHY, "is empty");
         return -1;
     }
 
