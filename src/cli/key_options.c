@@ -89,7 +89,9 @@ const option_t  key_options[] = {
     { 0, "memory", "SIZE", offsetof(key_options_t, memory),
       options_take_bytes,
       "memory for keys, from 16m to 1024g, in addition to the filter and some "
-      "MiB for each thread; the result does not depend on it (default: 1g)",
+      "MiB for each thread; the result does not depend on it; lists of the "
+      "formats adblock, dnsmasq and unbound, whose lines can take back others, "
+      "must fit into as much again (default: 1g)",
       .is = "a size", KEYSTORE_MEMORY_MIN, MEMORY_MAX },
     { 0, "temp", "DIR", offsetof(key_options_t, temporary),
       options_take_text,

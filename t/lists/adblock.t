@@ -314,6 +314,25 @@ is(holds($_), 'after', "!#if $_ is not decided") for
 }
 
 
+# ---- memory ----
+
+{
+    my $list = join '', map { "||$_." . 'x' x 60 . ".example^\n" } 1 .. 250_000;
+
+    $t->write_file('large', $list);
+
+    for (['16m', 2], ['32m', 0]) {
+        my ($exit, undef, $err) = $t->run_tool(
+            'build', '-q', '-o', "$dir/none", '--form', 'host', '--from',
+            'adblock', '--memory', $_->[0], "$dir/large");
+        is($exit, $_->[1], "a list of 19 MB with --memory $_->[0]");
+        like($err, $_->[1] == 0 ? qr/\A\z/
+                   : qr/large: lists in which a line .* take more than 16.* MiB; use a larger --memory/,
+             "what a build with --memory $_->[0] says");
+    }
+}
+
+
 # ---- $badfilter ----
 
 for (

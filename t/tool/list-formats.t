@@ -294,6 +294,21 @@ $t->write_file('b', "||b.example^\n");
 }
 
 
+# The limit holds for all files together.
+
+{
+    my @files = map { $t->write_file("part$_", "||a$_.example^\n" x 45
+                                     . "||b.example^\$image\n" x 5) } 1, 2;
+
+    for (['10', 0], ['10%', 0], ['9', 2], ['9.9%', 2]) {
+        my ($exit) = $t->run_tool('build', '-q', '-o', "$dir/parts", '--from',
+                                  'adblock', '--form', 'host', '--max-skipped',
+                                  $_->[0], @files);
+        is($exit, $_->[1], "--max-skipped $_->[0] holds over two files");
+    }
+}
+
+
 # A line may have several entries, and a share is not rounded down.
 
 {

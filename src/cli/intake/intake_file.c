@@ -255,9 +255,10 @@ keep_waiting(intake_files_t *files, intake_block_t *block)
     files->waiting += block->in.len + block->reader->state;
 
     if (files->waiting > memory) {
-        cli_error("%s: rules of such lists take more than %s until all files "
-                  "are read; use a larger --memory",
-                  files->file[block->file].name, format_bytes(limit, memory));
+        cli_error("%s: lists in which a line can take back others are kept "
+                  "until all of them are read, and take more than %s; use a "
+                  "larger --memory", files->file[block->file].name,
+                  format_bytes(limit, memory));
         return -1;
     }
 
