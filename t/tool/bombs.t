@@ -161,6 +161,26 @@ for (['csv:url', 'quotes', "url,b\n\""],
 }
 
 
+# So is the time for a name, whatever it has.
+
+for (['dnsmasq', 'address=/own.example/192.0.2.1', 'host-record=x%s'],
+     ['unbound', 'local-data: "own.example A 192.0.2.1"',
+      'local-data: "%s A 0.0.0.0"'])
+{
+    my ($format, $own, $record) = @$_;
+    my $list = $t->write_file("dots.$format",
+                              "$own\n" . sprintf("$record\n", '.' x 1_000_000));
+    my $before = (times)[2];
+    my ($exit, undef, $err)
+        = $t->run_tool('build', '-q', '-o', "$dir/out.bloom", '--form', 'host',
+                       '--allow-empty', '--from', $format, $list);
+
+    is("$exit $err", '0 ', "a name of a million dots is read ($format)");
+    cmp_ok((times)[2] - $before, '<', 20,
+           "the time for a name is linear in its length ($format)");
+}
+
+
 for (['build', '-o', "$dir/out.bloom", @few],
      ['build', '-o', "$dir/out.bloom", @few, '--from', 'lines'],
      ['add', @few, $image], ['test', '-q', $image])
