@@ -181,6 +181,27 @@ for (['dnsmasq', 'address=/own.example/192.0.2.1', 'host-record=x%s'],
 }
 
 
+# What a list says about other lines takes memory, too, and more than the lines.
+
+for (['adblock', join '', map { "||h$_.example^\$badfilter\n" } 1 .. 900_000],
+     ['dnsmasq',
+      join '', map { 'host-record=' . 'a.' x 120 . "h$_.example\n" } 1 .. 8_000])
+{
+    my ($format, $lines) = @$_;
+    my $list = $t->write_file("others.$format", $lines);
+    my ($exit, undef, $err, $peak)
+        = tool_memory({}, 'build', '--form', 'host', '-o', "$dir/out.bloom",
+                      '-j', 2, '--memory', '64m', '--from', $format, $list);
+
+    cmp_ok(length $lines, '<', 32 * LIMIT, "the list is small ($format)");
+    is($exit, 2, "a list that is about very many names is refused ($format)");
+    like($err, qr/^[^\n]*: rules of such lists take more than 64\.0 MiB until all files are read; use a larger --memory\n\z/m,
+         "the message says what to do ($format)");
+    cmp_ok($peak, '<', 192 * LIMIT + $bound,
+           "it takes little more memory than that ($format)");
+}
+
+
 for (['build', '-o', "$dir/out.bloom", @few],
      ['build', '-o', "$dir/out.bloom", @few, '--from', 'lines'],
      ['add', @few, $image], ['test', '-q', $image])
