@@ -308,4 +308,44 @@ for (
     }
 }
 
+
+# ---- names that no resolver asks for ----
+
+# In the form url they would be URLs, and a page of a list of names, or a host
+# behind an @, would be blocked.
+
+for my $form ('host', 'url') {
+    for (['hosts', '', '0.0.0.0 %s', '/page', '?x', ':8080', ',b.example',
+          '%41', '\\x'],
+         ['dnsmasq', '', 'address=/%s/0.0.0.0', '?x', '#x', ':8080', '\\x'],
+         ['dnsmasq', '', 'server=/%s/#', '?x', '#x', ':8080', '\\x'],
+         ['unbound', '', 'local-zone: "%s" always_nxdomain', '/page', '?x',
+          ':8080'],
+         ['unbound', '', 'local-data: "%s A 0.0.0.0"', '/page', ':8080'],
+         ['rpz', "\$ORIGIN rpz.test.\n", '%s CNAME .', '/page', '?x', '#x',
+          ':8080', '\\.x.example', '\\047x'],
+         ['rpz', "\$ORIGIN rpz.test.\n", '%s CNAME rpz-passthru.', '/page'])
+    {
+        my ($format, $before, $entry, @ends) = @$_;
+
+        for my $name ('info@one.example', 'https://one.example',
+                      map { "one.example$_" } @ends)
+        {
+            next if $format eq 'dnsmasq' && $name =~ m|/|;
+
+            my $line = sprintf $entry, $name;
+            my (undef, $json)
+                = build("$before$line\n", '--from', $format, '--form', $form,
+                        '--exceptions', "$dir/exceptions", '--max-errors', 1,
+                        '--allow-empty');
+
+            is_deeply([@$json{'received', 'exceptions'},
+                       map { $_->{reason} } @{ $json->{errors_by_reason} }],
+                      [0, 0, 'has a byte that a host cannot have'],
+                      "$format, $form: $line is invalid");
+        }
+    }
+}
+
+
 done_testing();

@@ -161,6 +161,47 @@ for (['csv:url', 'quotes', "url,b\n\""],
 }
 
 
+# So is the time for a name, whatever it has.
+
+for (['dnsmasq', 'address=/own.example/192.0.2.1', 'host-record=x%s'],
+     ['unbound', 'local-data: "own.example A 192.0.2.1"',
+      'local-data: "%s A 0.0.0.0"'])
+{
+    my ($format, $own, $record) = @$_;
+    my $list = $t->write_file("dots.$format",
+                              "$own\n" . sprintf("$record\n", '.' x 1_000_000));
+    my $before = (times)[2];
+    my ($exit, undef, $err)
+        = $t->run_tool('build', '-q', '-o', "$dir/out.bloom", '--form', 'host',
+                       '--allow-empty', '--from', $format, $list);
+
+    is("$exit $err", '0 ', "a name of a million dots is read ($format)");
+    cmp_ok((times)[2] - $before, '<', 20,
+           "the time for a name is linear in its length ($format)");
+}
+
+
+# What a list says about other lines takes memory, too, and more than the lines.
+
+for (['adblock', join '', map { "||h$_.example^\$badfilter\n" } 1 .. 900_000],
+     ['dnsmasq',
+      join '', map { 'host-record=' . 'a.' x 120 . "h$_.example\n" } 1 .. 8_000])
+{
+    my ($format, $lines) = @$_;
+    my $list = $t->write_file("others.$format", $lines);
+    my ($exit, undef, $err, $peak)
+        = tool_memory({}, 'build', '--form', 'host', '-o', "$dir/out.bloom",
+                      '-j', 2, '--memory', '64m', '--from', $format, $list);
+
+    cmp_ok(length $lines, '<', 32 * LIMIT, "the list is small ($format)");
+    is($exit, 2, "a list that is about very many names is refused ($format)");
+    like($err, qr/^[^\n]*: rules of such lists take more than 64\.0 MiB until all files are read; use a larger --memory\n\z/m,
+         "the message says what to do ($format)");
+    cmp_ok($peak, '<', 192 * LIMIT + $bound,
+           "it takes little more memory than that ($format)");
+}
+
+
 for (['build', '-o', "$dir/out.bloom", @few],
      ['build', '-o', "$dir/out.bloom", @few, '--from', 'lines'],
      ['add', @few, $image], ['test', '-q', $image])

@@ -149,7 +149,7 @@ HOSTS
             '--from', 'hosts');
     refused("0.0.0.0 # a.b\n", qr/line 1: .* has an address but no name/,
             '--from', 'hosts');
-    refused("0.0.0.0 a.b c:d\n", qr/line 1: "c:d" has a port that is not a number/,
+    refused("0.0.0.0 a.b c:d\n", qr/line 1: "c:d" has a byte that a host cannot have/,
             '--from', 'hosts', '--form', 'host');
 }
 

@@ -46,6 +46,7 @@ typedef struct {
     keyform_t         keyform;
     list_keys_e       keys;
     int               any;               /* a key of the block can be \N */
+    int               names;             /* a key of it is the name of a host */
     uint8_t          *field;             /* of the readers of lists */
     size_t            field_size;
     intake_counts_t   counts;
@@ -74,6 +75,17 @@ refuse(reader_t *reader, const char *why, const intake_place_t *place,
 }
 
 
+/* Returns why an entry that is the name of a host is another text, or NULL: in
+ * the form url, such a text would be a URL. */
+static const char *
+why_no_name(const reader_t *reader, const bloom_key_t *key)
+{
+    return reader->names && reader->keys != LIST_ANY && !list_is_name(key)
+           && !list_is_address(key)
+           ? "has a byte that a host cannot have" : NULL;
+}
+
+
 /* Passes the key of an entry on. */
 static void
 take_key(reader_t *reader, const bloom_key_t *key, const intake_place_t *place)
@@ -95,7 +107,9 @@ take_key(reader_t *reader, const bloom_key_t *key, const intake_place_t *place)
         }
     }
 
-    if (!reader->any) {
+    why = why_no_name(reader, key);
+
+    if (why == NULL && !reader->any) {
         why = bloom_not_key(key);
     }
 
@@ -141,7 +155,11 @@ take_exception(reader_t *reader, const bloom_key_t *key,
         return;
     }
 
-    why = keyform_accept(&reader->keyform, &canonical, key);
+    why = why_no_name(reader, key);
+
+    if (why == NULL) {
+        why = keyform_accept(&reader->keyform, &canonical, key);
+    }
 
     if (why != NULL) {
         refuse(reader, why, place, key);
@@ -327,6 +345,7 @@ read_block(reader_t *reader, const intake_block_t *block)
 
     reader->any = work->intake->any || block->reader->any
                   || work->intake->split == BLOOM_SPLIT_NUL;
+    reader->names = block->reader->names;
 
     if (block->reader->end != NULL) {
         read_records(reader, block);

@@ -249,18 +249,8 @@ keep_waiting(intake_files_t *files, intake_block_t *block)
 {
     char              limit[UNITS_LEN];
     uint64_t          memory;
+    const char       *name;
     waiting_block_t  *waiting;
-
-    memory = files->intake->memory ? files->intake->memory : MEMORY_DEFAULT;
-    files->waiting += block->in.len + block->reader->state;
-
-    if (files->waiting > memory) {
-        cli_error("%s: lists in which a line can take back others are kept "
-                  "until all of them are read, and take more than %s; use a "
-                  "larger --memory", files->file[block->file].name,
-                  format_bytes(limit, memory));
-        return -1;
-    }
 
     block->copy = cli_alloc(block->reader->state + 1);
     memcpy(block->copy, files->state, block->reader->state);
@@ -270,6 +260,9 @@ keep_waiting(intake_files_t *files, intake_block_t *block)
     block->reader->pass(files->state, &files->cancelled, block->in.data,
                         block->in.len);
 
+    files->waiting += block->in.len + block->reader->state;
+    name = files->file[block->file].name;
+
     waiting = cli_alloc(sizeof(*waiting));
     waiting->block = *block;
     waiting->next = NULL;
@@ -277,6 +270,15 @@ keep_waiting(intake_files_t *files, intake_block_t *block)
     files->last = &waiting->next;
 
     memset(block, 0, sizeof(*block));
+
+    memory = files->intake->memory ? files->intake->memory : MEMORY_DEFAULT;
+
+    if (files->waiting + key_set_memory(&files->cancelled) > memory) {
+        cli_error("%s: lists in which a line can take back others are kept "
+                  "until all of them are read, and take more than %s; use a "
+                  "larger --memory", name, format_bytes(limit, memory));
+        return -1;
+    }
 
     return 0;
 }

@@ -22,8 +22,8 @@ typedef struct {
     list_format_t   format;
     uint32_t        key_form;
     unsigned        threads;
-    uint64_t        memory;              /* bytes, for blocks that wait; 0: 1
-                                            GiB */
+    uint64_t        memory;              /* bytes, for blocks that wait and what
+                                            they cancel; 0: 1 GiB */
     int             any;                 /* a key can be any text: the sink
                                             judges it */
     int             eager;               /* do not wait until a block is full */

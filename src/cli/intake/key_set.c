@@ -159,6 +159,14 @@ key_set_add(key_set_t *set, const bloom_key_t *key, unsigned file,
 }
 
 
+size_t
+key_set_memory(const key_set_t *set)
+{
+    return set->text_room + set->key_room * sizeof(key_set_key_t)
+           + set->slots * sizeof(size_t);
+}
+
+
 key_set_key_t *
 key_set_find(const key_set_t *set, const bloom_key_t *key)
 {

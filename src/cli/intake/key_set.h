@@ -51,6 +51,9 @@ void key_set_free(key_set_t *set);
 int key_set_add(key_set_t *set, const bloom_key_t *key, unsigned file,
     uint64_t line, size_t *index);
 
+/* Returns how many bytes of memory the set takes. */
+size_t key_set_memory(const key_set_t *set);
+
 /* Returns the key of the set that equals a key, or NULL. */
 key_set_key_t *key_set_find(const key_set_t *set, const bloom_key_t *key);
 

@@ -255,7 +255,7 @@ is_hosts_line(bloom_key_t line)
 
     list_trim(&line);
 
-    return line.len == 0 && adblock_pattern_is_name(&host)
+    return line.len == 0 && list_is_name(&host)
            && !list_ends(&host, '.');
 }
 

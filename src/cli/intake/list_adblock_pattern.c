@@ -15,26 +15,6 @@
 #define BEGINNING    "is only the beginning of a host"
 
 
-int
-adblock_pattern_is_name(const bloom_key_t *text)
-{
-    size_t   i;
-    uint8_t  c;
-
-    for (i = 0; i < text->len; i++) {
-        c = text->data[i];
-
-        if (!bloom_is_alpha(c) && !bloom_is_digit(c) && c != '.' && c != '-'
-            && c != '_' && c < 0x80)
-        {
-            return 0;
-        }
-    }
-
-    return 1;
-}
-
-
 /* Returns 1 for a pattern that is only a host, which stands for ||host^. */
 static int
 is_bare_host(const bloom_key_t *line)
@@ -43,7 +23,7 @@ is_bare_host(const bloom_key_t *line)
         return 1;
     }
 
-    return adblock_pattern_is_name(line) && line->len >= 3
+    return list_is_name(line) && line->len >= 3
            && list_has(line, '.') && line->data[0] != '.'
            && line->data[0] != '-' && line->data[0] != '_'
            && !list_ends(line, '.') && !list_ends(line, '-')
@@ -386,7 +366,7 @@ write_host(uint8_t *buf, bloom_key_t pattern)
         pattern.len--;
     }
 
-    if (!adblock_pattern_is_name(&pattern)) {
+    if (!list_is_name(&pattern)) {
         return 0;
     }
 

@@ -36,9 +36,6 @@ typedef struct {
 const char *adblock_pattern_read(adblock_pattern_t *to, bloom_key_t pattern,
     list_keys_e keys);
 
-/* Returns 1 if all bytes of a text can be in the name of a host. */
-int adblock_pattern_is_name(const bloom_key_t *text);
-
 /*
  * Writes what a rule has in common with the $badfilter rule that cancels a part
  * of it: ADBLOCK_PAGES or ADBLOCK_ALL.  `buf` has ADBLOCK_PATTERN_TWIN bytes.

@@ -281,5 +281,6 @@ const list_reader_t  list_dnsmasq = {
     .name = "dnsmasq",
     .next = next,
     .owns = owns,
+    .names = 1,
     .pass = pass
 };

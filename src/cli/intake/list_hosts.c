@@ -121,4 +121,8 @@ list_hosts_next(list_line_t *at)
 }
 
 
-const list_reader_t  list_hosts = { .name = "hosts", .next = list_hosts_next };
+const list_reader_t  list_hosts = {
+    .name = "hosts",
+    .next = list_hosts_next,
+    .names = 1
+};

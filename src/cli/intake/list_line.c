@@ -85,6 +85,26 @@ list_cut_comment(bloom_key_t *text)
 
 
 int
+list_is_name(const bloom_key_t *text)
+{
+    size_t   i;
+    uint8_t  c;
+
+    for (i = 0; i < text->len; i++) {
+        c = text->data[i];
+
+        if (!bloom_is_alpha(c) && !bloom_is_digit(c) && c != '.' && c != '-'
+            && c != '_' && c < 0x80)
+        {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+int
 list_is_address(const bloom_key_t *text)
 {
     bloom_host_t  host;

@@ -142,6 +142,9 @@ int list_until(bloom_key_t *text, bloom_key_t *part, char delimiter);
 /* Cuts off a comment: `#` at the beginning or after a blank, and the rest. */
 void list_cut_comment(bloom_key_t *text);
 
+/* Returns 1 if all bytes of a text can be in the name of a host. */
+int list_is_name(const bloom_key_t *text);
+
 /* Returns 1 if the text is an IPv4 or IPv6 address. */
 int list_is_address(const bloom_key_t *text);
 

@@ -23,11 +23,13 @@ write_key(uint8_t room[BEGIN + NAME_MAX], bloom_key_t *key, list_names_e what,
 
     text = *name;
 
-    while (list_ends(&text, '.')) {
+    if (list_ends(&text, '.')) {
         text.len--;
     }
 
-    if (text.len == 0 || text.len > NAME_MAX) {
+    /* an empty label is no part of a name */
+
+    if (text.len == 0 || text.len > NAME_MAX || list_ends(&text, '.')) {
         return -1;
     }
 

@@ -59,6 +59,8 @@ typedef struct {
      * without that. */
     int           (*owns)(const bloom_key_t *line);
     int             any;                 /* a key can be any text */
+    int             names;               /* entries are names of hosts, never
+                                            URLs */
 
     /* If not NULL, a record may cancel entries of other records, also in other
      * files and before it.  Then no record is read until this function has

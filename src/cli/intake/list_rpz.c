@@ -526,5 +526,6 @@ const list_reader_t  list_rpz = {
     .end = record_end,
     .opens = "parentheses",
     .next = next,
-    .owns = owns
+    .owns = owns,
+    .names = 1
 };

@@ -394,5 +394,6 @@ const list_reader_t  list_unbound = {
     .state = sizeof(section_t),
     .next = next,
     .owns = owns,
+    .names = 1,
     .pass = pass
 };
