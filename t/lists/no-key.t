@@ -37,12 +37,18 @@ my @elements = (
     'one.example###ad', 'one.example$$script[a="b"]', 'one.example$@$script',
 );
 
+my $dnsmasq = 'is a line of dnsmasq; use --from dnsmasq';
+my @dnsmasq = ('address=/ads.example/0.0.0.0', 'address=/ads.example/#',
+               'server=/ads.example/', 'local=/ads.example/',
+               '--address=/ads.example/', 'address=/a.example/b.example/');
+
 for my $form ('host', 'url') {
     for my $format (undef, 'lines') {
         my @from = defined $format ? ('--from', $format) : ();
 
         for (map({ [$_, 'is a range of addresses'] } @ranges),
-             map({ [$_, 'is about elements of pages'] } @elements))
+             map({ [$_, 'is about elements of pages'] } @elements),
+             map({ [$_, $dnsmasq] } @dnsmasq))
         {
             my ($text, $reason) = @$_;
             my (undef, $json) = build("$text\nbad.example\n", @from, '--form',
@@ -55,7 +61,7 @@ for my $form ('host', 'url') {
     }
 }
 
-for (@ranges, @elements) {
+for (@ranges, @elements, @dnsmasq) {
     my ($image, $json) = build("$_\n", '--form', 'raw', '-p', '1e-9', '-n', 9);
     is($json->{received}, 1, "raw: $_ is a key, as any text");
 }
@@ -70,7 +76,8 @@ cases('lines', 'url', '',
         '192.0.2.0.example/24', 'ab.example:80/32',
         'https://x.example/a#b', 'https://x.example/#/route', 'x.example/##top',
         'https://x.example/##top', 'https://x.example##top',
-        'https://x.example/a$$b', 'x.example/a$$b', 'x.example#top'),
+        'https://x.example/a$$b', 'x.example/a$$b', 'x.example#top',
+        'http://address=/x', 'local/x', 'server.example/address=/x'),
 );
 
 cases('lines', 'host', '',

@@ -199,7 +199,8 @@ my $columns = 'url, host, hostname, domain, fqdn or ip, or ioc_value, value or'
               . ' indicator beside a column of types';
 my $formats = 'lines, adblock, hosts, dnsmasq, unbound, rpz, json, and csv with a column'
               . " $columns";
-my $none = "has none of the formats that --from auto knows: $formats";
+my $none = "has none of the formats that --from auto knows: $formats; without"
+           . ' --from, each line is a key';
 my $few_do = 'does not fit --from';
 my $knows = "--from auto knows $formats";
 
@@ -219,6 +220,8 @@ for (
      qr/line 2: "\|\|x.test\^" $few_do lines, .* \(3 of 5\); $knows/],
     ["0.0.0.0 a.example\n0.0.0.0 b.example\nc example\n",
      qr/line 3: "c example" $few_do hosts, .* \(2 of 3\); $knows/],
+    [join('', "id\tname\n", map { "$_\tx$_\n" } 1 .. 20),
+     qr/line 1 is taken for the header, and has "id", "name" \(separated by tabs\)/],
 ) {
     my ($text, $why) = @$_;
     my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/none", '--from',
@@ -226,6 +229,16 @@ for (
     is($exit, 2, "auto refuses what $why");
     like($err, qr/standard input: $why[^;\n]*; check the file, or name its format with --from\n/,
          "auto says that it $why");
+}
+
+for my $form ('host', 'url') {
+    my $text = "local=/a.example/\nserver=/b.example/\ncache-size=9\n";
+    my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/none", '--form',
+                                           $form, '--from', 'auto',
+                                           { stdin => $text });
+    is($exit, 2, "$form: auto refuses lines of dnsmasq with too many others");
+    like($err, qr/line 3: "cache-size=9" $few_do dnsmasq, .* \(2 of 3\)/,
+         "$form: auto names the format that the list is closest to");
 }
 
 $t->write_file('a', "0.0.0.0 a.example\n");

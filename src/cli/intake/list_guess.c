@@ -103,7 +103,8 @@ fits(const list_reader_t *reader, list_line_t *at)
         case LIST_KEY:
         case LIST_EXCEPTION:
             if (reader->any || is_key(&at->key)
-                || list_no_key(at->keys, &at->key) != NULL)
+                || (list_no_key(at->keys, &at->key) != NULL
+                    && !list_dnsmasq.owns(&line)))
             {
                 rc = 1;
 
@@ -277,8 +278,8 @@ refuse(const list_begin_t *with, const fit_t fit[READERS])
 
     if (fit[best].fit == 0) {
         snprintf(with->why, LIST_WHY, "line %" PRIu64 ": \"%s\" has none of "
-                 "the formats that --from auto knows: " KNOWN,
-                 fit[best].number, shown);
+                 "the formats that --from auto knows: " KNOWN "; without "
+                 "--from, each line is a key", fit[best].number, shown);
 
     } else {
         snprintf(with->why, LIST_WHY, "line %" PRIu64 ": \"%s\" does not fit "

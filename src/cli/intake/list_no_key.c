@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file finds ranges of addresses and element rules.  Each key of a build
- * passes here, so both tests reject most keys by a few bytes or by memchr().
+ * This file finds ranges of addresses, element rules and lines of dnsmasq.  Each
+ * key of a build passes here, so the tests reject most keys by a few bytes or by
+ * memchr().
  */
 
 #include "list_no_key.h"
@@ -180,6 +181,20 @@ is_element_rule(bloom_key_t text, const uint8_t *p)
 }
 
 
+/* Returns 1 for a line such as address=/bad.example/, in which the form url
+ * would see a path on the host "address=". */
+static int
+is_dnsmasq(bloom_key_t text)
+{
+    if (list_begins(&text, "--")) {
+        list_skip(&text, 2);
+    }
+
+    return list_begins(&text, "address=/") || list_begins(&text, "server=/")
+           || list_begins(&text, "local=/");
+}
+
+
 const char *
 list_no_key(list_keys_e keys, const bloom_key_t *key)
 {
@@ -191,6 +206,10 @@ list_no_key(list_keys_e keys, const bloom_key_t *key)
 
     if (may_be_range(key) && is_range(*key)) {
         return "is a range of addresses";
+    }
+
+    if (memchr("asl-", key->data[0], 4) != NULL && is_dnsmasq(*key)) {
+        return "is a line of dnsmasq; use --from dnsmasq";
     }
 
     p = memchr(key->data, '#', key->len);

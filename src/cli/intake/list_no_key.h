@@ -2,8 +2,9 @@
 
 /*
  * This function finds texts that no key of the forms host and url can be,
- * although the forms would take some of them: ranges of addresses, and element
- * rules.  It judges the keys of every format of lists, and plain keys.
+ * although the forms would take some of them: ranges of addresses, element
+ * rules, and lines of dnsmasq.  It judges the keys of every format of lists, and
+ * plain keys.
  *
  *     range of addresses   192.0.2.0/24, 2001:db8::/32,
  *                          192.0.2.0/255.255.255.0, 192.0.2.1-192.0.2.9,
@@ -11,6 +12,7 @@
  *                          192.0.2.0/24 ; SBL1
  *     element rule         shop.example##.ad, a.example,b.example#@#.ad,
  *                          shop.example#?#.ad:has(b), shop.example$$script
+ *     line of dnsmasq      address=/bad.example/0.0.0.0, local=/bad.example/
  *
  * A URL with a fragment is a URL: https://x.example/#/route, x.example/##top.
  */
