@@ -10,7 +10,7 @@ use warnings;
 use BloomTest;
 use BloomTest::Lists qw(cases finds);
 use BloomTest::Process qw(run_command);
-use BloomTest::Tool qw(build_text content_of json tool_path tool_test);
+use BloomTest::Tool qw(build_text content_of json tool tool_path tool_test);
 
 my $t = tool_test();
 my $dir = $t->testdir;
@@ -271,6 +271,10 @@ $t->write_file('b', "||b.example^\n");
         { stdin => "||b.example^\n@\@||c.example^\n||d.example/x^\n##x\n" });
 
     is($exit, 0, 'add reads an adblock list') or diag($err);
+
+    tool(2, qr/ 1 of 1 are skipped: check --from, or use a larger --max-skipped/,
+         'add', '--from', 'adblock', '--max-skipped', 0, $image,
+         { stdin => "||x.example^\$image\n" });
     is_deeply([@{ json($out) }{qw(added skipped exceptions lines_read)}],
               [3, 1, 1, 4], 'add counts the lines of a list');
     finds($image, 'add adds the keys of a list',

@@ -87,6 +87,7 @@ static int
 fits(const list_reader_t *reader, list_line_t *at)
 {
     int            rc;
+    const char    *why;
     bloom_key_t    line;
     list_result_e  result;
 
@@ -102,9 +103,10 @@ fits(const list_reader_t *reader, list_line_t *at)
 
         case LIST_KEY:
         case LIST_EXCEPTION:
+            why = list_no_key(at->keys, &at->key);
+
             if (reader->any || is_key(&at->key)
-                || (list_no_key(at->keys, &at->key) != NULL
-                    && !list_dnsmasq.owns(&line)))
+                || (why != NULL && strstr(why, LIST_NO_KEY_FROM) == NULL))
             {
                 rc = 1;
 

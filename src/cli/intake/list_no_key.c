@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file finds ranges of addresses, element rules and lines of dnsmasq.  Each
- * key of a build passes here, so the tests reject most keys by a few bytes or by
- * memchr().
+ * This file finds ranges of addresses, element rules, and lines of dnsmasq and
+ * of CSV.  Each key of a build passes here, so the tests reject most keys by a
+ * few bytes or by memchr().
  */
 
 #include "list_no_key.h"
@@ -195,6 +195,30 @@ is_dnsmasq(bloom_key_t text)
 }
 
 
+/* Returns 1 for a name, and a comma or a semicolon in or after it, before any
+ * path: the form url would see a host with such a byte, which none has. */
+static int
+is_csv(const bloom_key_t *text)
+{
+    size_t  i, separators;
+
+    for (i = 0, separators = 0; i < text->len; i++) {
+
+        if (text->data[i] == ',' || text->data[i] == ';') {
+            separators++;
+
+        } else if (memchr("/?#", text->data[i], 3) != NULL) {
+            break;
+
+        } else if (!is_domain_byte(text->data[i])) {
+            return 0;
+        }
+    }
+
+    return separators != 0 && text->data[0] != ',' && text->data[0] != ';';
+}
+
+
 const char *
 list_no_key(list_keys_e keys, const bloom_key_t *key)
 {
@@ -209,7 +233,7 @@ list_no_key(list_keys_e keys, const bloom_key_t *key)
     }
 
     if (memchr("asl-", key->data[0], 4) != NULL && is_dnsmasq(*key)) {
-        return "is a line of dnsmasq; use --from dnsmasq";
+        return "is a line of dnsmasq" LIST_NO_KEY_FROM "dnsmasq";
     }
 
     p = memchr(key->data, '#', key->len);
@@ -220,6 +244,10 @@ list_no_key(list_keys_e keys, const bloom_key_t *key)
 
     p = memchr(key->data, '$', key->len);
 
-    return p != NULL && is_element_rule(*key, p)
-           ? "is about elements of pages" : NULL;
+    if (p != NULL && is_element_rule(*key, p)) {
+        return "is about elements of pages";
+    }
+
+    return (list_has(key, ',') || list_has(key, ';')) && is_csv(key)
+           ? "is a line of CSV" LIST_NO_KEY_FROM "csv:COLUMN" : NULL;
 }
