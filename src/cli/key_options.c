@@ -52,7 +52,8 @@ take_limit(const option_t *option, const char *text, void *to)
 const option_t  key_options[] = {
     { 0, "from", "LIST", offsetof(key_options_t, intake.format), take_list,
       "the format of the files (default: every line is a key)\n"
-      "auto: the format that each file looks like; the command prints it\n"
+      "auto: the format that each file looks like; the command prints it, also "
+      "with -q\n"
       "lines: keys and comments\n"
       "adblock: ||domain^ and ||domain/path^ rules\n"
       "hosts: a hosts file\n"
