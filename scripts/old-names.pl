@@ -371,10 +371,14 @@ sub files {
 }
 
 
+# Returns the text of a file; of a manual page, with its hyphens as others read
+# them.
 sub slurp {
     my ($file) = @_;
 
     open my $fh, '<', $file or die "cannot read $file: $!\n";
     local $/;
-    return <$fh> // '';
+    my $text = <$fh> // '';
+
+    return $file =~ /\.1(?:\.in)?\z/ ? $text =~ s/\\-/-/gr : $text;
 }

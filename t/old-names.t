@@ -64,6 +64,14 @@ is_deeply([grep { !$of{s/:.*//sr} } @finds], [], 'and nothing else');
 
 remove($_->{file}) for @planted;
 
+# a manual page, with its hyphens
+
+plant('docs/x.1.in', ".B \\-\\-key host\n");
+($exit, @finds) = finds($copy);
+is_deeply([map { s/:.*//r } @finds], ['docs/x.1.in'],
+          'it finds an old option in a manual page');
+remove('docs/x.1.in');
+
 # names that are good in another context
 
 plant('docs/x.md', <<'END');

@@ -392,7 +392,7 @@ run(char **operands, int n, void *values)
 }
 
 
-static add_t  values = { .from = KEY_OPTIONS_DEFAULTS, .old = { .fd = -1 } };
+static add_t  values = { .from = KEY_OPTIONS_DEFAULTS(0), .old = { .fd = -1 } };
 
 static const command_member_t  members[] = {
     { NULL, "all members that info has for an image, and:" },

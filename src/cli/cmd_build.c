@@ -373,6 +373,34 @@ estimate(bloom_image_t *image, const uint64_t *words, uint64_t received)
 }
 
 
+/* Says why there are no keys.  Returns CLI_ERROR. */
+static int
+refuse_empty(const key_options_t *from, const store_counts_t *counts)
+{
+    const intake_counts_t  *read;
+
+    read = &counts->read;
+
+    if (counts->left_out != 0) {
+        cli_error("--without leaves out all keys; use --allow-empty if an "
+                  "empty image is intended");
+
+    } else if (read->skipped != 0) {
+        intake_complain(read, from->intake.split, 0);
+        cli_error("the input has no keys, and %" PRIu64 " line%s skipped; "
+                  "check --from and --form, or use --allow-empty if an empty "
+                  "image is intended", read->skipped,
+                  read->skipped == 1 ? " is" : "s are");
+
+    } else {
+        cli_error("the input has no keys; use --allow-empty if an empty image "
+                  "is intended");
+    }
+
+    return CLI_ERROR;
+}
+
+
 /* Collects the keys and writes the image. */
 static int
 build_image(build_t *build, output_t *out, char **names, int n,
@@ -396,19 +424,8 @@ build_image(build_t *build, output_t *out, char **names, int n,
         return rc;
     }
 
-    if (counts->received == 0 && counts->left_out != 0
-        && !build->allow_empty)
-    {
-        cli_error("--without leaves out all keys; use --allow-empty if an "
-                  "empty image is intended");
-        return CLI_ERROR;
-    }
-
     if (counts->received == 0 && !build->allow_empty) {
-        intake_complain(&counts->read, from->intake.split, 0);
-        cli_error("the input has no keys; use --allow-empty if an empty image "
-                  "is intended");
-        return CLI_ERROR;
+        return refuse_empty(from, counts);
     }
 
     image->items = from->to.words != NULL
@@ -556,7 +573,7 @@ run(char **operands, int n, void *values)
 
 
 static build_t  values = {
-    .from = KEY_OPTIONS_DEFAULTS,
+    .from = KEY_OPTIONS_DEFAULTS(1),
     .key_form = NO_KEY_FORM
 };
 

@@ -19,6 +19,7 @@
 #include "image_lookup.h"
 #include "image_read.h"
 #include "intake.h"
+#include "list_no_key.h"
 #include "units.h"
 
 
@@ -264,6 +265,25 @@ guards_check_bits(guards_t *guards, const char *name,
 }
 
 
+/* Returns why a key can be in no image of the form, or NULL: a line of a list
+ * in another format would be looked up, and never be found. */
+static const char *
+why_no_key(samples_t *samples, const bloom_key_t *key)
+{
+    const char   *why;
+    bloom_key_t   canonical;
+
+    why = key->len > BLOOM_KEY_MAX ? BLOOM_KEY_TOO_LONG : bloom_not_key(key);
+
+    if (why == NULL) {
+        why = list_no_key(keyform_list_keys(samples->keyform.form), key);
+    }
+
+    return why != NULL ? why
+           : keyform_accept(&samples->keyform, &canonical, key);
+}
+
+
 /* Looks up the key of a line.  Returns CLI_OK; CLI_NO or CLI_ERROR after a
  * message. */
 static int
@@ -271,29 +291,25 @@ check_key(samples_t *samples, const bloom_key_t *key)
 {
     char             shown[KEYFORM_SHOWN], found[KEYFORM_SHOWN];
     guards_t        *guards;
+    const char      *why;
     image_lookup_t   lookup;
 
     guards = samples->guards;
     samples->keys++;
 
-    image_lookup(&lookup, samples->image, samples->words, samples->removed,
-                 &samples->keyform, key);
-
-    if (key->len > BLOOM_KEY_MAX) {
-        lookup.why = BLOOM_KEY_TOO_LONG;
-
-    } else if (bloom_not_key(key) != NULL) {
-        lookup.why = bloom_not_key(key);
-    }
+    why = why_no_key(samples, key);
 
     keyform_show(shown, key);
 
-    if (lookup.why != NULL) {
-        refuse(guards, samples->name, "%s: \"%s\" %s; correct line %" PRIu64
-               " of %s %s", not(guards), shown, lookup.why, samples->line,
-               samples->option, samples->path);
+    if (why != NULL) {
+        refuse(guards, samples->name, "%s: \"%s\" %.*s; correct line %" PRIu64
+               " of %s %s", not(guards), shown, reasons_bare(why), why,
+               samples->line, samples->option, samples->path);
         return CLI_ERROR;
     }
+
+    image_lookup(&lookup, samples->image, samples->words, samples->removed,
+                 &samples->keyform, key);
 
     if (samples->wanted && lookup.expression == NULL) {
         refuse(guards, samples->name, "%s: it lacks the key \"%s\" of line %"

@@ -52,7 +52,8 @@ take_limit(const option_t *option, const char *text, void *to)
 const option_t  key_options[] = {
     { 0, "from", "LIST", offsetof(key_options_t, intake.format), take_list,
       "the format of the files (default: every line is a key)\n"
-      "auto: the format that each file looks like; the command prints it\n"
+      "auto: the format that each file looks like; the command prints it, also "
+      "with -q\n"
       "lines: keys and comments\n"
       "adblock: ||domain^ and ||domain/path^ rules\n"
       "hosts: a hosts file\n"
@@ -246,8 +247,9 @@ static int
 judge(const key_options_t *options, const intake_counts_t *counts)
 {
     char         limit[LINE_LIMIT_SHOWN];
-    const char  *lines;
+    const char  *lines, *check;
 
+    check = options->any_form ? "--from and --form" : "--from";
     lines = options->intake.split == BLOOM_SPLIT_NUL ? "keys" : "lines";
 
     intake_complain(counts, options->intake.split, 1);
@@ -256,10 +258,10 @@ judge(const key_options_t *options, const intake_counts_t *counts)
                             counts->lines))
     {
         cli_error("there are more invalid %s than --max-errors allows (%s); %"
-                  PRIu64 " of %" PRIu64 " are invalid: check --from and --form, "
-                  "correct the %s, or use a larger --max-errors", lines,
+                  PRIu64 " of %" PRIu64 " are invalid: check %s, correct the "
+                  "%s, or use a larger --max-errors", lines,
                   line_limit_show(limit, &options->max_errors),
-                  counts->errors, counts->lines, lines);
+                  counts->errors, counts->lines, check, lines);
         return CLI_ERROR;
     }
 
@@ -268,10 +270,10 @@ judge(const key_options_t *options, const intake_counts_t *counts)
     {
         intake_complain(counts, options->intake.split, 0);
         cli_error("more lines are skipped than --max-skipped allows (%s); %"
-                  PRIu64 " of %" PRIu64 " are skipped: check --from and --form, "
-                  "or use a larger --max-skipped",
+                  PRIu64 " of %" PRIu64 " are skipped: check %s, or use a "
+                  "larger --max-skipped",
                   line_limit_show(limit, &options->max_skipped),
-                  counts->skipped, counts->lines);
+                  counts->skipped, counts->lines, check);
         return CLI_ERROR;
     }
 

@@ -27,6 +27,7 @@ typedef struct {
                                             these are skipped */
     const char       *without;           /* file of keys to leave out, or
                                             NULL */
+    int               any_form;          /* the command has --form */
     uint64_t          memory;            /* bytes, for the keystore */
     keystore_keep_e   keep;              /* in the keystore */
     const char       *temporary;         /* directory of the spill file; NULL:
@@ -38,8 +39,9 @@ typedef struct {
  * defaults. */
 extern const option_t  key_options[];
 
-#define KEY_OPTIONS_DEFAULTS                                                 \
+#define KEY_OPTIONS_DEFAULTS(form)                                           \
     { .intake = { .format = { .reader = &list_keys } },                      \
+      .any_form = form,                                                      \
       .memory = (uint64_t) 1 << 30,                                          \
       .keep = KEYSTORE_HASHES,                                               \
       .max_skipped = { .relative = 1, .share = 1 } }

@@ -368,11 +368,18 @@ ngx_bloom_guard_look_at(ngx_bloom_guard_t *guard, ngx_str_t *name,
     u_char         text[NGX_BLOOM_GUARD_TEXT], found[NGX_BLOOM_GUARD_TEXT];
     unsigned       i;
     const char    *why, *what;
+    bloom_key_t    canonical;
     bloom_form_t   form;
 
     what = ngx_bloom_guard_names[guard->file];
 
     why = (key->len > BLOOM_KEY_MAX) ? BLOOM_KEY_TOO_LONG : bloom_not_key(key);
+
+    /* a line of another format would be looked up, and never be found */
+
+    if (why == NULL) {
+        why = bloom_form_accept(bits->form, &canonical, key, guard->buf);
+    }
 
     if (why == NULL) {
         why = bloom_form_expand(bits->form, &form, key, guard->buf);

@@ -9,9 +9,9 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Lists qw(cases);
-use BloomTest::Tool qw(build_text tool_test);
+use BloomTest::Tool qw(build_text tool tool_test);
 
-tool_test();
+my $t = tool_test();
 
 sub build { return build_text(@_) }
 
@@ -37,12 +37,21 @@ my @elements = (
     'one.example###ad', 'one.example$$script[a="b"]', 'one.example$@$script',
 );
 
+my $dnsmasq = 'is a line of dnsmasq; use --from dnsmasq';
+my @dnsmasq = ('address=/ads.example/0.0.0.0', 'address=/ads.example/#',
+               'server=/ads.example/', 'local=/ads.example/',
+               '--address=/ads.example/', 'address=/a.example/b.example/');
+
+my $csv = 'is a line of CSV; use --from csv:COLUMN';
+my @csv = ('1,bad.example', 'bad.example;phishing', 'url;type', '7;a.example/x');
+
 for my $form ('host', 'url') {
     for my $format (undef, 'lines') {
         my @from = defined $format ? ('--from', $format) : ();
 
         for (map({ [$_, 'is a range of addresses'] } @ranges),
-             map({ [$_, 'is about elements of pages'] } @elements))
+             map({ [$_, 'is about elements of pages'] } @elements),
+             map({ [$_, $dnsmasq] } @dnsmasq), map({ [$_, $csv] } @csv))
         {
             my ($text, $reason) = @$_;
             my (undef, $json) = build("$text\nbad.example\n", @from, '--form',
@@ -55,10 +64,14 @@ for my $form ('host', 'url') {
     }
 }
 
-for (@ranges, @elements) {
+for (@ranges, @elements, @dnsmasq, @csv) {
     my ($image, $json) = build("$_\n", '--form', 'raw', '-p', '1e-9', '-n', 9);
     is($json->{received}, 1, "raw: $_ is a key, as any text");
 }
+
+tool(2, qr/ has no keys, and 2 lines are skipped; check --from and --form, or use --allow-empty/,
+     'build', '-o', $t->testdir . '/none', '--form', 'url',
+     { stdin => "192.0.2.0/24\n1,x.example\n" });
 
 # URLs that look like them
 
@@ -70,7 +83,10 @@ cases('lines', 'url', '',
         '192.0.2.0.example/24', 'ab.example:80/32',
         'https://x.example/a#b', 'https://x.example/#/route', 'x.example/##top',
         'https://x.example/##top', 'https://x.example##top',
-        'https://x.example/a$$b', 'x.example/a$$b', 'x.example#top'),
+        'https://x.example/a$$b', 'x.example/a$$b', 'x.example#top',
+        'http://address=/x', 'local/x', 'server.example/address=/x',
+        'http://x.example/a,b;c', 'x.example/a,b;c', 'x.example?a,b',
+        'http://x,y.example/'),
 );
 
 cases('lines', 'host', '',

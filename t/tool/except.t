@@ -438,6 +438,19 @@ for (['raw'], ['lower', '--layout', 'classic'], ['host'], ['url'],
     refused("bad.example\n", "x.example\nhttp://x.example/page\n",
             qr/line 2: .* has a path; use --form url; correct the file of/,
             '--form', 'host');
+
+    for (['0.0.0.0 x.example', 'has a byte that a host cannot have'],
+         ['||x.example^', 'is a rule of Adblock lists'],
+         ['local=/x.example/', 'is a line of dnsmasq'],
+         ['1,x.example', 'is a line of CSV'])
+    {
+        my ($line, $why) = @$_;
+
+        refused("bad.example\n", "y.example\n$line\n",
+                qr/line 2: "\Q$line\E" $why; correct the file of --except/,
+                '--form', $_) for 'host', 'url';
+    }
+
     refused("bad\n", "x\n" . 'k' x 65536 . "\n",
             qr/line 2: "k+\.\.\." is longer than 65535 bytes; correct/);
     refused("bad\n", 'k' x 1_200_000, qr/a line of 1 MiB or more/);

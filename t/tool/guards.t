@@ -319,6 +319,22 @@ subtest 'samples are looked up in the key form' => sub {
          @build, $with[1]->("own.example\nhttps://www.shop.example/sale?x\n"));
     tool(2, qr/not written: "http:\/\/" has no host; correct line 1 of --must-have/,
          @build, $with[0]->("http://\n"));
+
+    # lines of lists in other formats, which no lookup finds
+
+    for (['||bad.example^', 'has a byte that a host cannot have'],
+         ['0.0.0.0 bad.example', 'has a byte that a host cannot have'],
+         ['local=/bad.example/', 'is a line of dnsmasq'],
+         ['1,bad.example', 'is a line of CSV'],
+         ['192.0.2.0/24', 'is a range of addresses'])
+    {
+        my ($line, $why) = @$_;
+
+        for my $with (@with) {
+            tool(2, qr/not written: "\Q$line\E" $why; correct line 2 of --must/,
+                 @build, $with->("# one\n$line\n"));
+        }
+    }
 };
 
 

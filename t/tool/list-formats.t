@@ -10,7 +10,7 @@ use warnings;
 use BloomTest;
 use BloomTest::Lists qw(cases finds);
 use BloomTest::Process qw(run_command);
-use BloomTest::Tool qw(build_text content_of json tool_path tool_test);
+use BloomTest::Tool qw(build_text content_of json tool tool_path tool_test);
 
 my $t = tool_test();
 my $dir = $t->testdir;
@@ -199,7 +199,8 @@ my $columns = 'url, host, hostname, domain, fqdn or ip, or ioc_value, value or'
               . ' indicator beside a column of types';
 my $formats = 'lines, adblock, hosts, dnsmasq, unbound, rpz, json, and csv with a column'
               . " $columns";
-my $none = "has none of the formats that --from auto knows: $formats";
+my $none = "has none of the formats that --from auto knows: $formats; without"
+           . ' --from, each line is a key';
 my $few_do = 'does not fit --from';
 my $knows = "--from auto knows $formats";
 
@@ -219,6 +220,8 @@ for (
      qr/line 2: "\|\|x.test\^" $few_do lines, .* \(3 of 5\); $knows/],
     ["0.0.0.0 a.example\n0.0.0.0 b.example\nc example\n",
      qr/line 3: "c example" $few_do hosts, .* \(2 of 3\); $knows/],
+    [join('', "id\tname\n", map { "$_\tx$_\n" } 1 .. 20),
+     qr/line 1 is taken for the header, and has "id", "name" \(separated by tabs\)/],
 ) {
     my ($text, $why) = @$_;
     my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/none", '--from',
@@ -226,6 +229,16 @@ for (
     is($exit, 2, "auto refuses what $why");
     like($err, qr/standard input: $why[^;\n]*; check the file, or name its format with --from\n/,
          "auto says that it $why");
+}
+
+for my $form ('host', 'url') {
+    my $text = "local=/a.example/\nserver=/b.example/\ncache-size=9\n";
+    my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/none", '--form',
+                                           $form, '--from', 'auto',
+                                           { stdin => $text });
+    is($exit, 2, "$form: auto refuses lines of dnsmasq with too many others");
+    like($err, qr/line 3: "cache-size=9" $few_do dnsmasq, .* \(2 of 3\)/,
+         "$form: auto names the format that the list is closest to");
 }
 
 $t->write_file('a', "0.0.0.0 a.example\n");
@@ -258,6 +271,10 @@ $t->write_file('b', "||b.example^\n");
         { stdin => "||b.example^\n@\@||c.example^\n||d.example/x^\n##x\n" });
 
     is($exit, 0, 'add reads an adblock list') or diag($err);
+
+    tool(2, qr/ 1 of 1 are skipped: check --from, or use a larger --max-skipped/,
+         'add', '--from', 'adblock', '--max-skipped', 0, $image,
+         { stdin => "||x.example^\$image\n" });
     is_deeply([@{ json($out) }{qw(added skipped exceptions lines_read)}],
               [3, 1, 1, 4], 'add counts the lines of a list');
     finds($image, 'add adds the keys of a list',

@@ -518,6 +518,8 @@ subtest 'keys in a key form' => sub {
     $t->write_file('own.txt', "http://own.example/\n"
                               . "http://www.shop.example/sale?x\n");
     $t->write_file('invalid.txt', "http://own.example/\nhttp://\n");
+    $t->write_file('rules.txt', "http://own.example/\n||bad.example^\n");
+    $t->write_file('hosts.txt', "http://own.example/\n0.0.0.0 bad.example\n");
 
     install_image($t, 'urls');
     set_up('form=url must_have=must-url.txt');
@@ -527,7 +529,9 @@ subtest 'keys in a key form' => sub {
     end();
 
     for (['own.txt', qr/has the key "http:\/\/www\.shop\.example\/sale\?x", by "shop\.example\/sale", of line 2 of "must_not_have=/],
-         ['invalid.txt', qr/is not checked: "http:\/\/" has no host; correct line 2 of "must_not_have=/])
+         ['invalid.txt', qr/is not checked: "http:\/\/" has no host; correct line 2 of "must_not_have=/],
+         ['rules.txt', qr/is not checked: "\|\|bad\.example\^" has a byte that a host cannot have; correct line 2/],
+         ['hosts.txt', qr/is not checked: "0\.0\.0\.0 bad\.example" has a byte that a host cannot have; correct line 2/])
     {
         my ($file, $reason) = @$_;
 

@@ -571,9 +571,9 @@ intake_refuse(const intake_counts_t *counts, const char *advice)
         return CLI_OK;
     }
 
-    cli_error("%s: line %" PRIu64 ": \"%s\" %s; %s",
-              counts->file[first->file].name, first->line, first->text, why,
-              advice);
+    cli_error("%s: line %" PRIu64 ": \"%s\" %.*s; %s",
+              counts->file[first->file].name, first->line, first->text,
+              reasons_bare(why), why, advice);
 
     return CLI_ERROR;
 }

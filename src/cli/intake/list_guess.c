@@ -87,6 +87,7 @@ static int
 fits(const list_reader_t *reader, list_line_t *at)
 {
     int            rc;
+    const char    *why;
     bloom_key_t    line;
     list_result_e  result;
 
@@ -102,8 +103,10 @@ fits(const list_reader_t *reader, list_line_t *at)
 
         case LIST_KEY:
         case LIST_EXCEPTION:
+            why = list_no_key(at->keys, &at->key);
+
             if (reader->any || is_key(&at->key)
-                || list_no_key(at->keys, &at->key) != NULL)
+                || (why != NULL && strstr(why, LIST_NO_KEY_FROM) == NULL))
             {
                 rc = 1;
 
@@ -259,8 +262,8 @@ refuse(const list_begin_t *with, const fit_t fit[READERS])
 
     if (fit[best].fit == 0) {
         snprintf(with->why, LIST_WHY, "line %" PRIu64 ": \"%s\" has none of "
-                 "the formats that --from auto knows: " KNOWN,
-                 fit[best].number, shown);
+                 "the formats that --from auto knows: " KNOWN "; without "
+                 "--from, each line is a key", fit[best].number, shown);
 
     } else {
         snprintf(with->why, LIST_WHY, "line %" PRIu64 ": \"%s\" does not fit "

@@ -121,8 +121,25 @@ list_hosts_next(list_line_t *at)
 }
 
 
+/* Returns 1 for a line that begins with an address, and not with a number, as
+ * the lines of a table may. */
+static int
+owns(const bloom_key_t *line)
+{
+    bloom_key_t  rest, address;
+
+    rest = *line;
+    (void) list_word(&rest, &address);
+
+    return list_is_address(&address)
+           && (list_has(&address, '.') || list_has(&address, ':')
+               || list_equals(&address, "0"));
+}
+
+
 const list_reader_t  list_hosts = {
     .name = "hosts",
     .next = list_hosts_next,
+    .owns = owns,
     .names = 1
 };

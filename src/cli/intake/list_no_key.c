@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file finds ranges of addresses and element rules.  Each key of a build
- * passes here, so both tests reject most keys by a few bytes or by memchr().
+ * This file finds ranges of addresses, element rules, and lines of dnsmasq and
+ * of CSV.  Each key of a build passes here, so the tests reject most keys by a
+ * few bytes or by memchr().
  */
 
 #include "list_no_key.h"
@@ -180,6 +181,44 @@ is_element_rule(bloom_key_t text, const uint8_t *p)
 }
 
 
+/* Returns 1 for a line such as address=/bad.example/, in which the form url
+ * would see a path on the host "address=". */
+static int
+is_dnsmasq(bloom_key_t text)
+{
+    if (list_begins(&text, "--")) {
+        list_skip(&text, 2);
+    }
+
+    return list_begins(&text, "address=/") || list_begins(&text, "server=/")
+           || list_begins(&text, "local=/");
+}
+
+
+/* Returns 1 for a name, and a comma or a semicolon in or after it, before any
+ * path: the form url would see a host with such a byte, which none has. */
+static int
+is_csv(const bloom_key_t *text)
+{
+    size_t  i, separators;
+
+    for (i = 0, separators = 0; i < text->len; i++) {
+
+        if (text->data[i] == ',' || text->data[i] == ';') {
+            separators++;
+
+        } else if (memchr("/?#", text->data[i], 3) != NULL) {
+            break;
+
+        } else if (!is_domain_byte(text->data[i])) {
+            return 0;
+        }
+    }
+
+    return separators != 0 && text->data[0] != ',' && text->data[0] != ';';
+}
+
+
 const char *
 list_no_key(list_keys_e keys, const bloom_key_t *key)
 {
@@ -193,6 +232,10 @@ list_no_key(list_keys_e keys, const bloom_key_t *key)
         return "is a range of addresses";
     }
 
+    if (memchr("asl-", key->data[0], 4) != NULL && is_dnsmasq(*key)) {
+        return "is a line of dnsmasq" LIST_NO_KEY_FROM "dnsmasq";
+    }
+
     p = memchr(key->data, '#', key->len);
 
     if (p != NULL && is_element_rule(*key, p)) {
@@ -201,6 +244,10 @@ list_no_key(list_keys_e keys, const bloom_key_t *key)
 
     p = memchr(key->data, '$', key->len);
 
-    return p != NULL && is_element_rule(*key, p)
-           ? "is about elements of pages" : NULL;
+    if (p != NULL && is_element_rule(*key, p)) {
+        return "is about elements of pages";
+    }
+
+    return (list_has(key, ',') || list_has(key, ';')) && is_csv(key)
+           ? "is a line of CSV" LIST_NO_KEY_FROM "csv:COLUMN" : NULL;
 }

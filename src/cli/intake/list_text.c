@@ -4,6 +4,7 @@
  * This file finds the keys of plain lists.
  */
 
+#include "list_dnsmasq.h"
 #include "list_no_key.h"
 #include "list_text.h"
 
@@ -159,7 +160,7 @@ next(list_line_t *at)
 static int
 owns(const bloom_key_t *line)
 {
-    return why_rule(line) == NULL;
+    return why_rule(line) == NULL && !list_dnsmasq.owns(line);
 }
 
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "list_no_key.h"
 #include "reasons.h"
 
 
@@ -141,4 +142,15 @@ reasons_free(reasons_t *reasons)
 {
     free(reasons->reason);
     memset(reasons, 0, sizeof(*reasons));
+}
+
+
+int
+reasons_bare(const char *why)
+{
+    const char  *advice;
+
+    advice = strstr(why, LIST_NO_KEY_FROM);
+
+    return advice != NULL ? (int) (advice - why) : (int) strlen(why);
 }

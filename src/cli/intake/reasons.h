@@ -53,5 +53,9 @@ void reasons_sort(reasons_t *reasons);
 
 void reasons_free(reasons_t *reasons);
 
+/* Returns the length of a reason without the advice to use another --from, for
+ * files that --from does not concern. */
+int reasons_bare(const char *why);
+
 
 #endif /* REASONS_H */
