@@ -37,48 +37,21 @@ pass_blanks(uint8_t separator, const uint8_t *p, const uint8_t *end)
 }
 
 
-/* Returns what follows a quoted field, without blanks; p is after the field's
- * first quote.  Returns NULL if the field does not end. */
+/* Returns the quote that ends a quoted field, or NULL; p is after the field's
+ * first quote.  *doubled becomes 1 if there are doubled quotes before it. */
 static const uint8_t *
-pass_quoted(uint8_t separator, const uint8_t *p, const uint8_t *end)
+last_quote(const uint8_t *p, const uint8_t *end, int *doubled)
 {
+    *doubled = 0;
+
     while (p < end && (p = memchr(p, '"', (size_t) (end - p))) != NULL) {
 
         if (p + 1 == end || p[1] != '"') {
-            return pass_blanks(separator, p + 1, end);
+            return p;
         }
 
+        *doubled = 1;
         p += 2;
-    }
-
-    return NULL;
-}
-
-
-/* Returns the quote that begins the next quoted field of a line, or NULL.  The
- * first field begins at p. */
-static const uint8_t *
-next_quoted(uint8_t separator, const uint8_t *p, const uint8_t *end)
-{
-    const uint8_t  *q, *before;
-
-    if (p < end && *p == '"') {
-        return p;
-    }
-
-    for (q = p;
-         q < end && (q = memchr(q, '"', (size_t) (end - q))) != NULL;
-         q++)
-    {
-        before = q;
-
-        while (before > p && is_blank(before[-1], separator)) {
-            before--;
-        }
-
-        if (before == p || before[-1] == separator) {
-            return q;
-        }
     }
 
     return NULL;
@@ -89,6 +62,7 @@ const uint8_t *
 list_csv_record(uint8_t separator, const uint8_t *p, const uint8_t *end,
     int *open)
 {
+    int             doubled;
     const uint8_t  *eol;
 
     *open = 0;
@@ -99,91 +73,50 @@ list_csv_record(uint8_t separator, const uint8_t *p, const uint8_t *end,
         return eol;
     }
 
-    while ((p = next_quoted(separator, p, eol)) != NULL) {
+    for ( ;; ) {
 
-        p = pass_quoted(separator, p + 1, end);
+        if (p < eol && *p == '"') {
 
-        if (p == NULL) {
-            *open = 1;
-            return end;
+            p = last_quote(p + 1, end, &doubled);
+
+            if (p == NULL) {
+                *open = 1;
+                return end;
+            }
+
+            p = pass_blanks(separator, p + 1, end);
+            eol = p <= eol ? eol : line_end(p, end);
+
+            if (p == eol || *p != separator) {
+                return eol;
+            }
+
+        } else {
+            p = p < eol ? memchr(p, separator, (size_t) (eol - p)) : NULL;
+
+            if (p == NULL) {
+                return eol;
+            }
         }
 
-        if (p == end || *p == '\n') {
-            return p;
-        }
-
-        if (p > eol || *p != separator) {
-            eol = line_end(p, end);
-        }
-
-        if (*p != separator) {
-            return eol;
-        }
-
-        p++;
+        p = pass_blanks(separator, p + 1, eol);
     }
-
-    return eol;
 }
 
 
-/* Removes the blanks at both ends of a text. */
+/* Copies a field with doubled quotes to `buf`, with one quote for each two. */
 static void
-trim(uint8_t separator, bloom_key_t *text)
+unquote(bloom_key_t *field, uint8_t *buf)
 {
-    while (text->len != 0 && is_blank(text->data[0], separator)) {
-        list_skip(text, 1);
+    size_t  i, n;
+
+    for (i = 0, n = 0; i < field->len; i++) {
+        buf[n++] = field->data[i];
+        i += field->data[i] == '"';
     }
 
-    while (text->len != 0
-           && is_blank(text->data[text->len - 1], separator))
-    {
-        text->len--;
-    }
-}
-
-
-/* Takes the text of a quoted field; the first quote is already taken.  Returns
- * 0, or -1 if it does not end. */
-static int
-unquote(bloom_key_t *record, bloom_key_t *field, uint8_t *buf)
-{
-    size_t          n;
-    const uint8_t  *p, *end, *quote;
-
-    p = record->data;
-    end = record->data + record->len;
-
-    for (n = 0; /* void */ ; p = quote + 2) {
-
-        quote = p < end ? memchr(p, '"', (size_t) (end - p)) : NULL;
-
-        if (quote == NULL) {
-            return -1;
-        }
-
-        field->data = p;
-        field->len = (size_t) (quote - p);
-
-        if (n == 0 && (quote + 1 == end || quote[1] != '"')) {
-            break;                           /* as it is */
-        }
-
-        memcpy(buf + n, p, field->len);
-        n += field->len;
-
-        if (quote + 1 == end || quote[1] != '"') {
-            field->data = buf;
-            field->len = n;
-            break;
-        }
-
-        buf[n++] = '"';
-    }
-
-    list_skip(record, (size_t) (quote + 1 - record->data));
-
-    return 0;
+    field->data = buf;
+    field->len = n;
 }
 
 
@@ -191,25 +124,39 @@ int
 list_csv_field(uint8_t separator, bloom_key_t *record, bloom_key_t *field,
     uint8_t *buf)
 {
-    int             more;
-    const uint8_t  *p;
+    int             more, doubled;
+    const uint8_t  *p, *end, *quote;
 
-    p = pass_blanks(separator, record->data, record->data + record->len);
+    end = record->data + record->len;
+    p = pass_blanks(separator, record->data, end);
 
-    if (p == record->data + record->len || *p != '"') {
+    if (p == end || *p != '"') {
+        list_skip(record, (size_t) (p - record->data));
         more = list_until(record, field, (char) separator);
-        trim(separator, field);
+
+        while (field->len != 0
+               && is_blank(field->data[field->len - 1], separator))
+        {
+            field->len--;
+        }
 
         return more;
     }
 
-    list_skip(record, (size_t) (p + 1 - record->data));
+    quote = last_quote(++p, end, &doubled);
 
-    if (unquote(record, field, buf) != 0) {
+    if (quote == NULL) {
         return -1;
     }
 
-    p = pass_blanks(separator, record->data, record->data + record->len);
+    field->data = p;
+    field->len = (size_t) (quote - p);
+
+    if (doubled) {
+        unquote(field, buf);
+    }
+
+    p = pass_blanks(separator, quote + 1, end);
     list_skip(record, (size_t) (p - record->data));
 
     if (record->len == 0) {

@@ -165,42 +165,6 @@ list_csv_find(const list_csv_view_t *view, bloom_key_t record,
 }
 
 
-/* Returns 1 for a dotted name, a URL or an address. */
-static int
-is_place(const bloom_key_t *field)
-{
-    size_t       i;
-    bloom_key_t  rest, host;
-
-    rest = *field;
-    list_trim(&rest);
-    list_cut_wildcard(&rest);
-
-    if (list_scheme(&rest) != 0
-        || (list_is_address(&rest)
-            && (list_has(&rest, '.') || list_has(&rest, ':'))))
-    {
-        return 1;
-    }
-
-    (void) list_until(&rest, &host, '/');
-
-    for (i = 0; i < host.len; i++) {
-        if (!bloom_is_alpha(host.data[i]) && !bloom_is_digit(host.data[i])
-            && memchr(".-_:", host.data[i], 4) == NULL && host.data[i] < 0x80)
-        {
-            return 0;
-        }
-    }
-
-    while (list_ends(&host, '.')) {
-        host.len--;
-    }
-
-    return list_has(&host, '.');
-}
-
-
 /* Returns 1 for what no column is called: a place, a number, a date, a hash. */
 static int
 is_data(const bloom_key_t *field)
@@ -217,7 +181,7 @@ is_data(const bloom_key_t *field)
 
     return (digits != 0
             && (date == field->len || (hex == field->len && hex >= 16)))
-           || is_place(field);
+           || list_is_place(field);
 }
 
 
@@ -230,7 +194,7 @@ list_csv_has_place(const list_csv_view_t *view, bloom_key_t record)
     do {
         more = list_csv_field(view->separator, &record, &field, view->buf);
 
-        if (more != -1 && is_place(&field)) {
+        if (more != -1 && list_is_place(&field)) {
             return 1;
         }
     } while (more == 1);

@@ -48,39 +48,6 @@ static const list_reader_t *const  readers[] = {
 enum { READERS = sizeof(readers) / sizeof(readers[0]) };
 
 
-/* Returns 1 for text that nothing but a list of keys can be: a name with a dot,
- * an address, or a URL. */
-static int
-is_key(const bloom_key_t *key)
-{
-    size_t       i;
-    bloom_key_t  host, rest;
-
-    if (list_scheme(key) != 0) {
-        return 1;
-    }
-
-    rest = *key;
-    list_cut_wildcard(&rest);
-
-    if (list_is_address(&rest)) {
-        return list_has(&rest, '.') || list_has(&rest, ':');
-    }
-
-    (void) list_until(&rest, &host, '/');
-
-    for (i = 0; i < host.len; i++) {
-        if (!bloom_is_alpha(host.data[i]) && !bloom_is_digit(host.data[i])
-            && memchr(".-_:", host.data[i], 4) == NULL && host.data[i] < 0x80)
-        {
-            return 0;
-        }
-    }
-
-    return list_has(&host, '.') && host.len > 2;
-}
-
-
 /* Returns 1 if a record fits a format, 0 if not, or -1 if it is empty or a
  * comment. */
 static int
@@ -105,7 +72,7 @@ fits(const list_reader_t *reader, list_line_t *at)
         case LIST_EXCEPTION:
             why = list_no_key(at->keys, &at->key);
 
-            if (reader->any || is_key(&at->key)
+            if (reader->any || list_is_place(&at->key)
                 || (why != NULL && strstr(why, LIST_NO_KEY_FROM) == NULL))
             {
                 rc = 1;

@@ -185,6 +185,42 @@ list_cut_wildcard(bloom_key_t *name)
 }
 
 
+int
+list_is_place(const bloom_key_t *text)
+{
+    size_t       i;
+    bloom_key_t  rest, host;
+
+    rest = *text;
+    list_trim(&rest);
+    list_cut_wildcard(&rest);
+
+    if (list_scheme(&rest) != 0) {
+        return 1;
+    }
+
+    if (list_is_address(&rest)) {
+        return list_has(&rest, '.') || list_has(&rest, ':');
+    }
+
+    (void) list_until(&rest, &host, '/');
+
+    for (i = 0; i < host.len; i++) {
+        if (!bloom_is_alpha(host.data[i]) && !bloom_is_digit(host.data[i])
+            && memchr(".-_:", host.data[i], 4) == NULL && host.data[i] < 0x80)
+        {
+            return 0;
+        }
+    }
+
+    while (list_ends(&host, '.')) {
+        host.len--;
+    }
+
+    return list_has(&host, '.');
+}
+
+
 const char *
 list_domain(const bloom_key_t *name)
 {

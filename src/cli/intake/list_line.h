@@ -163,6 +163,10 @@ size_t list_scheme(const bloom_key_t *text);
 /* Removes "*." and dots from the beginning of a name. */
 void list_cut_wildcard(bloom_key_t *name);
 
+/* Returns 1 for text that nothing but a key can be: a name with a dot, an
+ * address, or a URL. */
+int list_is_place(const bloom_key_t *text);
+
 /*
  * Returns NULL if a lookup of a name or of names below it can find this domain;
  * else the reason why not.  It cannot if the domain is a top-level domain or
