@@ -27,8 +27,8 @@
  * at most this; options such as --long=31 can demand more. */
 #define DECODER_WINDOW  128
 
-/* The longest magic, and the bytes of one that are enough in a file that ends
- * within it. */
+/* The bytes of the longest magic, and those that are enough in a file that ends
+ * within one. */
 #define DECODER_MAGIC   10
 #define DECODER_SURE    4
 

@@ -103,7 +103,9 @@ find_format(input_t *in, const decoder_format_t **format)
         }
     }
 
-    if (decoder->in_len < DECODER_SURE) {
+    if (decoder->in_len < DECODER_SURE
+        && decoder->in_len < strlen((*format)->magic[0]))
+    {
         *format = NULL;
     }
 
