@@ -13,6 +13,9 @@
 #define XZ_MEMORY    ((DECODER_WINDOW + 16) * UINT64_C(1024 * 1024))
 #define ZSTD_WINDOW  27                  /* log2 of its bytes */
 
+/* So many bytes of a magic are enough in a file that ends within it. */
+#define SURE         4
+
 
 /* ---- gzip (RFC 1952) ---- */
 
@@ -257,7 +260,7 @@ static const decoder_format_t  formats[] = {
 
 
 static int
-is(const char *magic, const uint8_t *data, size_t len)
+is(const char *magic, const uint8_t *data, size_t len, int last)
 {
     size_t  i;
 
@@ -267,18 +270,18 @@ is(const char *magic, const uint8_t *data, size_t len)
         }
     }
 
-    return 1;
+    return magic[i] == '\0' || !last || i >= SURE;
 }
 
 
 const decoder_format_t *
-decoder_find(const uint8_t *data, size_t len)
+decoder_find(const uint8_t *data, size_t len, int last)
 {
     size_t  i, j;
 
     for (i = 0; i < FORMATS; i++) {
         for (j = 0; j < 2 && formats[i].magic[j] != NULL; j++) {
-            if (is(formats[i].magic[j], data, len)) {
+            if (is(formats[i].magic[j], data, len, last)) {
                 return &formats[i];
             }
         }

@@ -27,10 +27,8 @@
  * at most this; options such as --long=31 can demand more. */
 #define DECODER_WINDOW  128
 
-/* The bytes of the longest magic, and those that are enough in a file that ends
- * within one. */
+/* The bytes of the longest magic */
 #define DECODER_MAGIC   10
-#define DECODER_SURE    4
 
 
 typedef enum {
@@ -77,9 +75,11 @@ struct decoder_s {
 };
 
 
-/* Finds the format that begins with these bytes, as far as they go.  Returns
- * NULL if there is no such format. */
-const decoder_format_t *decoder_find(const uint8_t *data, size_t len);
+/* Finds the format that begins with these bytes, as far as they go.  If `last`
+ * is set, no more bytes follow, and the first few of a magic are not enough.
+ * Returns NULL if there is no such format. */
+const decoder_format_t *decoder_find(const uint8_t *data, size_t len,
+    int last);
 
 
 #endif /* DECODER_H */

@@ -74,22 +74,26 @@ read_more(input_t *in)
 }
 
 
-/* Finds the format that the next bytes begin, or NULL, and reads no more bytes
- * than that takes: keys from a pipe are answered as they come.  Returns 0, or -1
- * after a message. */
+/*
+ * Begins the next member, and reads no more bytes than it takes to know its
+ * format: keys from a pipe are answered as they come.  Returns 1; 0 at the end,
+ * or if the file is not compressed; or -1 after a message.
+ */
 static int
-find_format(input_t *in, const decoder_format_t **format)
+next_member(input_t *in)
 {
-    ssize_t     n;
-    decoder_t  *decoder;
+    ssize_t                  n;
+    decoder_t               *decoder;
+    const decoder_format_t  *format;
 
     decoder = &in->decoder;
+    n = 1;
 
     for ( ;; ) {
-        *format = decoder_find(decoder->in, decoder->in_len);
+        format = decoder_find(decoder->in, decoder->in_len, n == 0);
 
-        if (*format == NULL || decoder->in_len >= DECODER_MAGIC) {
-            return 0;
+        if (format == NULL || decoder->in_len >= DECODER_MAGIC || n == 0) {
+            break;
         }
 
         n = read_more(in);
@@ -97,19 +101,30 @@ find_format(input_t *in, const decoder_format_t **format)
         if (n == -1) {
             return -1;
         }
-
-        if (n == 0) {
-            break;
-        }
     }
 
-    if (decoder->in_len < DECODER_SURE
-        && decoder->in_len < strlen((*format)->magic[0]))
-    {
-        *format = NULL;
+    if (decoder->in_len == 0 || (format == NULL && decoder->format == NULL)) {
+        return 0;
     }
 
-    return 0;
+    if (decoder->format != NULL && format != decoder->format) {
+        cli_error("%s: byte %" PRIu64 ": the %s data ends here, and what "
+                  "follows is not %s; cut the file off here, or copy it again",
+                  in->name, input_used(in), input_format(in),
+                  input_format(in));
+        return -1;
+    }
+
+    decoder->format = format;
+    memset(&decoder->library, 0, sizeof(decoder->library));
+
+    if (!format->begin(decoder)) {
+        cli_no_memory(0);
+    }
+
+    in->member = 1;
+
+    return 1;
 }
 
 
@@ -152,7 +167,7 @@ input_open(input_t *in, const char *path)
     in->raw = cli_alloc(RAW_SIZE);
     in->decoder.in = in->raw;
 
-    if (find_format(in, &in->decoder.format) != 0) {
+    if (next_member(in) == -1) {
         input_close(in);
         return -1;
     }
@@ -178,135 +193,76 @@ input_close(input_t *in)
 }
 
 
-/* Begins the next member.  Returns 1; 0 at the end; or -1 after a message. */
-static int
-next_member(input_t *in)
-{
-    decoder_t               *decoder;
-    const decoder_format_t  *format;
-
-    decoder = &in->decoder;
-
-    if (find_format(in, &format) != 0) {
-        return -1;
-    }
-
-    if (decoder->in_len == 0) {
-        return 0;
-    }
-
-    if (format != decoder->format) {
-        cli_error("%s: byte %" PRIu64 ": the %s data ends here, and what "
-                  "follows is not %s; cut the file off here, or copy it again",
-                  in->name, input_used(in), input_format(in),
-                  input_format(in));
-        return -1;
-    }
-
-    memset(&decoder->library, 0, sizeof(decoder->library));
-
-    if (!format->begin(decoder)) {
-        cli_no_memory(0);
-    }
-
-    in->member = 1;
-
-    return 1;
-}
-
-
-/* Prints why the decoder refuses the data.  Returns -1. */
+/* Prints why the data is refused.  Returns -1. */
 static int
 refuse(const input_t *in, decoder_result_e result)
 {
-    const char       *format;
+    const char       *format, *why;
     const decoder_t  *decoder;
 
     decoder = &in->decoder;
     format = input_format(in);
+    why = decoder->why != NULL ? decoder->why : "";
 
-    switch (result) {
-
-    case DECODER_TRUNCATED:
-        cli_error("%s: byte %" PRIu64 ": the %s data is truncated; copy the "
-                  "file again", in->name, input_used(in), format);
-        break;
-
-    case DECODER_TOO_LARGE:
+    if (result == DECODER_TOO_LARGE) {
         cli_error("%s: byte %" PRIu64 ": the %s data has a window of more than "
                   "%d MiB; use \"%s FILE | ngx-bloom %s ... -\", or compress "
                   "the file again with a smaller window", in->name,
                   input_used(in), format, DECODER_WINDOW,
                   decoder->format->command, cli_command);
-        break;
 
-    default:
-        cli_error("%s: byte %" PRIu64 ": the %s data is damaged%s%s; copy the "
-                  "file again", in->name, input_used(in), format,
-                  decoder->why != NULL ? ": " : "",
-                  decoder->why != NULL ? decoder->why : "");
+    } else {
+        cli_error("%s: byte %" PRIu64 ": the %s data is %s%s%s; copy the file "
+                  "again", in->name, input_used(in), format,
+                  result == DECODER_TRUNCATED ? "truncated" : "damaged",
+                  why[0] != '\0' ? ": " : "", why);
     }
 
     return -1;
 }
 
 
-/* Decodes more bytes of a member, and reads more if there were none.  Returns 0,
- * or -1 after a message. */
-static int
-decode(input_t *in)
+static ssize_t
+read_decoded(input_t *in, uint8_t *buf, size_t size)
 {
-    size_t             room;
     ssize_t            n;
     decoder_t         *decoder;
     decoder_result_e   result;
 
     decoder = &in->decoder;
-    room = decoder->out_len;
-    result = decoder->format->decode(decoder);
-
-    if (result == DECODER_END) {
-        decoder->format->end(decoder);
-        in->member = 0;
-        return 0;
-    }
-
-    if (result != DECODER_OK) {
-        return refuse(in, result);
-    }
-
-    if (decoder->out_len != room || decoder->in_len != 0) {
-        return 0;
-    }
-
-    n = read_more(in);
-
-    return n == 0 ? refuse(in, DECODER_TRUNCATED) : n == -1 ? -1 : 0;
-}
-
-
-static ssize_t
-read_decoded(input_t *in, uint8_t *buf, size_t size)
-{
-    int         rc;
-    decoder_t  *decoder;
-
-    decoder = &in->decoder;
     decoder->out = buf;
     decoder->out_len = size < RAW_SIZE ? size : RAW_SIZE;
 
-    while (decoder->out == buf) {
+    do {
+        n = in->member ? 1 : next_member(in);
 
-        rc = in->member ? 1 : next_member(in);
-
-        if (rc != 1) {
-            return rc;
+        if (n != 1) {
+            return n;
         }
 
-        if (decode(in) != 0) {
-            return -1;
+        result = decoder->format->decode(decoder);
+
+        if (result == DECODER_OK && decoder->out == buf
+            && decoder->in_len == 0)
+        {
+            n = read_more(in);
+
+            if (n == -1) {
+                return -1;
+            }
+
+            result = n == 0 ? DECODER_TRUNCATED : DECODER_OK;
         }
-    }
+
+        if (result == DECODER_END) {
+            in->member = 0;
+            decoder->format->end(decoder);
+
+        } else if (result != DECODER_OK) {
+            return refuse(in, result);
+        }
+
+    } while (decoder->out == buf);
 
     return decoder->out - buf;
 }
