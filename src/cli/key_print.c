@@ -46,7 +46,8 @@ is_magic(const bloom_key_t *key, int end)
 
     return bloom_key_mark(first, len) != 0
            || bloom_not_keys(first, len, BLOOM_NOT_KEYS_NUL) != NULL
-           || (end == '\n' && bloom_not_keys(first, len, 0) != NULL);
+           || (end == '\n'
+               && bloom_not_keys(first, len, BLOOM_NOT_KEYS_LINES) != NULL);
 }
 
 

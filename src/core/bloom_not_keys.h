@@ -28,9 +28,7 @@
 /* How the file is read. */
 #define BLOOM_NOT_KEYS_NUL    0x1        /* keys end with zero bytes */
 #define BLOOM_NOT_KEYS_LINES  0x2        /* each line is a key */
-#define BLOOM_NOT_KEYS_JSON   0x4        /* lines of "journal --keys --json" are
-                                            keys */
-#define BLOOM_NOT_KEYS_WHOLE  0x8        /* the bytes are the whole file */
+#define BLOOM_NOT_KEYS_WHOLE  0x4        /* the bytes are the whole file */
 
 
 /*

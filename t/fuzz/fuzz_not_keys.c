@@ -22,7 +22,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
 
-    how = data[0] & 0xf;
+    how = data[0] & 0x7;
     size--;
 
     copy = malloc(size + 2);

@@ -315,7 +315,7 @@ for (
 # behind an @, would be blocked.
 
 for my $form ('host', 'url') {
-    for (['hosts', '', '0.0.0.0 %s', '/page', '?x', ':8080', ',b.example',
+    for (['hosts', '', '0.0.0.0 %s', '/page', '?x', ':8080',
           '%41', '\\x'],
          ['dnsmasq', '', 'address=/%s/0.0.0.0', '?x', '#x', ':8080', '\\x'],
          ['dnsmasq', '', 'server=/%s/#', '?x', '#x', ':8080', '\\x'],

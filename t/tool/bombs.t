@@ -195,7 +195,7 @@ for (['adblock', join '', map { "||h$_.example^\$badfilter\n" } 1 .. 900_000],
 
     cmp_ok(length $lines, '<', 32 * LIMIT, "the list is small ($format)");
     is($exit, 2, "a list that is about very many names is refused ($format)");
-    like($err, qr/^[^\n]*: rules of such lists take more than 64\.0 MiB until all files are read; use a larger --memory\n\z/m,
+    like($err, qr/^[^\n]*: lists in which a line can take back others are kept until all of them are read, and take more than 64\.0 MiB; use a larger --memory\n\z/m,
          "the message says what to do ($format)");
     cmp_ok($peak, '<', 192 * LIMIT + $bound,
            "it takes little more memory than that ($format)");

@@ -82,36 +82,24 @@ test_first_bytes(void **state)
           "-f UTF-32BE" },
         { BYTES("\x1f\x8b\x08\0\0\0\0\0\0\x03"), "is compressed by gzip" },
         { BYTES("BZh91AY&SY\x86"), "is compressed by bzip2" },
-        { BYTES("BZh1\x17\x72\x45\x38\x50\x90\0\0\0\0"),
-          "is compressed by bzip2" },
         { BYTES("\xfd" "7zXZ\0\0\x04"), "is compressed by xz" },
         { BYTES("\x28\xb5\x2f\xfd\x04\x58"), "is compressed by zstd" },
         { BYTES("\x50\x2a\x4d\x18\x04\0\0\0"), "is compressed by zstd" },
         { BYTES("\x04\x22\x4d\x18\x64\x40"), "is compressed by lz4" },
         { BYTES("\x5d\0\0\x80\0\xff"), "is compressed by lzma" },
-        { BYTES("LZIP\1\x0c"), "is compressed by lzip" },
-        { BYTES("\x89LZO\0\r\n\x1a\n\x10"), "is compressed by lzop" },
-        { BYTES("\x1f\x9d\x90" "a"), "is compressed by compress" },
         { BYTES("PK\3\4\x14\0"), "is a zip archive" },
-        { BYTES("PK\5\6\0\0"), "is an empty zip archive" },
         { BYTES("7z\xbc\xaf\x27\x1c\0\4"), "is a 7z archive" },
         { BYTES("Rar!\x1a\7\1\0"), "is a rar archive" },
         { BYTES("Rar!\x1a\7\0\xcf"), "is a rar archive" },
-        { BYTES("MSCF\0\0\0\0\x5c"), "is a cabinet archive" },
-        { BYTES("!<arch>\na/"), "is an ar archive" },
         { BYTES("%PDF-1.4\n%\xe2\xe3"), "is a PDF" },
-        { BYTES("{\\rtf1\\ansi"), "is an RTF document" },
         { BYTES("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0"), "is a document" },
         { BYTES("SQLite format 3\0\x10\0"), "is an SQLite database" },
         { BYTES("PGDMP\1\x0e\0"), "is a dump that pg_restore reads" },
-        { BYTES("PAR1\x15\4\x15"), "is a Parquet file" },
-        { BYTES("\x7f" "ELF\2\1\1"), "is a program" },
 
         /* keys, of which some begin like a magic */
 
         { BYTES("PK\nBZh9\n") }, { BYTES("BZh91AY") }, { BYTES("7z.example\n") },
-        { BYTES("PAR1\n") }, { BYTES("Rar!\n") }, { BYTES("LZIP\n") },
-        { BYTES("P*M\n") }, { BYTES("%PDF\n") }, { BYTES("\xff\n") },
+        { BYTES("Rar!\n") }, { BYTES("P*M\n") }, { BYTES("%PDF\n") }, { BYTES("\xff\n") },
         { BYTES("\x1f\n\x8b\n") }, { BYTES("(\xb5\n") }, { BYTES("") },
         { BYTES("\xef\xbb\xbf") }, { BYTES("\n\x1f\x8b\n") }
     };
@@ -126,30 +114,24 @@ test_first_bytes(void **state)
 }
 
 
-/* A tar file has a sum in its header: keys that happen to have "ustar" at this
- * place are keys. */
+/* A tar file has "ustar" in its header, and a zero byte behind it, which text
+ * does not have at this place. */
 static void
 test_tar(void **state)
 {
-    char      tar[FILE_MAX];
-    size_t    i;
-    unsigned  sum;
+    char    tar[FILE_MAX];
+    size_t  i;
 
     (void) state;
 
     memset(tar, 0, sizeof(tar));
     strcpy(tar, "ids.txt");
     strcpy(tar + 100, "0000644");
-    strcpy(tar + 124, "00000000012");
-    memset(tar + 148, ' ', 8);
-    memcpy(tar + 257, "ustar  ", 8);
+    memcpy(tar + 257, "ustar\00000", 8);
 
-    for (i = 0, sum = 0; i < 512; i++) {
-        sum += (uint8_t) tar[i];
-    }
+    assert_non_null(strstr(look(tar, sizeof(tar), 0), "tar archive"));
 
-    snprintf(tar + 148, 8, "%06o", sum);
-    tar[155] = ' ';
+    memcpy(tar + 257, "ustar  ", 8);     /* as GNU tar writes it */
 
     assert_non_null(strstr(look(tar, sizeof(tar), 0), "tar archive"));
     assert_non_null(strstr(look(tar, 512, BLOOM_NOT_KEYS_NUL), "tar archive"));
@@ -163,7 +145,7 @@ test_tar(void **state)
 }
 
 
-/* Text in UTF-16 and UTF-32 without a byte order mark */
+/* Text in UTF-16 without a byte order mark */
 static void
 test_wide_text(void **state)
 {
@@ -174,8 +156,6 @@ test_wide_text(void **state)
           "\"iconv -f UTF-16LE" },
         { BYTES("\0a\0.\0b\0\n\0c\0"), "is UTF-16, not a list of keys; \"iconv "
           "-f UTF-16BE" },
-        { BYTES("a\0b\0"), "is UTF-16, not a list of keys; \"iconv -f "
-          "UTF-16LE" },
 
         /* Cyrillic: only the dot and the line end have zero bytes */
 
@@ -183,11 +163,6 @@ test_wide_text(void **state)
           "list of keys; \"iconv -f UTF-16LE" },
         { BYTES("\x04\x3f\x04\x40\0.\x04\x40\x04\x44\0\n"), "is UTF-16, not a "
           "list of keys; \"iconv -f UTF-16BE" },
-
-        { BYTES("a\0\0\0b\0\0\0\n\0\0\0"), "is UTF-32, not a list of keys; "
-          "\"iconv -f UTF-32LE" },
-        { BYTES("\0\0\0a\0\0\0b\0\0\0\n"), "is UTF-32, not a list of keys; "
-          "\"iconv -f UTF-32BE" },
 
         /* keys with zero bytes in them */
 
@@ -271,10 +246,8 @@ test_documents(void **state)
         { BYTES("<HTML>\n"), "is a web page" },
         { BYTES("<?xml version=\"1.0\"?>"), "is a web page or XML" },
         { BYTES("<head>"), "is a web page" },
-        { BYTES("<body>502"), "is a web page" },
-        { BYTES("<script src=x>"), "is a web page" },
         { BYTES("<!-- x -->"), "is a web page" },
-        { BYTES("<user>\n") }, { BYTES("<htmlx>\n") }, { BYTES("<\n") },
+        { BYTES("<user>\n") }, { BYTES("<htm>\n") }, { BYTES("<\n") },
         { BYTES("a\n<html>\n") },
 
         { BYTES("[\"a\",\"b\"]"), "is JSON" },
@@ -294,9 +267,7 @@ test_documents(void **state)
         { BYTES("{\"user\"}\n") }, { BYTES("[\"user\" 1\n") },
         { BYTES("[Adblock Plus 2.0]\n||a.example^\n") },
         { BYTES("{\"key\"") }, { BYTES("[") }, { BYTES("{\"a\\") },
-        { BYTES(JOURNAL), "has JSON in its lines; read what" },
-        { BYTES(JOURNAL JOURNAL), NULL, BLOOM_NOT_KEYS_JSON },
-        { BYTES("[" JOURNAL "]"), "is JSON", BLOOM_NOT_KEYS_JSON }
+        { BYTES("[" JOURNAL "]"), "is JSON" }
     };
 
     (void) state;
@@ -306,6 +277,10 @@ test_documents(void **state)
         check(&cases[i], cases[i].how | BLOOM_NOT_KEYS_LINES);
         assert_null(look(cases[i].data, cases[i].len, BLOOM_NOT_KEYS_NUL));
     }
+
+    assert_non_null(strstr(look(BYTES(JOURNAL), BLOOM_NOT_KEYS_LINES),
+                           "--from json"));
+    assert_null(look(BYTES(JOURNAL), 0));
 }
 
 
@@ -315,22 +290,16 @@ test_dumps(void **state)
     size_t  i;
 
     static const case_t  cases[] = {
-        { BYTES("--\n-- PostgreSQL database dump\n--\n"), "is a dump" },
         { BYTES("SET x = 0;\n\nCOPY public.urls (id, url) FROM stdin;\n1\tx\n"),
           "is a dump" },
         { BYTES("a\nb\nCOPY urls FROM STDIN;\r\n"), "is a dump" },
-        { BYTES("-- MySQL dump 10.13  Distrib 8.0\n"), "is a dump" },
-        { BYTES("/*M!999999 x */\n-- MariaDB dump 10.19\n"), "is a dump" },
         { BYTES("CREATE TABLE `urls` (\n  `id` int\n);\n"), "is a dump" },
         { BYTES("create table urls(domain text);\n"), "is a dump" },
         { BYTES("INSERT INTO `urls` VALUES (1,'a'),(2,'b');\n"), "is a dump" },
         { BYTES("INSERT INTO urls (id, url) VALUES\n(1,'a');"), "is a dump" },
-        { BYTES(" id \n----\n  1\n(1 row)\n"), "is a table" },
-        { BYTES("+----+\n| id |\n+----+\n"), "is a table" },
         { BYTES("copy\ncopy shop\nCOPY x FROM y\n") },
         { BYTES("create table\ninsert into\nINSERT INTO x SELECT\n") },
-        { BYTES("id\n----\n") }, { BYTES("+----+\na\n") },
-        { BYTES("-- a comment\n") }
+        { BYTES("id\n----\n") }, { BYTES("-- a comment\n") }
     };
 
     (void) state;
@@ -352,8 +321,8 @@ test_quoted_lines(void **state)
     size_t  i;
 
     static const case_t  cases[] = {
-        { BYTES("\"1\"\r\n\n \"2\",\"x\" \r\n\"3\"\n"), QUOTED },
-        { BYTES("# a\n# b\n\"1\"\n\"2\"\n\"3\"\n"), QUOTED },
+        { BYTES("\"1\"\r\n\n\"2\",\"x\"\r\n\"3\"\n"), QUOTED },
+        { BYTES("# a\n" NINE), QUOTED },
         { BYTES("id\n" NINE), QUOTED },
         { BYTES("id\nname\n" NINE) },
         { BYTES("\"1\"\n"), QUOTED, BLOOM_NOT_KEYS_WHOLE },

@@ -52,41 +52,79 @@ read_stored(input_t *in, void *buf, size_t size)
 }
 
 
-/* Reads the first bytes, and finds out how they are compressed.  Returns 0, or
- * -1 after a message. */
-static int
-read_magic(input_t *in)
+/* Reads more bytes behind those that have not been used.  Returns as
+ * read_stored() does. */
+static ssize_t
+read_more(input_t *in)
 {
-    int         more;
     ssize_t     n;
     decoder_t  *decoder;
 
     decoder = &in->decoder;
-    in->raw = cli_alloc(RAW_SIZE);
 
-    do {
-        n = read_stored(in, in->raw + in->raw_len, RAW_SIZE - in->raw_len);
+    memmove(in->raw, decoder->in, decoder->in_len);
+    decoder->in = in->raw;
+    n = read_stored(in, in->raw + decoder->in_len, RAW_SIZE - decoder->in_len);
+
+    if (n > 0) {
+        decoder->in_len += (size_t) n;
+    }
+
+    return n;
+}
+
+
+/*
+ * Begins the next member, and reads no more bytes than it takes to know its
+ * format: keys from a pipe are answered as they come.  Returns 1; 0 at the end,
+ * or if the file is not compressed; or -1 after a message.
+ */
+static int
+next_member(input_t *in)
+{
+    ssize_t                  n;
+    decoder_t               *decoder;
+    const decoder_format_t  *format;
+
+    decoder = &in->decoder;
+    n = 1;
+
+    for ( ;; ) {
+        format = decoder_find(decoder->in, decoder->in_len, n == 0);
+
+        if (format == NULL || decoder->in_len >= DECODER_MAGIC || n == 0) {
+            break;
+        }
+
+        n = read_more(in);
 
         if (n == -1) {
             return -1;
         }
-
-        in->raw_len += (size_t) n;
-        decoder->format = decoder_find(in->raw, in->raw_len, &more);
-
-    } while (n != 0 && more && decoder->format == NULL);
-
-    if (n == 0 && decoder->format == NULL) {
-        decoder->format = decoder_find_last(in->raw, in->raw_len);
     }
 
-    if (decoder->format != NULL) {
-        decoder->in = in->raw;
-        decoder->in_len = in->raw_len;
-        decoder->format->begin(decoder);
+    if (decoder->in_len == 0 || (format == NULL && decoder->format == NULL)) {
+        return 0;
     }
 
-    return 0;
+    if (decoder->format != NULL && format != decoder->format) {
+        cli_error("%s: byte %" PRIu64 ": the %s data ends here, and what "
+                  "follows is not %s; cut the file off here, or copy it again",
+                  in->name, input_used(in), input_format(in),
+                  input_format(in));
+        return -1;
+    }
+
+    decoder->format = format;
+    memset(&decoder->library, 0, sizeof(decoder->library));
+
+    if (!format->begin(decoder)) {
+        cli_no_memory(0);
+    }
+
+    in->member = 1;
+
+    return 1;
 }
 
 
@@ -126,7 +164,10 @@ input_open(input_t *in, const char *path)
     (void) fcntl(in->fd, F_SETPIPE_SZ, PIPE_SIZE);
 #endif
 
-    if (read_magic(in) != 0) {
+    in->raw = cli_alloc(RAW_SIZE);
+    in->decoder.in = in->raw;
+
+    if (next_member(in) == -1) {
         input_close(in);
         return -1;
     }
@@ -142,9 +183,8 @@ input_close(input_t *in)
         (void) close(in->fd);
     }
 
-    if (in->decoder.format != NULL) {
+    if (in->member) {
         in->decoder.format->end(&in->decoder);
-        free(in->decoder.library);
     }
 
     free(in->raw);
@@ -153,128 +193,29 @@ input_close(input_t *in)
 }
 
 
-/* Reads more bytes behind those that the decoder has not used.  Returns as
- * read_stored() does. */
-static ssize_t
-read_more(input_t *in)
-{
-    ssize_t     n;
-    decoder_t  *decoder;
-
-    decoder = &in->decoder;
-
-    if (decoder->in_len != 0) {
-        memmove(in->raw, decoder->in, decoder->in_len);
-    }
-
-    decoder->in = in->raw;
-    n = read_stored(in, in->raw + decoder->in_len, RAW_SIZE - decoder->in_len);
-
-    if (n > 0) {
-        decoder->in_len += (size_t) n;
-    }
-
-    return n;
-}
-
-
-static ssize_t
-truncated(const input_t *in)
-{
-    cli_error("%s: byte %" PRIu64 ": the %s data is truncated; copy the file "
-              "again", in->name, in->offset, input_format(in));
-
-    return -1;
-}
-
-
-/* Skips the padding between members.  Returns 1 if another member begins; 0 at
- * the end; or -1 after a message. */
-static ssize_t
-next_member(input_t *in)
-{
-    size_t            zeros;
-    ssize_t           n;
-    decoder_t        *decoder;
-    decoder_magic_e   magic;
-
-    decoder = &in->decoder;
-    zeros = 0;
-
-    for ( ;; ) {
-
-        while (decoder->format->padding != 0 && decoder->in_len != 0
-               && decoder->in[0] == 0)
-        {
-            decoder->in++;
-            decoder->in_len--;
-            zeros++;
-        }
-
-        magic = decoder->format->is(decoder->in, decoder->in_len);
-
-        if (magic != DECODER_MAYBE) {
-            break;
-        }
-
-        n = read_more(in);
-
-        if (n == -1) {
-            return -1;
-        }
-
-        if (n == 0 && decoder->in_len != 0) {
-            return truncated(in);
-        }
-
-        if (n == 0) {
-            break;
-        }
-    }
-
-    if (magic == DECODER_NO
-        || (zeros != 0 && zeros % decoder->format->padding != 0))
-    {
-        cli_error("%s: byte %" PRIu64 ": the %s data ends here, and what "
-                  "follows is not %s; cut the file off here, or copy it again",
-                  in->name, input_used(in) - zeros, input_format(in),
-                  input_format(in));
-        return -1;
-    }
-
-    if (magic == DECODER_MAYBE) {
-        return 0;
-    }
-
-    in->between = 0;
-    decoder->format->begin(decoder);
-
-    return 1;
-}
-
-
-/* Prints why the decoder refuses the data.  Returns -1. */
-static ssize_t
+/* Prints why the data is refused.  Returns -1. */
+static int
 refuse(const input_t *in, decoder_result_e result)
 {
-    const char       *format;
+    const char       *format, *why;
     const decoder_t  *decoder;
 
     decoder = &in->decoder;
     format = input_format(in);
+    why = decoder->why != NULL ? decoder->why : "";
 
     if (result == DECODER_TOO_LARGE) {
         cli_error("%s: byte %" PRIu64 ": the %s data has a window of more than "
                   "%d MiB; use \"%s FILE | ngx-bloom %s ... -\", or compress "
                   "the file again with a smaller window", in->name,
                   input_used(in), format, DECODER_WINDOW,
-                  decoder->format->large, cli_command);
+                  decoder->format->command, cli_command);
 
     } else {
-        cli_error("%s: byte %" PRIu64 ": the %s data is damaged%s%s; copy the "
-                  "file again", in->name, input_used(in), format,
-                  decoder->why != NULL ? ": " : "",
-                  decoder->why != NULL ? decoder->why : "");
+        cli_error("%s: byte %" PRIu64 ": the %s data is %s%s%s; copy the file "
+                  "again", in->name, input_used(in), format,
+                  result == DECODER_TRUNCATED ? "truncated" : "damaged",
+                  why[0] != '\0' ? ": " : "", why);
     }
 
     return -1;
@@ -291,66 +232,64 @@ read_decoded(input_t *in, uint8_t *buf, size_t size)
     decoder = &in->decoder;
     decoder->out = buf;
     decoder->out_len = size < RAW_SIZE ? size : RAW_SIZE;
-    size = decoder->out_len;
 
-    while (decoder->out_len == size) {
+    do {
+        n = in->member ? 1 : next_member(in);
 
-        if (in->between) {
-            n = next_member(in);
-
-            if (n != 1) {
-                return n;
-            }
+        if (n != 1) {
+            return n;
         }
 
-        if (decoder->in_len == 0 && !in->pending) {
+        result = decoder->format->decode(decoder);
+
+        if (result == DECODER_OK && decoder->out == buf
+            && decoder->in_len == 0)
+        {
             n = read_more(in);
 
             if (n == -1) {
                 return -1;
             }
 
-            if (n == 0) {
-                return truncated(in);
-            }
+            result = n == 0 ? DECODER_TRUNCATED : DECODER_OK;
         }
 
-        result = decoder->format->decode(decoder);
-
-        in->pending = decoder->out_len == 0 && result == DECODER_OK;
-
         if (result == DECODER_END) {
-            in->between = 1;
+            in->member = 0;
+            decoder->format->end(decoder);
 
         } else if (result != DECODER_OK) {
             return refuse(in, result);
         }
-    }
 
-    return (ssize_t) (size - decoder->out_len);
+    } while (decoder->out == buf);
+
+    return decoder->out - buf;
 }
 
 
 ssize_t
 input_read(input_t *in, uint8_t *buf, size_t size)
 {
-    size_t  n;
+    decoder_t  *decoder;
 
-    if (in->decoder.format != NULL) {
+    decoder = &in->decoder;
+
+    if (decoder->format != NULL) {
         return read_decoded(in, buf, size);
     }
 
-    if (in->raw_pos < in->raw_len) {
-        n = in->raw_len - in->raw_pos;
-        n = n < size ? n : size;
-
-        memcpy(buf, in->raw + in->raw_pos, n);
-        in->raw_pos += n;
-
-        return (ssize_t) n;
+    if (decoder->in_len == 0) {
+        return read_stored(in, buf, size);
     }
 
-    return read_stored(in, buf, size);
+    size = decoder->in_len < size ? decoder->in_len : size;
+
+    memcpy(buf, decoder->in, size);
+    decoder->in += size;
+    decoder->in_len -= size;
+
+    return (ssize_t) size;
 }
 
 
@@ -364,7 +303,7 @@ input_format(const input_t *in)
 uint64_t
 input_used(const input_t *in)
 {
-    return in->offset - (in->decoder.format != NULL ? in->decoder.in_len : 0);
+    return in->offset - in->decoder.in_len;
 }
 
 

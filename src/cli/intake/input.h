@@ -20,17 +20,13 @@ typedef struct {
     const char  *name;                   /* for messages */
     int          fd;
     decoder_t    decoder;
-    int          between;                /* a member has ended, and no other one
-                                            has begun */
-    int          pending;                /* the decoder may have output that
-                                            needs no input */
+    int          member;                 /* a member has begun, and has not
+                                            ended */
     uint64_t     offset;                 /* bytes read from the file, before
                                             they are decompressed */
     uint64_t     size;                   /* of a regular file; else 0 */
     uint8_t     *raw;                    /* the first bytes, and all of a
                                             compressed file */
-    size_t       raw_pos;
-    size_t       raw_len;
 } input_t;
 
 

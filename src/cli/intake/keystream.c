@@ -70,21 +70,11 @@ too_long(const keystream_t *in)
 static int
 check_first(const keystream_t *in, const keystream_block_t *block)
 {
-    int                      more;
-    unsigned                 how;
-    const char              *what, *format;
-    const decoder_format_t  *inner;
+    unsigned          how;
+    const char       *what;
+    const input_t    *input;
 
-    format = input_format(&in->input);
-    inner = decoder_find(block->data, block->len, &more);
-
-    if (format != NULL && inner != NULL) {
-        cli_error("%s: has %s data within %s data; use \"%s FILE | ngx-bloom "
-                  "%s ... -\"", in->input.name, inner->name, format,
-                  in->input.decoder.format->command, cli_command);
-        return -1;
-    }
-
+    input = &in->input;
     how = in->how | (block->last ? BLOOM_NOT_KEYS_WHOLE : 0);
     what = bloom_not_keys(block->data, block->len, how);
 
@@ -92,11 +82,13 @@ check_first(const keystream_t *in, const keystream_block_t *block)
         return 0;
     }
 
-    if (format != NULL) {
-        cli_error("%s: its %s data %s", in->input.name, format, what);
+    if (input_format(input) != NULL) {
+        cli_error("%s: its %s data %s; \"%s\" decompresses the file first",
+                  input->name, input_format(input), what,
+                  input->decoder.format->command);
 
     } else {
-        cli_error("%s: %s", in->input.name, what);
+        cli_error("%s: %s", input->name, what);
     }
 
     return -1;

@@ -66,10 +66,6 @@ list_format_how(const list_format_t *format, bloom_split_e split)
         return BLOOM_NOT_KEYS_NUL;
     }
 
-    if (format->reader == &list_keys || format->reader == &list_text) {
-        return BLOOM_NOT_KEYS_LINES;
-    }
-
-    return format->reader == NULL || format->reader == &list_json
-           ? BLOOM_NOT_KEYS_JSON : 0;
+    return format->reader == &list_keys || format->reader == &list_text
+           ? BLOOM_NOT_KEYS_LINES : 0;
 }
