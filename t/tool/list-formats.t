@@ -213,6 +213,7 @@ for (
     ["\n# ids\nid,name\n1,x\n",
      qr/line 3 is taken for the header, and has "id", "name" \(separated by ","\), and none of the columns $columns/],
     ["4711\n4712\n", qr/line 1: "4711" $none/],
+    [qq("4711"\n"4712"\n), qr/line 1: ""4711"" has none of .*; --from csv:1 reads the first column of quoted lines/],
     ["# mine\r\nhttp://a.example/x\r\n\r\nhttp://b.example/y\n \xff||x.test^ \n"
      . "http://c.example/z\nwhat?\nd.example\n",
      qr/line 5: "\\xff\|\|x.test\^" $few_do lines, .* \(4 of 6\); $knows/],

@@ -229,8 +229,11 @@ refuse(const list_begin_t *with, const fit_t fit[READERS])
 
     if (fit[best].fit == 0) {
         snprintf(with->why, LIST_WHY, "line %" PRIu64 ": \"%s\" has none of "
-                 "the formats that --from auto knows: " KNOWN "; without "
-                 "--from, each line is a key", fit[best].number, shown);
+                 "the formats that --from auto knows: " KNOWN "; %s",
+                 fit[best].number, shown,
+                 list_begins(&fit[best].misfit, "\"")
+                 ? "--from csv:1 reads the first column of quoted lines"
+                 : "without --from, each line is a key");
 
     } else {
         snprintf(with->why, LIST_WHY, "line %" PRIu64 ": \"%s\" does not fit "
