@@ -19,6 +19,7 @@
 #include "good_keys.h"
 #include "key_options.h"
 #include "keystream.h"
+#include "list_line.h"
 #include "units.h"
 #include "visible.h"
 
@@ -222,6 +223,26 @@ end(void *own)
 }
 
 
+/* Returns 1 if the host of a good key has a blank, which nginx refuses in a
+ * request: the line is one of another format, such as that of hosts files. */
+static int
+has_blank(uint32_t form, const bloom_key_t *key)
+{
+    bloom_key_t  rest, host;
+
+    if (keyform_list_keys(form) == LIST_ANY) {
+        return 0;
+    }
+
+    rest = *key;
+    list_skip(&rest, list_scheme(key));
+    (void) list_until(&rest, &host, '/');
+
+    return !list_has(&host, '?') && !list_has(&host, '#')
+           && list_word(&host, &rest) && host.len != 0;
+}
+
+
 /* Looks a good key up in the filter by all of its expressions. */
 static const char *
 test_key(void *own, const bloom_key_t *key, size_t many,
@@ -238,6 +259,12 @@ test_key(void *own, const bloom_key_t *key, size_t many,
     (void) many;                         /* 1, as the sink does not take many */
 
     image = search->image;
+
+    if (has_blank(image->key_form, key)) {
+        return "has a blank in its host, so no request has it; the file must "
+               "have one key on each line";
+    }
+
     why = keyform_expand(&tester->keyform, &form, key);
 
     if (why != NULL) {

@@ -438,6 +438,15 @@ for (['raw'], ['lower', '--layout', 'classic'], ['host'], ['url'],
     refused("bad.example\n", "x.example\nhttp://x.example/page\n",
             qr/line 2: .* has a path; use --form url; correct the file of/,
             '--form', 'host');
+
+    # a file of another format is no list of good keys without an effect
+
+    for my $form ('host', 'url') {
+        refused("bad.example\n", "x.example\n0.0.0.0 bad.example\n",
+                qr/line 2: "0.0.0.0 bad.example" has a blank in its host/,
+                '--form', $form);
+    }
+
     refused("bad\n", "x\n" . 'k' x 65536 . "\n",
             qr/line 2: "k+\.\.\." is longer than 65535 bytes; correct/);
     refused("bad\n", 'k' x 1_200_000, qr/a line of 1 MiB or more/);
