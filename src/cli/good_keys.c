@@ -19,6 +19,7 @@
 #include "good_keys.h"
 #include "key_options.h"
 #include "keystream.h"
+#include "list_line.h"
 #include "units.h"
 #include "visible.h"
 
