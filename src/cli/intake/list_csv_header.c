@@ -283,7 +283,7 @@ find_types(const view_t *view)
     for (i = 0; list_csv_types[i] != NULL; i++) {
         column = find(view, view->header.text, list_csv_types[i]);
 
-        if (column != LIST_CSV_NONE && column != view->column
+        if (column != LIST_CSV_NONE
             && find_below(view, top, column, NULL) != 0)
         {
             return column;
