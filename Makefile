@@ -127,7 +127,7 @@ build/sanitize/unit/test_stream_judge: build/sanitize/obj/cli/stream_judge.o
 
 readers = $(patsubst src/%.c,$(1)/obj/%.o,$(wildcard src/cli/intake/list_*.c)) \
           $(patsubst %,$(1)/obj/cli/%.o,intake/keyform intake/key_set \
-            terminal/cli terminal/units terminal/visible)
+            intake/line_ends terminal/cli terminal/units terminal/visible)
 
 build/unit/test_list_adblock: $(call readers,build)
 build/sanitize/unit/test_list_adblock: $(call readers,build/sanitize)

@@ -31,13 +31,14 @@ learn(about_t *about, const list_csv_t *csv, size_t column,
 {
     size_t  i;
 
-    if (column == csv->type) {
+    if (column == csv->beside[0]) {
         about->type = list_csv_type(field);
     }
 
     for (i = 0; i < LIST_CSV_STATUSES; i++) {
-        if (column == csv->status[i] && about->why == NULL
-            && !list_csv_is_yes(field))
+        if (column == csv->beside[1 + i] && about->why == NULL
+            && !list_equals(field, "yes") && !list_equals(field, "true")
+            && !list_equals(field, "1"))
         {
             about->why = list_csv_statuses[i].why;
         }
@@ -82,9 +83,7 @@ read_fields(list_line_t *at, about_t *about)
             return "has a quoted field that does not end properly";
         }
 
-        if (csv->learns) {
-            learn(about, csv, i, &field);
-        }
+        learn(about, csv, i, &field);
 
         if (i == csv->column) {
             at->key = field;
@@ -101,16 +100,16 @@ read_fields(list_line_t *at, about_t *about)
 static void
 trim_place(bloom_key_t *key)
 {
-    while (key->len != 0
-           && (list_is_blank(key->data[0]) || key->data[0] == '\n'))
-    {
+    list_trim(key);
+
+    while (list_begins(key, "\n")) {
         list_skip(key, 1);
+        list_trim(key);
     }
 
-    while (key->len != 0 && (list_is_blank(key->data[key->len - 1])
-                             || list_ends(key, '\n')))
-    {
+    while (list_ends(key, '\n')) {
         key->len--;
+        list_trim(key);
     }
 }
 
@@ -172,11 +171,13 @@ next(list_line_t *at)
 
     csv = at->state;
 
-    if (list_csv_is_void(csv->separator, &at->line, &what)) {
+    what = list_csv_what(csv->separator, &at->line);
+
+    if (what != LIST_KEY) {
         return what;
     }
 
-    if (at->number == csv->header || (csv->hint && at->number == 1)) {
+    if (at->number == csv->header) {
         return LIST_COMMENT;
     }
 
@@ -203,18 +204,15 @@ next(list_line_t *at)
         return LIST_KEY;
     }
 
-    return csv->type != LIST_CSV_NONE ? read_typed(at, about.type)
-                                      : list_text_entry(at);
+    return csv->beside[0] != LIST_CSV_NONE ? read_typed(at, about.type)
+                                           : list_text_entry(at);
 }
 
 
-/* Says what was found in a file beside what was asked for, or NULL. */
 static const char *
 describe(const void *state)
 {
-    const list_csv_t  *csv = state;
-
-    return csv->described[0] != '\0' ? csv->described : NULL;
+    return ((const list_csv_t *) state)->described;
 }
 
 

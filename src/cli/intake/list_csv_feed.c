@@ -109,11 +109,3 @@ const list_csv_status_t  list_csv_statuses[LIST_CSV_STATUSES] = {
     { "url", "phish_id", "online", "is not online any more" },
     { "value", "type", "to_ids", "is not for detection (to_ids)" }
 };
-
-
-int
-list_csv_is_yes(const bloom_key_t *status)
-{
-    return list_equals(status, "yes") || list_equals(status, "1")
-           || list_equals(status, "true");
-}

@@ -72,8 +72,5 @@ typedef struct {
 
 extern const list_csv_status_t  list_csv_statuses[LIST_CSV_STATUSES];
 
-/* Returns 1 if a status says yes. */
-int list_csv_is_yes(const bloom_key_t *status);
-
 
 #endif /* LIST_CSV_FEED_H */

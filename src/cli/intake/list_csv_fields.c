@@ -58,52 +58,6 @@ last_quote(const uint8_t *p, const uint8_t *end, int *doubled)
 }
 
 
-const uint8_t *
-list_csv_record(uint8_t separator, const uint8_t *p, const uint8_t *end,
-    int *open)
-{
-    int             doubled;
-    const uint8_t  *eol;
-
-    *open = 0;
-    eol = line_end(p, end);
-    p = pass_blanks(separator, p, eol);
-
-    if (p < eol && *p == '#') {
-        return eol;
-    }
-
-    for ( ;; ) {
-
-        if (p < eol && *p == '"') {
-
-            p = last_quote(p + 1, end, &doubled);
-
-            if (p == NULL) {
-                *open = 1;
-                return end;
-            }
-
-            p = pass_blanks(separator, p + 1, end);
-            eol = p <= eol ? eol : line_end(p, end);
-
-            if (p == eol || *p != separator) {
-                return eol;
-            }
-
-        } else {
-            p = p < eol ? memchr(p, separator, (size_t) (eol - p)) : NULL;
-
-            if (p == NULL) {
-                return eol;
-            }
-        }
-
-        p = pass_blanks(separator, p + 1, eol);
-    }
-}
-
-
 /* Copies a field with doubled quotes to `buf`, with one quote for each two. */
 static void
 unquote(bloom_key_t *field, uint8_t *buf)
@@ -173,41 +127,52 @@ list_csv_field(uint8_t separator, bloom_key_t *record, bloom_key_t *field,
 }
 
 
-size_t
-list_csv_hint(const uint8_t *data, size_t len, uint8_t *separator)
+const uint8_t *
+list_csv_record(uint8_t separator, const uint8_t *p, const uint8_t *end,
+    int *open)
 {
-    bloom_key_t  text, line;
+    int             doubled;
+    const uint8_t  *eol;
 
-    text.data = data;
-    text.len = len;
-    (void) list_until(&text, &line, '\n');
+    *open = 0;
+    eol = line_end(p, end);
+    p = pass_blanks(separator, p, eol);
 
-    len = (size_t) (text.data - data);
-
-    if (list_ends(&line, '\r')) {
-        line.len--;
+    if (p == eol || *p == '#' || memchr(p, '"', (size_t) (eol - p)) == NULL) {
+        return eol;
     }
 
-    if (line.len != 5 || !list_begins(&line, "sep=")) {
-        return 0;
+    for ( ;; p = pass_blanks(separator, p + 1, eol)) {
+
+        if (p < eol && *p == '"') {
+            p = last_quote(p + 1, end, &doubled);
+
+            if (p == NULL) {
+                *open = 1;
+                return end;
+            }
+
+            p = pass_blanks(separator, p + 1, end);
+            eol = p <= eol ? eol : line_end(p, end);
+
+        } else {
+            p = p < eol ? memchr(p, separator, (size_t) (eol - p)) : NULL;
+        }
+
+        if (p == NULL || p == eol || *p != separator) {
+            return eol;
+        }
     }
-
-    *separator = line.data[4];
-
-    return len;
 }
 
 
-int
-list_csv_is_void(uint8_t separator, const bloom_key_t *record,
-    list_result_e *what)
+list_result_e
+list_csv_what(uint8_t separator, const bloom_key_t *record)
 {
     const uint8_t  *p, *end;
 
     end = record->data + record->len;
     p = pass_blanks(separator, record->data, end);
 
-    *what = p == end ? LIST_EMPTY : LIST_COMMENT;
-
-    return p == end || *p == '#';
+    return p == end ? LIST_EMPTY : *p == '#' ? LIST_COMMENT : LIST_KEY;
 }

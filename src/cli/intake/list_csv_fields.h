@@ -41,14 +41,9 @@ const uint8_t *list_csv_record(uint8_t separator, const uint8_t *p,
 int list_csv_field(uint8_t separator, bloom_key_t *record, bloom_key_t *field,
     uint8_t *buf);
 
-/* Returns the length of a first line `sep=;`, with its end, which spreadsheets
- * write to name the separator, and stores that; 0 if there is no such line. */
-size_t list_csv_hint(const uint8_t *data, size_t len, uint8_t *separator);
-
-/* Returns 1 for a record without any field, LIST_COMMENT or LIST_EMPTY, which
- * is stored; else 0. */
-int list_csv_is_void(uint8_t separator, const bloom_key_t *record,
-    list_result_e *what);
+/* Returns LIST_EMPTY or LIST_COMMENT for a record without any field; else
+ * LIST_KEY. */
+list_result_e list_csv_what(uint8_t separator, const bloom_key_t *record);
 
 
 #endif /* LIST_CSV_FIELDS_H */

@@ -5,176 +5,286 @@
  */
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "cli.h"
 #include "keyform.h"
+#include "line_ends.h"
+#include "list_csv.h"
 #include "list_csv_fields.h"
-#include "list_csv_header.h"
-#include "list_csv_view.h"
 #include "units.h"
 
 
-static const uint8_t  separators[] = { ',', ';', '\t', '|', LIST_CSV_ONE };
+/* The last line of a block that is as large as this may be cut off. */
+#define LARGE  (64 * 1024)
 
-#define SEPARATORS  sizeof(separators)
+static const struct {
+    uint8_t      byte;
+    const char  *separated;
+} separators[] = {
+    { LIST_CSV_ONE, "not separated" },
+    { ',', "separated by \",\"" },
+    { ';', "separated by \";\"" },
+    { '\t', "separated by tabs" },
+    { '|', "separated by \"|\"" }
+};
 
-/* What is looked for, in a view. */
+#define SEPARATORS  (sizeof(separators) / sizeof(separators[0]))
+
+/* A record or comment in the first block. */
 typedef struct {
-    const list_begin_t       *with;
-    uint64_t                  number;    /* the column that was asked for, or
-                                            0 */
-    const list_csv_view_t    *view;
+    bloom_key_t  text;                   /* data: NULL if there is none */
+    uint64_t     line;                   /* its number */
+} row_t;
 
-    /* what was found */
+static const row_t  top;                 /* before the first one */
 
-    int                       found;
-    size_t                    column;
-    bloom_key_t               header;    /* data: NULL if there is none */
-    uint64_t                  header_line;
-    int                       skipped;   /* the first record is a header */
-    int                       guessed;   /* only its fields tell so */
-    const list_csv_column_t  *known;     /* if no column was asked for */
+/* How the first block looks with a separator. */
+typedef struct {
+    const list_begin_t  *with;
+    uint8_t              separator;
+    const char          *separated;
+    uint8_t             *buf;            /* room for a record */
+    row_t                header;         /* the last comment with several fields
+                                            before the first record, if it has
+                                            as many; else that record */
+    row_t                first;          /* the first record */
+    size_t               fields;         /* it has; 0 if its quotes are wrong */
+    uint64_t             records;
+    uint64_t             agree;          /* records with as many fields, if
+                                            these are several */
+    size_t               column;         /* of the keys */
+} view_t;
 
-    /* why the first record is no header */
 
-    int                       has_place;
-    uint64_t                  again;     /* the line where the name is again */
-} search_t;
-
-
-/* Returns how the separator of a view is called in a message. */
-static const char *
-separated(const list_csv_view_t *view)
+/* Takes the row after another one.  Returns LIST_KEY for a record, or
+ * LIST_COMMENT, LIST_EMPTY or LIST_END. */
+static list_result_e
+next_row(const view_t *view, row_t *row)
 {
-    return view->separator == ',' ? "separated by \",\""
-           : view->separator == ';' ? "separated by \";\""
-           : view->separator == '|' ? "separated by \"|\""
-           : view->separator == '\t' ? "separated by tabs"
-           : view->separator == LIST_CSV_ONE ? "not separated"
-           : "separated as the first line says";
+    int             open;
+    const uint8_t  *p, *end, *eol;
+
+    p = view->with->data;
+    end = view->with->data + view->with->len;
+    row->line++;
+
+    if (row->text.data != NULL) {
+        p = row->text.data + row->text.len + 1;
+        row->line += line_ends_count(row->text.data, row->text.len, '\n');
+    }
+
+    if (p >= end) {
+        return LIST_END;
+    }
+
+    eol = list_csv_record(view->separator, p, end, &open);
+    row->text.data = p;
+    row->text.len = (size_t) (eol - p);
+
+    return eol == end && view->with->len >= LARGE
+           ? LIST_END : list_csv_what(view->separator, &row->text);
 }
 
 
-/* Adds a text to a message. */
-__attribute__((format(printf, 2, 3)))
-static void
-say(char *why, const char *format, ...)
+/* Takes the field of a text in a column.  Returns how many fields the text has
+ * up to there; 0 if its quotes are wrong. */
+static size_t
+take(const view_t *view, bloom_key_t text, size_t column, bloom_key_t *field)
 {
-    size_t   len;
-    va_list  args;
+    int     more;
+    size_t  n;
 
-    len = strlen(why);
-    va_start(args, format);
-    vsnprintf(why + len, LIST_WHY - len, format, args);
-    va_end(args);
+    for (n = 0, more = 1; n <= column && more == 1; n++) {
+        more = list_csv_field(view->separator, &text, field, view->buf);
+    }
+
+    return more != -1 ? n : 0;
 }
 
 
-/* Adds the fields of a record to a message: `"a", "b" (separated by ",")`. */
-static void
-say_fields(char *why, const list_csv_view_t *view, bloom_key_t record)
+/* Returns the column of a text with this name, or with a host, a URL or an
+ * address if that is NULL; LIST_CSV_NONE if no field has it. */
+static size_t
+find(const view_t *view, bloom_key_t text, const char *name)
 {
     int          more;
-    char         shown[KEYFORM_SHOWN];
-    const char  *comma;
+    size_t       i;
     bloom_key_t  field;
 
-    comma = "";
+    for (i = 0, more = 1; more == 1; i++) {
+        more = list_csv_field(view->separator, &text, &field, view->buf);
 
-    do {
-        more = list_csv_field(view->separator, &record, &field, view->buf);
-
-        if (more == -1) {
-            break;
+        if (more != -1
+            && (name != NULL ? list_equals(&field, name)
+                             : list_is_place(&field)))
+        {
+            return i;
         }
+    }
 
-        if (strlen(why) > LIST_WHY / 2) {
-            say(why, ", ...");
-            break;
-        }
-
-        say(why, "%s\"%s\"", comma, keyform_show(shown, &field));
-        comma = ", ";
-    } while (more == 1);
-
-    say(why, " (%s)", separated(view));
+    return LIST_CSV_NONE;
 }
 
 
-/* Looks for a column by its name.  Returns 1 if there is a header with it. */
-static int
-find_name(search_t *search, const char *name)
+/* Returns the number of the first line below a row with this name in a column,
+ * or with a type that is known if that is NULL; or 0. */
+static uint64_t
+find_below(const view_t *view, row_t row, size_t column, const char *name)
 {
-    size_t                  column;
-    bloom_key_t             asked, field;
-    const list_csv_view_t  *view;
+    bloom_key_t    field;
+    list_result_e  what;
 
-    view = search->view;
+    while ((what = next_row(view, &row)) != LIST_END) {
 
-    if (view->comment.data != NULL) {
-        search->header = view->comment;
-        search->header_line = view->comment_line;
-        search->column = list_csv_find(view, view->comment, name);
-
-        if (search->column != LIST_CSV_NONE) {
-            search->skipped = list_csv_take(view, view->first, search->column,
-                                            &field)
-                              && list_equals(&field, name);
-            return 1;
-        }
-
-        /* rather data below their header than a header below a remark */
-
-        if (!view->told) {
-            return 0;
+        if (what == LIST_KEY && take(view, row.text, column, &field) > column
+            && (name != NULL ? list_equals(&field, name)
+                             : list_csv_type(&field) != NULL))
+        {
+            return row.line;
         }
     }
 
-    search->header = view->first;
-    search->header_line = view->first_line;
-    column = list_csv_find(view, view->first, name);
-
-    if (column == LIST_CSV_NONE) {
-        return 0;
-    }
-
-    asked.data = (const uint8_t *) name;
-    asked.len = strlen(name);
-
-    if (search->with->keys != LIST_ANY && !list_has(&asked, '.')
-        && list_csv_has_place(view, view->first))
-    {
-        search->has_place = 1;
-        return 0;
-    }
-
-    search->again = list_csv_below(view, column, name);
-
-    if (search->again != 0) {
-        return 0;
-    }
-
-    search->column = column;
-    search->skipped = 1;
-
-    return 1;
+    return 0;
 }
 
 
-/* Returns the column of types of a header, or LIST_CSV_NONE. */
 static size_t
-find_types(const search_t *search)
+count_fields(const view_t *view, bloom_key_t text)
+{
+    bloom_key_t  field;
+
+    return take(view, text, LIST_CSV_NONE - 1, &field);
+}
+
+
+/* Takes a comment for the header if it has several fields. */
+static void
+note_comment(view_t *view, row_t comment)
+{
+    list_trim(&comment.text);
+
+    while (list_begins(&comment.text, "#")) {
+        list_skip(&comment.text, 1);
+    }
+
+    if (count_fields(view, comment.text) > 1) {
+        view->header = comment;
+    }
+}
+
+
+/* Looks at the first block with a separator. */
+static void
+look(view_t *view)
+{
+    row_t          row;
+    size_t         n;
+    list_result_e  what;
+
+    for (row = top; (what = next_row(view, &row)) != LIST_END; /* void */ ) {
+
+        if (what == LIST_COMMENT && view->records == 0) {
+            note_comment(view, row);
+
+        } else if (what == LIST_KEY) {
+            n = count_fields(view, row.text);
+
+            if (view->records == 0) {
+                view->first = row;
+                view->fields = n;
+            }
+
+            view->records++;
+            view->agree += n == view->fields && n > 1;
+        }
+    }
+
+    if (view->header.text.data == NULL
+        || count_fields(view, view->header.text) != view->fields)
+    {
+        view->header = view->first;
+    }
+}
+
+
+/* Writes the fields of the header, for a message. */
+static const char *
+show_header(const view_t *view, char *shown)
+{
+    int          more;
+    char         one[KEYFORM_SHOWN], *p;
+    bloom_key_t  text, field;
+
+    p = shown;
+    text = view->header.text;
+
+    for (more = 1; more == 1 && p - shown < LIST_WHY / 2; /* void */ ) {
+        more = list_csv_field(view->separator, &text, &field, view->buf);
+        p += sprintf(p, "%s\"%s\"", p == shown ? "" : ", ",
+                     keyform_show(one, &field));
+    }
+
+    sprintf(p, "%s (%s)", more == 1 ? ", ..." : "", view->separated);
+
+    return shown;
+}
+
+
+/* Looks for a column by its name.  Returns 0, or -1 with the reason. */
+static int
+find_name(view_t *view, const char *name)
+{
+    int       has_place;
+    char      shown[LIST_WHY], below[64];
+    uint64_t  again;
+
+    view->column = find(view, view->header.text, name);
+
+    if (view->column == LIST_CSV_NONE) {
+        snprintf(view->with->why, LIST_WHY, "line %" PRIu64 " is taken for the "
+                 "header, and has no column \"%.*s\" but %s; use csv:COLUMN "
+                 "with one of these names, or with a number",
+                 view->header.line, KEYFORM_SHOWN, name,
+                 show_header(view, shown));
+        return -1;
+    }
+
+    if (view->header.text.data != view->first.text.data) {
+        return 0;
+    }
+
+    has_place = view->with->keys != LIST_ANY && strchr(name, '.') == NULL
+                && find(view, view->first.text, NULL) != LIST_CSV_NONE;
+    again = find_below(view, view->first, view->column, name);
+
+    if (!has_place && again == 0) {
+        return 0;
+    }
+
+    snprintf(below, sizeof(below), "line %" PRIu64 " has it in the same column",
+             again);
+    snprintf(view->with->why, LIST_WHY, "line %" PRIu64 " has \"%.*s\", but is "
+             "no header: %s; use csv:NUMBER for a file without a header",
+             view->first.line, KEYFORM_SHOWN, name,
+             has_place ? "it has a host, a URL or an address" : below);
+
+    return -1;
+}
+
+
+/* Returns the column of types of the header, or LIST_CSV_NONE. */
+static size_t
+find_types(const view_t *view)
 {
     size_t  i, column;
 
     for (i = 0; list_csv_types[i] != NULL; i++) {
-        column = list_csv_find(search->view, search->header, list_csv_types[i]);
+        column = find(view, view->header.text, list_csv_types[i]);
 
-        if (column != LIST_CSV_NONE && column != search->column
-            && list_csv_has_type(search->view, column))
+        if (column != LIST_CSV_NONE
+            && find_below(view, top, column, NULL) != 0)
         {
             return column;
         }
@@ -184,373 +294,180 @@ find_types(const search_t *search)
 }
 
 
-/* Looks for the best one of the known columns. */
-static int
-find_known(search_t *search)
+/* Looks for the best one of the known columns.  Returns its format, or NULL
+ * with the reason. */
+static const char *
+find_known(view_t *view)
 {
+    char                      shown[LIST_WHY];
     const list_csv_column_t  *known;
 
     for (known = list_csv_columns; known->name != NULL; known++) {
-        if (find_name(search, known->name)
-            && (!known->typed || find_types(search) != LIST_CSV_NONE))
+        if (find_name(view, known->name) == 0
+            && (!known->typed || find_types(view) != LIST_CSV_NONE))
         {
-            search->known = known;
-            return 1;
+            break;
         }
     }
 
-    return 0;
-}
+    if (known->name == NULL) {
+        snprintf(view->with->why, LIST_WHY, "line %" PRIu64 " is taken for the "
+                 "header, and has %s, and none of the columns " LIST_CSV_KNOWN,
+                 view->header.line, show_header(view, shown));
 
-
-/* Returns 1 if the first record has the names of the comment above it. */
-static int
-repeats_comment(const list_csv_view_t *view)
-{
-    char         name[256];
-    bloom_key_t  field;
-
-    if (!list_csv_take(view, view->comment, 0, &field) || field.len == 0
-        || field.len >= sizeof(name))
+    } else if (!known->whole
+               && find(view, view->header.text, "path") != LIST_CSV_NONE)
     {
-        return 0;
+        snprintf(view->with->why, LIST_WHY, "is a csv with hosts and paths in "
+                 "two columns, which no format joins (--from csv:COLUMN would "
+                 "list whole hosts)");
+        return NULL;
     }
 
-    memcpy(name, field.data, field.len);
-    name[field.len] = '\0';
-
-    return list_csv_take(view, view->first, 0, &field)
-           && list_equals(&field, name);
+    return known->format;
 }
 
 
-/* Looks for a column by its number, and for a header above it. */
-static int
-find_number(search_t *search)
-{
-    const list_csv_view_t  *view;
-
-    view = search->view;
-    search->column = search->number - 1;
-
-    if (view->comment.data != NULL) {
-        search->header = view->comment;
-        search->header_line = view->comment_line;
-        search->skipped = repeats_comment(view);
-    }
-
-    if (view->told && !search->skipped) {
-        search->header = view->first;
-        search->header_line = view->first_line;
-        search->skipped = 1;
-        search->guessed = 1;
-    }
-
-    return view->enough != 0;
-}
-
-
-/* Looks for what was asked for, in a view. */
+/* Lets the columns count that say something about the keys of a column with
+ * this name. */
 static void
-find(search_t *search, const list_csv_view_t *view, const list_begin_t *with,
-    uint64_t number)
-{
-    memset(search, 0, sizeof(*search));
-    search->with = with;
-    search->number = number;
-    search->view = view;
-
-    if (view->first.data == NULL || view->fields == 0) {
-        return;
-    }
-
-    search->found = number != 0 ? find_number(search)
-                    : with->column != NULL ? find_name(search, with->column)
-                    : find_known(search);
-}
-
-
-/* Returns 1 if a search is better than the best one before it. */
-static int
-is_better(const search_t *search, const search_t *best)
-{
-    uint64_t  agree, best_agree;
-
-    if (search->found != best->found) {
-        return search->found;
-    }
-
-    if (search->number != 0 && search->view->enough != best->view->enough) {
-        return search->view->enough > best->view->enough;
-    }
-
-    agree = search->view->agree;
-    best_agree = best->view->agree;
-
-    /* several columns explain a number, or a header that was not found, better
-     * than one does */
-
-    if (search->number != 0 || !search->found) {
-        agree = search->view->fields > 1 ? agree : 0;
-        best_agree = best->view->fields > 1 ? best_agree : 0;
-    }
-
-    return agree > best_agree;
-}
-
-
-/* Writes why no column was found.  Returns -1. */
-static int
-refuse(const search_t *search)
-{
-    char                   *why;
-    const char             *name;
-    const list_csv_view_t  *view;
-
-    why = search->with->why;
-    why[0] = '\0';
-    view = search->view;
-    name = search->with->column;
-
-    say(why, "line %" PRIu64, search->header.data != NULL
-                              ? search->header_line : view->first_line);
-
-    if (search->number != 0) {
-        say(why, " has fewer columns than csv:%s: ", name);
-        say_fields(why, view, view->first);
-        return -1;
-    }
-
-    if (search->header.data == NULL) {
-        say(why, " has a quoted field that does not end properly");
-        return -1;
-    }
-
-    if (name != NULL && (search->has_place || search->again != 0)) {
-        say(why, " has \"%.*s\", but is no header: ", KEYFORM_SHOWN, name);
-
-        if (search->has_place) {
-            say(why, "it has a host, a URL or an address");
-
-        } else {
-            say(why, "line %" PRIu64 " has it in the same column",
-                search->again);
-        }
-
-        say(why, "; use csv:NUMBER for a file without a header");
-        return -1;
-    }
-
-    say(why, " is taken for the header, and has ");
-
-    if (name != NULL) {
-        say(why, "no column \"%.*s\" but ", KEYFORM_SHOWN, name);
-    }
-
-    say_fields(why, view, search->header);
-    say(why, "%s", name != NULL ? "; use csv:COLUMN with one of these names, or"
-                                  " with a number"
-                   : ", and none of the columns " LIST_CSV_KNOWN);
-
-    return -1;
-}
-
-
-/* Finds what else of a record counts. */
-static void
-find_beside(list_csv_t *csv, const search_t *search)
+find_beside(list_csv_t *csv, const view_t *view, const char *name)
 {
     size_t                    i;
-    const list_csv_view_t    *view;
     const list_csv_column_t  *known;
     const list_csv_status_t  *status;
 
-    view = search->view;
-
-    for (known = list_csv_columns;
-         known->name != NULL && search->with->keys != LIST_ANY;
-         known++)
-    {
-        if (known->typed && list_csv_find(view, search->header, known->name)
-                            == csv->column)
+    for (known = list_csv_columns; known->name != NULL; known++) {
+        if (known->typed && strcasecmp(known->name, name) == 0
+            && view->with->keys != LIST_ANY)
         {
-            csv->type = find_types(search);
+            csv->beside[0] = find_types(view);
         }
     }
 
     for (i = 0; i < LIST_CSV_STATUSES; i++) {
         status = &list_csv_statuses[i];
 
-        if (list_csv_find(view, search->header, status->column) == csv->column
-            && list_csv_find(view, search->header, status->beside)
-               != LIST_CSV_NONE)
+        if (strcasecmp(status->column, name) == 0
+            && find(view, view->header.text, status->beside) != LIST_CSV_NONE)
         {
-            csv->status[i] = list_csv_find(view, search->header, status->name);
+            csv->beside[1 + i] = find(view, view->header.text, status->name);
         }
     }
 }
 
 
-/* Writes what the user may want to know. */
-static void
-describe(list_csv_t *csv, const search_t *search)
-{
-    const char             *separator;
-    const list_csv_view_t  *view;
-
-    view = search->view;
-    separator = view->separator != ',' && view->fields > 1
-                ? separated(view) : NULL;
-
-    if (search->guessed) {
-        snprintf(csv->described, sizeof(csv->described),
-                 "%s%sline %" PRIu64 " is a header",
-                 separator != NULL ? separator : "",
-                 separator != NULL ? ", " : "", view->first_line);
-
-    } else if (separator != NULL) {
-        snprintf(csv->described, sizeof(csv->described), "%s", separator);
-    }
-}
-
-
-/* Lets records be read up to a column.  Returns 0 if there is no column. */
+/* Finds the columns.  Returns 0, or -1 with the reason. */
 static int
-read_to(list_csv_t *csv, size_t column)
+find_columns(list_csv_t *csv, view_t *view)
 {
-    if (column != LIST_CSV_NONE && column >= csv->fields) {
-        csv->fields = column + 1;
+    char         shown[LIST_WHY];
+    uint64_t     number;
+    const char  *name;
+    bloom_key_t  field;
+
+    name = view->with->column;
+
+    if (name == NULL || parse_count(name, &number) != 0) {
+        number = 0;
     }
 
-    return column != LIST_CSV_NONE;
-}
+    if (view->records == 0 && name != NULL) {
+        csv->column = LIST_CSV_NONE - 1;     /* no later record has it */
+        return 0;
+    }
 
-
-/* Prepares the state of a file without records in its first block.  A record
- * after it has no column with a name. */
-static int
-finish_empty(list_csv_t *csv, const search_t *search)
-{
-    if (search->with->column == NULL) {
-        snprintf(search->with->why, LIST_WHY, "has only comments");
+    if (view->fields == 0) {
+        snprintf(view->with->why, LIST_WHY, "line %" PRIu64 " has a quoted "
+                 "field that does not end properly", view->first.line);
         return -1;
     }
 
-    csv->column = (search->number != 0 ? search->number : LIST_CSV_NONE) - 1;
-    csv->fields = csv->column + 1;
-
-    return 0;
-}
-
-
-/* Prepares the state from the best search.  Returns 0, or -1 with the
- * reason. */
-static int
-finish(list_csv_t *csv, const search_t *search)
-{
-    size_t                  i;
-    const list_csv_view_t  *view;
-
-    view = search->view;
-    csv->separator = view->separator;
-    csv->table = view->fields > 1 && view->agree == view->records;
-
-    csv->type = LIST_CSV_NONE;
-
-    for (i = 0; i < LIST_CSV_STATUSES; i++) {
-        csv->status[i] = LIST_CSV_NONE;
+    if (number > view->fields) {
+        view->header = view->first;
+        snprintf(view->with->why, LIST_WHY, "line %" PRIu64 " has fewer "
+                 "columns than csv:%s: %s", view->first.line, name,
+                 show_header(view, shown));
+        return -1;
     }
 
-    if (view->first.data == NULL) {
-        return finish_empty(csv, search);
+    if (number != 0) {
+        csv->column = number - 1;
+        return 0;
     }
 
-    if (!search->found) {
-        return refuse(search);
+    if (name == NULL) {
+        csv->format = find_known(view);
+
+        if (csv->format == NULL) {
+            return -1;
+        }
+
+        name = csv->format + strlen("csv:");
+
+    } else if (find_name(view, name) != 0) {
+        return -1;
     }
 
-    if (search->known != NULL && !search->known->whole
-        && list_csv_find(view, search->header, "path") != LIST_CSV_NONE)
+    csv->column = view->column;
+    find_beside(csv, view, name);
+
+    /* a record may repeat the comment that is the header */
+
+    if (take(view, view->first.text, view->column, &field) > view->column
+        && list_equals(&field, name))
     {
-        snprintf(search->with->why, LIST_WHY, "is a csv with hosts and paths "
-                 "in two columns, which no format joins (--from csv:COLUMN "
-                 "would list whole hosts)");
-        csv->table = 1;
-        return -1;
+        csv->header = view->first.line;
     }
-
-    csv->column = search->column;
-    csv->header = search->skipped ? view->first_line : 0;
-    csv->format = search->known != NULL ? search->known->format : NULL;
-
-    if (search->header.data != NULL) {
-        find_beside(csv, search);
-    }
-
-    read_to(csv, csv->column);
-    csv->learns = read_to(csv, csv->type);
-
-    for (i = 0; i < LIST_CSV_STATUSES; i++) {
-        csv->learns |= read_to(csv, csv->status[i]);
-    }
-
-    describe(csv, search);
 
     return 0;
-}
-
-
-/* Returns 1 if a separator cannot divide a block: it does not occur, or the
- * block has several columns without it. */
-static int
-is_idle(uint8_t separator, const list_csv_view_t *comma)
-{
-    if (separator == LIST_CSV_ONE) {
-        return comma->fields > 1;
-    }
-
-    return comma->data == comma->end
-           || memchr(comma->data, separator,
-                     (size_t) (comma->end - comma->data))
-              == NULL;
 }
 
 
 int
 list_csv_begin(void *state, const list_begin_t *with)
 {
-    int               rc;
-    size_t            i, best, hint;
-    uint8_t          *buf, separator;
-    uint64_t          number;
-    list_csv_t       *csv = state;
-    search_t          search[SEPARATORS];
-    list_csv_view_t   view[SEPARATORS];
-
-    if (with->column == NULL || parse_count(with->column, &number) != 0) {
-        number = 0;
-    }
+    int          rc;
+    size_t       i;
+    uint8_t     *buf;
+    view_t       view, next;
+    list_csv_t  *csv = state;
 
     buf = cli_alloc(with->len + 1);
-    separator = ',';
-    hint = list_csv_hint(with->data, with->len, &separator);
-    csv->hint = hint != 0;
 
-    list_csv_look(&view[0], separator, with, hint, buf, number);
-    find(&search[0], &view[0], with, number);
+    for (i = 0; i < SEPARATORS; i++) {
+        memset(&next, 0, sizeof(next));
+        next.with = with;
+        next.buf = buf;
+        next.separator = separators[i].byte;
+        next.separated = separators[i].separated;
+        look(&next);
 
-    for (i = 1, best = 0; i < SEPARATORS && hint == 0; i++) {
-        if (!is_idle(separators[i], &view[0])) {
-            list_csv_look(&view[i], separators[i], with, 0, buf, number);
-            find(&search[i], &view[i], with, number);
-
-            if (is_better(&search[i], &search[best])) {
-                best = i;
-            }
+        if (i == 0 || next.agree > view.agree
+            || (next.agree == view.agree && next.fields > view.fields))
+        {
+            view = next;
         }
     }
 
-    rc = finish(csv, &search[best]);
+    csv->separator = view.separator;
+    csv->table = view.agree != 0 && view.agree == view.records;
+    csv->described = view.separator != ',' && view.fields > 1
+                     ? view.separated : NULL;
+
+    for (i = 0; i < LIST_CSV_BESIDE; i++) {
+        csv->beside[i] = LIST_CSV_NONE;
+    }
+
+    rc = find_columns(csv, &view);
+    csv->fields = csv->column + 1;
+
+    for (i = 0; i < LIST_CSV_BESIDE; i++) {
+        if (csv->beside[i] != LIST_CSV_NONE && csv->beside[i] >= csv->fields) {
+            csv->fields = csv->beside[i] + 1;
+        }
+    }
+
     free(buf);
 
     return rc;

@@ -270,7 +270,7 @@ list_guess(list_format_t *format, const list_begin_t *with)
     memset(&csv, 0, sizeof(csv));
 
     if (list_csv.begin(&csv, &csv_with) == 0) {
-        return list_format_parse(format, list_csv_format(&csv)) == NULL ? 0 : -1;
+        return list_format_parse(format, csv.format) == NULL ? 0 : -1;
     }
 
     for (i = 0; i < READERS; i++) {
@@ -283,7 +283,7 @@ list_guess(list_format_t *format, const list_begin_t *with)
         }
     }
 
-    if (list_csv_is_table(&csv)) {
+    if (csv.table) {
         snprintf(with->why, LIST_WHY, "%s", refused);
         return -1;
     }
