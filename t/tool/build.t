@@ -1054,4 +1054,26 @@ for my $signal (qw(INT TERM HUP)) {
        'build --as-of takes a time of a clock that is some minutes ahead');
 }
 
+
+# ---- a table that is read as keys ----
+
+for (["id;name\n1001;a\n1002;b\n", 'semicolons'],
+     ["id\tname\n1001\ta\n1002\tb", 'tabs'],
+     ["1,a\n2,b\n3,c\n", 'commas'], ["1|a\n2|b\n3|c\n", 'bars'],
+     ["1;a\n2;b\n", undef], ["1;a\n2;b\n3\n", undef],
+     ["1;a\n2;b;c\n3;d\n", undef], ["1\n2\n3\n", undef])
+{
+    my ($text, $name) = @$_;
+    my ($exit, undef, $err) = $t->run_tool('build', '-o', $t->testdir . '/table',
+                                           { stdin => $text });
+    my $what = $text =~ s/\n/\\n/gr =~ s/\t/\\t/gr;
+
+    is($exit, 0, "$what is built");
+    is($err, !defined $name ? ''
+             : "ngx-bloom build: warning: standard input: each line has as"
+               . " many $name as the first, as a table has; if one of its"
+               . " columns has the keys, read it with --from csv:COLUMN\n",
+       "$what: the build warns of tables only");
+}
+
 done_testing;

@@ -19,6 +19,9 @@
 
 #define MEMORY_DEFAULT  ((uint64_t) 1 << 30)
 
+/* So many lines with as many separators are called a table. */
+#define TABLE_LINES     3
+
 
 struct waiting_block_s {
     intake_block_t    block;
@@ -61,6 +64,57 @@ announce(const intake_files_t *files, const intake_file_t *file)
 }
 
 
+/* Warns of lines that look like those of a table, but are read as keys. */
+static void
+warn_of_table(const intake_files_t *files, const intake_file_t *file,
+    const keystream_block_t *block)
+{
+    size_t          i, n;
+    uint64_t        lines, columns;
+    const uint8_t  *p, *end, *next;
+
+    static const struct {
+        int          byte;
+        const char  *name;
+    } separators[] = {
+        { ',', "commas" }, { ';', "semicolons" }, { '\t', "tabs" },
+        { '|', "bars" }
+    };
+
+    if (!list_format_is_keys(&file->format) || files->intake->any
+        || files->intake->again || files->intake->quiet
+        || files->intake->split == BLOOM_SPLIT_NUL)
+    {
+        return;
+    }
+
+    end = block->data + block->len;
+
+    for (i = 0; i < sizeof(separators) / sizeof(separators[0]); i++) {
+        columns = 0;
+
+        for (p = block->data, lines = 0; p < end; p = next + 1, lines++) {
+            next = memchr(p, '\n', (size_t) (end - p));
+            next = next != NULL ? next : end;
+            n = (size_t) line_ends_count(p, (size_t) (next - p),
+                                         separators[i].byte);
+            columns = lines == 0 ? n : columns;
+
+            if (n == 0 || n != columns) {
+                break;
+            }
+        }
+
+        if (p >= end && lines >= TABLE_LINES) {
+            cli_warn("%s: each line has as many %s as the first, as a table "
+                     "has; if one of its columns has the keys, read it with "
+                     "--from csv:COLUMN", file->name, separators[i].name);
+            return;
+        }
+    }
+}
+
+
 /* Prepares the reader for the current file.  Returns 0, or -1 after a
  * message. */
 static int
@@ -97,6 +151,7 @@ begin_file(intake_files_t *files, const keystream_block_t *block)
     }
 
     announce(files, file);
+    warn_of_table(files, file, block);
 
     return 0;
 }

@@ -232,6 +232,21 @@ show_header(const view_t *view, char *shown)
 }
 
 
+static int
+has_digit(const bloom_key_t *text)
+{
+    size_t  i;
+
+    for (i = 0; i < text->len; i++) {
+        if (bloom_is_digit(text->data[i])) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 /* Looks for a column by its name.  Returns 0, or -1 with the reason. */
 static int
 find_name(view_t *view, const char *name)
@@ -241,6 +256,15 @@ find_name(view_t *view, const char *name)
     uint64_t  again;
 
     view->column = find(view, view->header.text, name);
+
+    /* a record without a digit may be a header below a remark with a comma */
+
+    if (view->column == LIST_CSV_NONE && !has_digit(&view->first.text)
+        && find(view, view->first.text, name) != LIST_CSV_NONE)
+    {
+        view->header = view->first;
+        view->column = find(view, view->first.text, name);
+    }
 
     if (view->column == LIST_CSV_NONE) {
         snprintf(view->with->why, LIST_WHY, "line %" PRIu64 " is taken for the "
@@ -443,8 +467,11 @@ list_csv_begin(void *state, const list_begin_t *with)
         next.separated = separators[i].separated;
         look(&next);
 
+        /* quotes that are wrong are none the better without separators */
+
         if (i == 0 || next.agree > view.agree
-            || (next.agree == view.agree && next.fields > view.fields))
+            || (next.agree == view.agree && view.fields != 0
+                && next.fields > view.fields))
         {
             view = next;
         }
