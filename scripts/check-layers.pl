@@ -217,7 +217,7 @@ sub symbols {
         $source{ unit_of($_) } = $_;
     }
 
-    my @objects = (glob('build/obj/{core,interop,cli}/*.o'),
+    my @objects = (glob('build/obj/{core,interop,cli,cli/*}/*.o'),
         glob('build/nginx-installed-dynamic/objs/addon/*/ngx_*.o'));
     die "no objects below build/: run make all\n" unless @objects;
 
