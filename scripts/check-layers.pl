@@ -218,7 +218,7 @@ sub symbols {
     }
 
     my @objects = (
-        glob('build/obj/{core,interop,cli,cli/terminal,cli/intake}/*.o'),
+        glob('build/obj/{core,interop,cli,cli/*}/*.o'),
         glob('build/nginx-installed-dynamic/objs/addon/*/ngx_*.o'));
     die "no objects below build/: run make all\n" unless @objects;
 

@@ -309,6 +309,31 @@ for (
 }
 
 
+# ---- lists of two programs ----
+
+# dnsmasq reads no list of unbound: what the other list says about a name does
+# not lift the block.
+
+{
+    my %block = (dnsmasq => 'address=/one.example/#',
+                 unbound => 'local-zone: "one.example" redirect');
+    my %own = (dnsmasq => 'address=/one.example/192.0.2.1',
+               unbound => 'local-data: "one.example A 192.0.2.1"');
+
+    for my $block (sort keys %block) {
+        for my $own (sort keys %own) {
+            my @files = ($t->write_file('block', "$block{$block}\n"),
+                         $t->write_file('own', "$own{$own}\n"));
+            my ($exit) = $t->run_tool('build', '-q', '-o', "$dir/two", '--form',
+                                      'host', '--from', 'auto', @files);
+
+            is($exit, $block eq $own ? 2 : 0,
+               "a block of $block and an address of $own");
+        }
+    }
+}
+
+
 # ---- names that no resolver asks for ----
 
 # In the form url they would be URLs, and a page of a list of names, or a host

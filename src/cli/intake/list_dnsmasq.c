@@ -181,7 +181,7 @@ next(list_line_t *at)
     at->why = list_domain(&at->key);
 
     if (at->why == NULL && at->step == BLOCKED
-        && list_names_has(at->cancelled,
+        && list_names_has(at->cancelled, LIST_NAMES_DNSMASQ,
                           (at->mode & DOMAIN) != 0 ? LIST_NAMES_OWN_BELOW
                                                    : LIST_NAMES_OWN,
                           &at->key))
@@ -254,7 +254,7 @@ keep_own(key_set_t *cancelled, bloom_key_t line)
         if (!list_is_address(&name)
             && (more || !list_equals(&option, "cname")))
         {
-            list_names_add_own(cancelled, &name);
+            list_names_add_own(cancelled, LIST_NAMES_DNSMASQ, &name);
         }
     } while (more);
 }

@@ -17,6 +17,12 @@
 #include "list_line.h"
 
 
+/* The program whose lists have the name: it reads no lists of the others. */
+typedef enum {
+    LIST_NAMES_DNSMASQ = 'd',
+    LIST_NAMES_UNBOUND = 'u'
+} list_names_of_e;
+
 /* What is remembered about a name. */
 typedef enum {
     LIST_NAMES_OWN = 'o',                /* it has an address of its own */
@@ -28,15 +34,17 @@ typedef enum {
 
 #define LIST_NAMES_WHY  "has names with addresses of their own in it"
 
-void list_names_add(key_set_t *set, list_names_e what, const bloom_key_t *name);
+void list_names_add(key_set_t *set, list_names_of_e of, list_names_e what,
+    const bloom_key_t *name);
 
 /* Returns 1 if this was remembered about the name.  A set that is NULL has no
  * names. */
-int list_names_has(const key_set_t *set, list_names_e what,
-    const bloom_key_t *name);
+int list_names_has(const key_set_t *set, list_names_of_e of,
+    list_names_e what, const bloom_key_t *name);
 
 /* Remembers that a name has an address of its own. */
-void list_names_add_own(key_set_t *set, const bloom_key_t *name);
+void list_names_add_own(key_set_t *set, list_names_of_e of,
+    const bloom_key_t *name);
 
 
 #endif /* LIST_NAMES_H */

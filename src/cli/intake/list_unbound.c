@@ -163,12 +163,14 @@ take_zone(list_line_t *at, const bloom_key_t *name, const bloom_key_t *type)
         return take_name(at, name, LIST_KEY);
 
     case UNLESS_OWN:
-        return list_names_has(at->cancelled, LIST_NAMES_OWN, name)
+        return list_names_has(at->cancelled, LIST_NAMES_UNBOUND,
+                              LIST_NAMES_OWN, name)
                ? list_skipped(at, LIST_NAMES_WHY)
                : take_name(at, name, LIST_KEY);
 
     case UNLESS_OWN_BELOW:
-        return list_names_has(at->cancelled, LIST_NAMES_OWN_BELOW, name)
+        return list_names_has(at->cancelled, LIST_NAMES_UNBOUND,
+                              LIST_NAMES_OWN_BELOW, name)
                ? list_skipped(at, LIST_NAMES_WHY)
                : take_name(at, name, LIST_KEY);
 
@@ -176,7 +178,8 @@ take_zone(list_line_t *at, const bloom_key_t *name, const bloom_key_t *type)
         return take_name(at, name, LIST_EXCEPTION);
 
     case UNLESS_BLOCKED:
-        return list_names_has(at->cancelled, LIST_NAMES_BLOCKED_BELOW, name)
+        return list_names_has(at->cancelled, LIST_NAMES_UNBOUND,
+                              LIST_NAMES_BLOCKED_BELOW, name)
                ? list_skipped(at, "is answered as usual, but has blocked names "
                                   "in it")
                : take_name(at, name, LIST_EXCEPTION);
@@ -325,7 +328,7 @@ keep_data(key_set_t *cancelled, const bloom_key_t *value)
     }
 
     if (is_own(&record)) {
-        list_names_add_own(cancelled, &record.name);
+        list_names_add_own(cancelled, LIST_NAMES_UNBOUND, &record.name);
         return;
     }
 
@@ -333,8 +336,11 @@ keep_data(key_set_t *cancelled, const bloom_key_t *value)
          zone.len != 0;
          (void) list_until(&zone, &label, '.'))
     {
-        if (list_names_has(cancelled, LIST_NAMES_ZONE, &zone)) {
-            list_names_add(cancelled, LIST_NAMES_BLOCKED_BELOW, &zone);
+        if (list_names_has(cancelled, LIST_NAMES_UNBOUND,
+                           LIST_NAMES_ZONE, &zone))
+        {
+            list_names_add(cancelled, LIST_NAMES_UNBOUND,
+                           LIST_NAMES_BLOCKED_BELOW, &zone);
         }
     }
 }
@@ -374,7 +380,8 @@ pass(void *state, key_set_t *cancelled, const uint8_t *data, size_t len)
                 i = find_type(&type);
 
                 if (i != -1 && types[i].effect == UNLESS_BLOCKED) {
-                    list_names_add(cancelled, LIST_NAMES_ZONE, &word);
+                    list_names_add(cancelled, LIST_NAMES_UNBOUND,
+                                   LIST_NAMES_ZONE, &word);
                 }
             }
         }
