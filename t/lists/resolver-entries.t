@@ -31,6 +31,7 @@ cases('hosts', 'host', "# comment\n\n",
         '192.168.1.5', '216.239.38.120', '126.255.255.255', '128.0.0.1',
         '0.0.0.1', '255.255.255.255', 'fe80::1%lo0', 'ff00::0', 'ff02::1',
         '::2', '2001:db8::7f00:1', '192.168.1.5 localhost'),
+    ['0.0.0.0 192.0.2.1', 'names an address, which nobody resolves'],
     map({ [$_, 'has only names for the machine itself'] }
         '127.0.0.1 localhost', '127.0.0.1 localhost.localdomain local',
         '255.255.255.255 broadcasthost', '::1 localhost',

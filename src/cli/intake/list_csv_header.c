@@ -11,8 +11,8 @@
 #include "cli.h"
 #include "keyform.h"
 #include "line_ends.h"
-#include "list_csv.h"
 #include "list_csv_fields.h"
+#include "list_csv_header.h"
 #include "units.h"
 
 

@@ -109,7 +109,10 @@ list_hosts_next(list_line_t *at)
         }
 
         at->step = KEYS;
-        return LIST_KEY;
+
+        return list_is_address(&at->key)
+               ? list_skipped(at, "names an address, which nobody resolves")
+               : LIST_KEY;
     }
 
     if (at->step == NAMES || at->step == ADDRESS_BOOK) {
