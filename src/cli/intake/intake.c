@@ -242,7 +242,8 @@ static int
 is_plain(const work_t *work)
 {
     return work->sink->many && list_format_is_keys(&work->intake->format)
-           && (work->sink->as_given || work->intake->key_form == BLOOM_FORM_RAW);
+           && (work->sink->as_given
+               || work->intake->key_form == BLOOM_FORM_RAW);
 }
 
 

@@ -4,8 +4,8 @@
  * These functions read the files of an intake one after the other, in blocks of
  * whole records, and prepare the reader of each file.
  *
- * A record of some formats may cancel entries of others, also in files that come
- * later.  The blocks of such files wait in memory until all files have been
+ * A record of some formats may cancel entries of others, also in other
+ * files.  The blocks of such files wait in memory until all files have been
  * read.
  */
 

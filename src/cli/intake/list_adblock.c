@@ -87,7 +87,8 @@ static int
 owns(const bloom_key_t *line)
 {
     return list_begins(line, "!") || list_begins(line, "||")
-           || list_begins(line, "@@") || list_begins(line, "[Ad") || list_begins(line, "[uBlock")
+           || list_begins(line, "@@") || list_begins(line, "[Ad")
+           || list_begins(line, "[uBlock")
            || (line->len != 0 && !is_comment(line) && is_cosmetic(line));
 }
 
