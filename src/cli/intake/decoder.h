@@ -51,8 +51,8 @@ typedef struct {
      * NULL if there is only one way. */
     const char       *magic[2];
 
-    /* Begins a member, with a library state that is 0.  Returns 1, or 0 if there
-     * is too little memory. */
+    /* Begins a member, with a library state that is 0.  Returns 1, or 0 if
+     * there is too little memory. */
     int             (*begin)(decoder_t *decoder);
     decoder_result_e (*decode)(decoder_t *decoder);
     void            (*end)(decoder_t *decoder);

@@ -11,8 +11,9 @@
  *     a record      the first one, if one of its fields is the name of the
  *                   column (and, below such a comment, it has no digit and the
  *                   comment lacks the name), and that name does not stand
- *                   again below in its column.  With hosts and URLs as keys, a record with a
- *                   dotted name, a URL or an address is no header.
+ *                   again below in its column.  With hosts and URLs as keys,
+ *                   a record with a dotted name, a URL or an address is no
+ *                   header.
  *
  * A column that was asked for by its number has no header: a header that is
  * taken for a record adds a key that nobody asks for, but a record that is
