@@ -24,7 +24,7 @@
 #include "list_line.h"
 
 
-/* Returns NULL, or the reason why the text of a key is none: a constant phrase
+/* Returns NULL, or the reason why a text is no key: a constant phrase
  * that follows the text in a message.  It ends with LIST_NO_KEY_FROM and a
  * format if the text is a line of a list in that format. */
 #define LIST_NO_KEY_FROM  "; use --from "
