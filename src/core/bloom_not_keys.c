@@ -24,6 +24,9 @@
 
 #define BLANKS  " \t\r\n"
 
+/* So many bytes tell what kind of bytes a file has. */
+#define BYTES_COUNTED  (64 * 1024)
+
 /* A shorter text is not called binary: a few keys may have any bytes. */
 #define BINARY_LEAST  64
 
@@ -178,10 +181,12 @@ by_magic(const uint8_t *data, size_t len)
  * and half are above 0x7f.  Keys of such bytes have more line ends.
  */
 static const char *
-by_bytes(const uint8_t *data, size_t len)
+by_bytes(const uint8_t *data, size_t all)
 {
-    size_t   i, ends, returns, controls, high, zeros[2], wide_ends[2];
+    size_t   i, len, ends, returns, controls, high, zeros[2], wide_ends[2];
     uint8_t  c, last;
+
+    len = all < BYTES_COUNTED ? all : BYTES_COUNTED;
 
     ends = 0;
     returns = 0;
@@ -224,7 +229,7 @@ by_bytes(const uint8_t *data, size_t len)
                "converts it";
     }
 
-    return zeros[0] + zeros[1] > 1 && ends == 0 && last == '\0'
+    return zeros[0] + zeros[1] > 1 && ends == 0 && data[all - 1] == '\0'
            ? "has zero bytes in place of line ends; use -0 if each key ends "
              "with a zero byte, or convert it with \"tr '\\0' '\\n' < FILE\""
            : NULL;

@@ -113,7 +113,11 @@ take_key(reader_t *reader, const bloom_key_t *key, const intake_place_t *place)
         why = bloom_not_key(key);
     }
 
-    if (why == NULL && sink->as_given) {
+    if (why == NULL
+        && (sink->as_given
+            || (work->intake->key_form == BLOOM_FORM_RAW
+                && key->len <= BLOOM_KEY_MAX)))
+    {
         why = sink->take(reader->own, key, 1, place);
 
     } else if (why == NULL) {

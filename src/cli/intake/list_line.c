@@ -156,19 +156,27 @@ list_is_ttl_or_class(const bloom_key_t *word)
 size_t
 list_scheme(const bloom_key_t *text)
 {
-    size_t  i;
+    size_t          i, len;
+    const uint8_t  *colon;
 
-    for (i = 0; i < text->len; i++) {
+    colon = text->len > 3 ? memchr(text->data, ':', text->len - 2) : NULL;
+
+    if (colon == NULL || colon == text->data || memcmp(colon, "://", 3) != 0) {
+        return 0;
+    }
+
+    len = (size_t) (colon - text->data);
+
+    for (i = 0; i < len; i++) {
         if (!bloom_is_alpha(text->data[i])
             && (i == 0 || (!bloom_is_digit(text->data[i])
                            && memchr("+-.", text->data[i], 3) == NULL)))
         {
-            break;
+            return 0;
         }
     }
 
-    return i != 0 && text->len - i >= 3
-           && memcmp(text->data + i, "://", 3) == 0 ? i + 3 : 0;
+    return len + 3;
 }
 
 
