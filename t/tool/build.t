@@ -1055,6 +1055,19 @@ for my $signal (qw(INT TERM HUP)) {
 }
 
 
+# ---- the number of a line behind the first block ----
+
+{
+    my ($exit, undef, $err) = $t->run_tool(
+        'build', '-o', $t->testdir . '/late', '-j', 4,
+        { stdin => "key\n" x 600_000 . 'x' x 70_000 . "\nlast\n" });
+
+    is($exit, 2, 'a key that is too long is refused behind the first block');
+    like($err, qr/standard input: line 600001: "x+\.\.\." is longer than 65535 bytes/,
+         'the message has the number of its line');
+}
+
+
 # ---- a table that is read as keys ----
 
 for (["id;name\n1001;a\n1002;b\n", 'semicolons'],
