@@ -25,7 +25,7 @@
 
 
 /* Keys that are passed to a sink at once. */
-#define INTAKE_BATCH  1024
+#define INTAKE_BATCH  256
 
 
 /* Where a key is. */
