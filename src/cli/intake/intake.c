@@ -267,7 +267,7 @@ static void
 read_lines(reader_t *reader, const intake_block_t *block)
 {
     int             plain, lines;
-    size_t          i, n, begin, seen, many;
+    size_t          i, n, len, begin, seen, many;
     uint64_t        number;
     bloom_key_t     key;
     const uint8_t  *data;
@@ -292,19 +292,23 @@ read_lines(reader_t *reader, const intake_block_t *block)
         for (i = 0, many = 0; i < n;
              begin = reader->end[i++] + 1u, number++)
         {
-            key.data = data + begin;
-            key.len = reader->end[i] - begin;
+            len = reader->end[i] - begin;
 
-            if (lines && key.len != 0 && key.data[key.len - 1] == '\r') {
-                key.len--;
+            if (lines && len != 0 && data[begin + len - 1] == '\r') {
+                len--;
             }
 
-            if (plain && key.len != 0 && key.len <= BLOOM_KEY_MAX
-                && (key.len != 2 || key.data[0] != '\\'))
+            if (plain && len != 0 && len <= BLOOM_KEY_MAX
+                && (len != 2 || data[begin] != '\\'))
             {
-                reader->batch[many++] = key;
+                /* member by member: a copy would wait for both stores */
+
+                reader->batch[many].data = data + begin;
+                reader->batch[many++].len = len;
 
             } else {
+                key.data = data + begin;
+                key.len = len;
                 read_record(reader, block, &key, number);
             }
         }
