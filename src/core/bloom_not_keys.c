@@ -236,7 +236,8 @@ by_bytes(const uint8_t *data, size_t all)
 }
 
 
-/* Takes a string of JSON with its quotes.  Returns 0 if there is none. */
+/* Takes a string of JSON with its quotes.  Returns 0 if the text does not begin
+ * with a string. */
 static int
 next_string(bloom_key_t *text)
 {

@@ -9,7 +9,7 @@ use strict;
 use warnings;
 
 use BloomTest;
-use BloomTest::Lists qw(cases finds);
+use BloomTest::Lists qw($Zone_head cases finds);
 use BloomTest::Tool qw(build_text content_of tool_test);
 
 my $t = tool_test();
@@ -217,16 +217,6 @@ for my $data ('one.example A 0.0.0.0', 'x.one.example. AAAA ::') {
 
 # ---- rpz ----
 
-my $head = <<'ZONE';
-$TTL 1h
-$ORIGIN rpz.test.
-; a comment (
-@ IN SOA localhost. root.localhost. ( 1 ; serial (
-  1h 15m ; "
-  30d 2h )
-  IN NS localhost.
-ZONE
-
 sub zone {
     my ($text, @options) = @_;
 
@@ -263,7 +253,7 @@ for (
     ['$GENERATE 1-9 x$ CNAME .', 'is a directive that is not supported'],
 ) {
     my ($entry, $expected, $skipped) = @$_;
-    my ($image, $json) = zone("$head$entry\n");
+    my ($image, $json) = zone("$Zone_head$entry\n");
     my $what = "rpz: $entry" =~ s/\n/\\n/gr;
 
     if (ref $expected) {
@@ -294,12 +284,12 @@ for (
     like($json->{skipped_by_reason}[0]{reason}, qr/^has an absolute name, but/,
          'rpz: an absolute name needs the name of the zone');
 
-    for (["$head  one.example ( CNAME .\nx\n", qr/line 8: parentheses begin here and do not end; correct the file/],
+    for (["$Zone_head  one.example ( CNAME .\nx\n", qr/line 8: parentheses begin here and do not end; correct the file/],
          [" CNAME .\n", qr/line 1: " CNAME ." has no name, and no record/],
-         ["${head}one.example\n", qr/line 8: "one.example" is not a record/],
-         ["$head \$ORIGIN x.\n", qr/line 8: " \$ORIGIN x." is not a record/],
-         ["${head}\@ IN \$ORIGIN x.\n", qr/line 8: "@ IN \$ORIGIN x." is not a record/],
-         ["${head}" . 'x' x 300 . " CNAME .\n", qr/line 8: "x+..." has a name that is too long/])
+         ["${Zone_head}one.example\n", qr/line 8: "one.example" is not a record/],
+         ["$Zone_head \$ORIGIN x.\n", qr/line 8: " \$ORIGIN x." is not a record/],
+         ["${Zone_head}\@ IN \$ORIGIN x.\n", qr/line 8: "@ IN \$ORIGIN x." is not a record/],
+         ["${Zone_head}" . 'x' x 300 . " CNAME .\n", qr/line 8: "x+..." has a name that is too long/])
     {
         my ($exit, undef, $err) = $t->run_tool('build', '-o', "$dir/none",
             '--from', 'rpz', '--form', 'host', '--max-errors', 0,

@@ -8,7 +8,7 @@ use strict;
 use warnings;
 
 use BloomTest;
-use BloomTest::Lists qw(cases finds);
+use BloomTest::Lists qw($Zone_head cases finds);
 use BloomTest::Process qw(run_command);
 use BloomTest::Tool qw(build_text content_of json tool tool_path tool_test);
 
@@ -16,18 +16,6 @@ my $t = tool_test();
 my $dir = $t->testdir;
 
 sub build { return build_text(@_) }
-
-# The beginning of a zone file.
-
-my $head = <<'ZONE';
-$TTL 1h
-$ORIGIN rpz.test.
-; a comment (
-@ IN SOA localhost. root.localhost. ( 1 ; serial (
-  1h 15m ; "
-  30d 2h )
-  IN NS localhost.
-ZONE
 
 
 # ---- exceptions ----
@@ -176,7 +164,7 @@ for (
     ['adblock', "[Adblock Plus]\na.example\n/ads/x\n"],
     ['hosts', "# x\n127.0.0.1 localhost\n0.0.0.0 a.example\n0 b.example # y\n"],
     ['dnsmasq', "# x\naddress=/a.example/#\nserver=/b.example/\n"],
-    ['rpz', "${head}a.example CNAME .\n"],
+    ['rpz', "${Zone_head}a.example CNAME .\n"],
     ['rpz', "a.example CNAME .\n*.a.example CNAME .\n"],
     ['csv:url', "# x\n# id,url\n1,http://a.example/x\n"],
     ['csv:url', "id,\"URL\",host\n1,\"http://a.example/x\",\"z\ny\"\n"],
@@ -408,7 +396,7 @@ for (
     ['csv:2', 'url', join('', map {
         "\"$_\n\",\"http://h$_.example/ab\n\",\"x\"\"\n" . "\n" x ($_ % 7) . ",\"\"\"\r\n"
     } 1 .. 60_000), 60_000],
-    ['rpz', 'host', $head . join('', map {
+    ['rpz', 'host', $Zone_head . join('', map {
         ($_ % 1000 ? '' : "\$ORIGIN z$_.rpz.test.\n")
         . "h$_ TXT ( \"a\" ; )\n  \"b\"\n )\n  CNAME .\n"
     } 1 .. 60_000), 60_000 - 999],

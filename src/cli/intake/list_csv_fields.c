@@ -18,7 +18,7 @@ line_end(const uint8_t *p, const uint8_t *end)
 }
 
 
-/* Returns 1 for a blank: a tab is none where it separates the fields. */
+/* Returns 1 for a blank.  A tab that separates fields is not a blank. */
 static int
 is_blank(uint8_t c, uint8_t separator)
 {

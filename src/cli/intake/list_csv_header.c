@@ -34,7 +34,8 @@ static const struct {
 
 /* A record or comment in the first block. */
 typedef struct {
-    bloom_key_t  text;                   /* data: NULL if there is none */
+    bloom_key_t  text;                   /* data is NULL if the block has no
+                                            such row */
     uint64_t     line;                   /* its number */
 } row_t;
 
@@ -467,7 +468,7 @@ list_csv_begin(void *state, const list_begin_t *with)
         next.separated = separators[i].separated;
         look(&next);
 
-        /* quotes that are wrong are none the better without separators */
+        /* a record whose quotes are wrong is not a record of one column */
 
         if (i == 0 || next.agree > view.agree
             || (next.agree == view.agree && view.fields != 0

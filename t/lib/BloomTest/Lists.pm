@@ -13,7 +13,20 @@ use BloomTest;
 use BloomTest::Tool qw(build_text tool_path);
 use BloomTest::Process qw(run_command);
 
-our @EXPORT_OK = qw(cases finds);
+our @EXPORT_OK = qw($Zone_head cases finds);
+
+
+# The beginning of a zone of entries, with what a reader can stumble over.
+
+our $Zone_head = <<'ZONE';
+$TTL 1h
+$ORIGIN rpz.test.
+; a comment (
+@ IN SOA localhost. root.localhost. ( 1 ; serial (
+  1h 15m ; "
+  30d 2h )
+  IN NS localhost.
+ZONE
 
 
 # Checks which of these keys a lookup finds.
