@@ -187,8 +187,7 @@ add_candidate(good_search_t *search, const bloom_key_t *key,
     search->bytes += bloom_exception_size(&exception);
 
     if (search->bytes > BLOOM_IMAGE_EXCEPTIONS_MAX) {
-        search->full = 1;
-        __atomic_store_n(&search->stop, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&search->full, 1, __ATOMIC_RELAXED);
     }
 }
 
@@ -303,6 +302,16 @@ test_key(void *own, const bloom_key_t *key, size_t many,
 }
 
 
+/* Ends the reading if there is no room for further candidates. */
+static int
+go_on(void *own)
+{
+    const tester_t  *tester = own;
+
+    return !__atomic_load_n(&tester->search->full, __ATOMIC_RELAXED);
+}
+
+
 /* Finds the candidates. */
 static int
 read_good_keys(good_search_t *search)
@@ -319,11 +328,11 @@ read_good_keys(good_search_t *search)
     intake.split = BLOOM_SPLIT_LINES;
     intake.format = list_format_lines;
     intake.strict = 1;
-    intake.stop = &search->stop;
 
     memset(&sink, 0, sizeof(sink));
     sink.begin = begin;
     sink.take = test_key;
+    sink.pause = go_on;
     sink.end = end;
     sink.data = search;
     sink.as_given = 1;

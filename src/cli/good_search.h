@@ -67,9 +67,8 @@ typedef struct {
     size_t                    shown_room;
     uint64_t                  bytes;     /* that all candidates would take */
     uint64_t                  matched;
-    int                       stop;      /* atomic: a key is invalid, or there
-                                            is no room for more candidates */
-    int                       full;      /* no room */
+    int                       full;      /* atomic: there is no room for further
+                                            candidates */
 
     bloom_hash_t             *hash;      /* of each candidate */
     hash_table_t              table;     /* the first candidate of each hash */

@@ -364,6 +364,16 @@ take(void *own, const bloom_key_t *key, size_t n, const intake_place_t *place)
 }
 
 
+/* Ends the reading after a message. */
+static int
+go_on(void *own)
+{
+    const samples_t  *samples = own;
+
+    return samples->rc == CLI_OK;
+}
+
+
 /* Looks up the keys of a file, which has the lines that nginx would read.
  * Returns as check_key() does. */
 static int
@@ -388,10 +398,10 @@ check_file(samples_t *samples)
     intake.threads = 1;
     intake.quiet = 1;
     intake.any = 1;
-    intake.stop = &samples->rc;
 
     memset(&sink, 0, sizeof(sink));
     sink.take = take;
+    sink.pause = go_on;
     sink.data = samples;
     sink.as_given = 1;
 

@@ -1089,4 +1089,16 @@ for (["id;name\n1001;a\n1002;b\n", 'semicolons'],
        "$what: the build warns of tables only");
 }
 
+# The first block ends within a line.
+
+{
+    my $text = join '', map { "$_;x\n" } 1 .. 200_000;
+    my ($exit, undef, $err) = $t->run_tool('build', '-o', $t->testdir . '/table',
+                                           { stdin => $text });
+
+    is($exit, 0, 'a table of more than one block is built');
+    like($err, qr/warning: standard input: each line has as many semicolons/,
+         'the build warns of it');
+}
+
 done_testing;

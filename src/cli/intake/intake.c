@@ -372,16 +372,6 @@ read_block(reader_t *reader, const intake_block_t *block)
 }
 
 
-/* Returns 1 if no further block is to be read. */
-static int
-is_ended(const work_t *work)
-{
-    return __atomic_load_n(&work->ended, __ATOMIC_RELAXED)
-           || (work->intake->stop != NULL
-               && __atomic_load_n(work->intake->stop, __ATOMIC_RELAXED));
-}
-
-
 /* Takes the next block, and reads it if no other may be read meanwhile.
  * Returns 1 if the block is to be read, 0 if it was, or -1 if no further block
  * is to be read. */
@@ -393,7 +383,8 @@ next_block(reader_t *reader, intake_block_t *block)
 
     pthread_mutex_lock(&work->reading);
 
-    rc = is_ended(work) ? 0 : intake_files_next(&work->files, block);
+    rc = __atomic_load_n(&work->ended, __ATOMIC_RELAXED)
+         ? 0 : intake_files_next(&work->files, block);
 
     if (rc != 1) {
         __atomic_store_n(&work->ended, 1, __ATOMIC_RELAXED);
@@ -538,6 +529,9 @@ intake_read(const intake_t *intake, const intake_sink_t *sink, char **names,
     progress_begin(&work.progress, intake->quiet || intake->again);
     run(&work, intake->threads);
     progress_end(&work.progress);
+
+    pthread_mutex_destroy(&work.reading);
+    pthread_mutex_destroy(&work.lock);
 
     reasons_sort(&work.counts.reasons);
 

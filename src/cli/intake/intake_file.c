@@ -17,8 +17,6 @@
 #include "units.h"
 
 
-#define MEMORY_DEFAULT  ((uint64_t) 1 << 30)
-
 /* So many lines with as many separators are called a table. */
 #define TABLE_LINES     3
 
@@ -67,7 +65,7 @@ announce(const intake_files_t *files, const intake_file_t *file)
 /* Warns of lines that look like those of a table, but are read as keys. */
 static void
 warn_of_table(const intake_files_t *files, const intake_file_t *file,
-    const keystream_block_t *block)
+    const uint8_t *data, size_t len)
 {
     size_t          i, n;
     uint64_t        lines, columns;
@@ -88,12 +86,12 @@ warn_of_table(const intake_files_t *files, const intake_file_t *file,
         return;
     }
 
-    end = block->data + block->len;
+    end = data + len;
 
     for (i = 0; i < sizeof(separators) / sizeof(separators[0]); i++) {
         columns = 0;
 
-        for (p = block->data, lines = 0; p < end; p = next + 1, lines++) {
+        for (p = data, lines = 0; p < end; p = next + 1, lines++) {
             next = memchr(p, '\n', (size_t) (end - p));
             next = next != NULL ? next : end;
             n = (size_t) line_ends_count(p, (size_t) (next - p),
@@ -115,10 +113,10 @@ warn_of_table(const intake_files_t *files, const intake_file_t *file,
 }
 
 
-/* Prepares the reader for the current file.  Returns 0, or -1 after a
- * message. */
+/* Prepares the reader for the current file, which begins with these whole lines.
+ * Returns 0, or -1 after a message. */
 static int
-begin_file(intake_files_t *files, const keystream_block_t *block)
+begin_file(intake_files_t *files, const uint8_t *data, size_t len)
 {
     char                  why[LIST_WHY];
     list_begin_t          with;
@@ -128,8 +126,8 @@ begin_file(intake_files_t *files, const keystream_block_t *block)
     file = &files->file[files->current];
     with.column = file->format.column;
     with.keys = keyform_list_keys(files->intake->key_form);
-    with.data = block->data;
-    with.len = block->len;
+    with.data = data;
+    with.len = len;
     with.why = why;
 
     if (file->format.reader == NULL
@@ -151,7 +149,7 @@ begin_file(intake_files_t *files, const keystream_block_t *block)
     }
 
     announce(files, file);
-    warn_of_table(files, file, block);
+    warn_of_table(files, file, data, len);
 
     return 0;
 }
@@ -195,7 +193,9 @@ divide_block(void *data, const keystream_block_t *block, size_t *whole)
             return 0;                    /* a line that is too long */
         }
 
-        if (begin_file(files, block) != 0) {
+        if (begin_file(files, block->data, block->last ? block->len : *whole)
+            != 0)
+        {
             return -1;
         }
     }
@@ -303,7 +303,6 @@ static int
 keep_waiting(intake_files_t *files, intake_block_t *block)
 {
     char              limit[UNITS_LEN];
-    uint64_t          memory;
     const char       *name;
     waiting_block_t  *waiting;
 
@@ -326,12 +325,13 @@ keep_waiting(intake_files_t *files, intake_block_t *block)
 
     memset(block, 0, sizeof(*block));
 
-    memory = files->intake->memory ? files->intake->memory : MEMORY_DEFAULT;
-
-    if (files->waiting + key_set_memory(&files->cancelled) > memory) {
+    if (files->waiting + key_set_memory(&files->cancelled)
+        > files->intake->memory)
+    {
         cli_error("%s: lists in which a line can take back others are kept "
                   "until all of them are read, and take more than %s; use a "
-                  "larger --memory", name, format_bytes(limit, memory));
+                  "larger --memory", name,
+                  format_bytes(limit, files->intake->memory));
         return -1;
     }
 

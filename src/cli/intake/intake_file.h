@@ -23,7 +23,8 @@ typedef struct {
     uint32_t        key_form;
     unsigned        threads;
     uint64_t        memory;              /* bytes, for blocks that wait and what
-                                            they cancel; 0: 1 GiB */
+                                            they cancel; 0 if no format has
+                                            such blocks */
     int             any;                 /* a key can be any text: the sink
                                             judges it */
     int             eager;               /* do not wait until a block is full */
@@ -32,8 +33,6 @@ typedef struct {
                                             nothing about them */
     int             strict;              /* end at the first line that is
                                             invalid or skipped */
-    int            *stop;                /* NULL, or atomic: 1 ends the reading
-                                            after the blocks that have begun */
 } intake_t;
 
 /* A file that was read. */
