@@ -217,7 +217,7 @@ add_keys(add_t *add, char **names, int n)
     output_t            out;
     bloom_image_t      *image;
     exception_kinds_t   kinds;
-    key_options_t  *from;
+    key_options_t      *from;
 
     from = &add->from;
     image = &add->old.image;

@@ -46,7 +46,7 @@ typedef struct {
     const char         *like;
     uint64_t            as_of;
     bloom_source_t      source;
-    key_options_t   from;
+    key_options_t       from;
     good_keys_t         good;
     guards_t            guards;
     int                 allow_empty;
@@ -240,8 +240,8 @@ prepare(build_t *build)
 
         /* the keystore takes 7/8 of its memory; the rest is for fuse_build() */
 
-        build->fuse_memory = build->from.memory / 64 * 15;
-        build->from.memory -= build->from.memory / 8;
+        build->fuse_memory = build->from.intake.memory / 64 * 15;
+        build->from.intake.memory -= build->from.intake.memory / 8;
         build->from.keep = KEYSTORE_H2;
     }
 
@@ -294,7 +294,7 @@ warn_room(const build_t *build)
 static int
 build_fuse(build_t *build, uint64_t **words)
 {
-    bloom_image_t      *image;
+    bloom_image_t  *image;
     key_options_t  *from;
 
     image = &build->image;
@@ -409,7 +409,7 @@ build_image(build_t *build, output_t *out, char **names, int n,
     int                 rc;
     uint64_t           *words;
     bloom_image_t      *image;
-    key_options_t  *from;
+    key_options_t      *from;
 
     from = &build->from;
     image = &build->image;
@@ -430,8 +430,8 @@ build_image(build_t *build, output_t *out, char **names, int n,
 
     image->items = from->to.words != NULL
                    ? estimate(image, from->to.words, counts->received)
-                   : keystore_count(from->to.store, from->intake.threads, NULL, NULL,
-                                    NULL);
+                   : keystore_count(from->to.store, from->intake.threads, NULL,
+                                    NULL, NULL);
 
     rc = guards_check(&build->guards, out->name, image, from->intake.quiet);
 
@@ -451,7 +451,8 @@ build_image(build_t *build, output_t *out, char **names, int n,
 
     } else if (words == NULL) {
         words = fuse_build_map(bloom_geometry_bytes(&image->geometry));
-        keystore_insert(from->to.store, &image->geometry, words, from->intake.threads);
+        keystore_insert(from->to.store, &image->geometry, words,
+                        from->intake.threads);
     }
 
     rc = good_keys_find(&build->good, from, image, words, out->name, names, n);

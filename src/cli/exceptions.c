@@ -24,7 +24,7 @@ make_room(exceptions_t *exceptions, size_t n)
 
 
 void
-exceptions_add(exceptions_t *exceptions, unsigned file, uint64_t line,
+exceptions_add(exceptions_t *exceptions, const place_t *place,
     const bloom_key_t *key)
 {
     exception_t  *exception;
@@ -32,8 +32,7 @@ exceptions_add(exceptions_t *exceptions, unsigned file, uint64_t line,
     make_room(exceptions, 1);
 
     exception = &exceptions->exception[exceptions->n];
-    exception->file = file;
-    exception->line = line;
+    exception->place = *place;
     exception->order = exceptions->n++;
     exception->len = key->len;
     exception->key = cli_alloc(key->len);
@@ -59,17 +58,13 @@ exceptions_move(exceptions_t *exceptions, exceptions_t *from)
 static int
 by_place(const void *one, const void *two)
 {
+    int                 before;
     const exception_t  *a = one, *b = two;
 
-    if (a->file != b->file) {
-        return a->file < b->file ? -1 : 1;
-    }
+    before = place_cmp(&a->place, &b->place);
 
-    if (a->line != b->line) {
-        return a->line < b->line ? -1 : 1;
-    }
-
-    return a->order < b->order ? -1 : a->order > b->order;
+    return before != 0 ? before
+           : a->order < b->order ? -1 : a->order > b->order;
 }
 
 

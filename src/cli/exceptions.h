@@ -13,11 +13,11 @@
 
 #include "bloom_key.h"
 #include "output.h"
+#include "place.h"
 
 
 typedef struct {
-    unsigned   file;                     /* its index */
-    uint64_t   line;
+    place_t    place;
     size_t     order;                    /* among those of a thread */
     size_t     len;
     uint8_t   *key;                      /* canonical */
@@ -33,7 +33,7 @@ typedef struct {
 } exceptions_t;
 
 
-void exceptions_add(exceptions_t *exceptions, unsigned file, uint64_t line,
+void exceptions_add(exceptions_t *exceptions, const place_t *place,
     const bloom_key_t *key);
 
 /* Moves exceptions to the end of others. */

@@ -59,7 +59,7 @@ static const list_reader_t  lines = { .name = "keys", .next = next };
 
 
 static const char *
-take(void *own, const bloom_key_t *key, size_t n, const intake_place_t *place)
+take(void *own, const bloom_key_t *key, size_t n, const place_t *place)
 {
     answers_t  *answers = own;
 

@@ -164,11 +164,10 @@ find_stored(good_search_t *search)
 
 /* Looks a key of a list up among the candidates. */
 static const char *
-seek_key(void *own, const bloom_key_t *key, size_t n,
-    const intake_place_t *at)
+seek_key(void *own, const bloom_key_t *key, size_t n, const place_t *at)
 {
     uint8_t        *marks;
-    good_place_t   *place;
+    place_t        *place;
     good_search_t  *search = own;
     key_set_key_t  *found;
 
@@ -198,11 +197,8 @@ seek_key(void *own, const bloom_key_t *key, size_t n,
 
     pthread_mutex_lock(&search->lock);
 
-    if (place->line == 0 || at->file < place->file
-        || (at->file == place->file && at->line < place->line))
-    {
-        place->file = at->file;
-        place->line = at->line;
+    if (place->line == 0 || place_cmp(at, place) < 0) {
+        *place = *at;
     }
 
     pthread_mutex_unlock(&search->lock);
@@ -233,8 +229,8 @@ read_lists(good_search_t *search, char **lists, int n, int *all)
         }
     }
 
-    search->place = cli_alloc(search->found.n * sizeof(good_place_t));
-    memset(search->place, 0, search->found.n * sizeof(good_place_t));
+    search->place = cli_alloc(search->found.n * sizeof(place_t));
+    memset(search->place, 0, search->found.n * sizeof(place_t));
 
     if (search->nagain == 0) {
         return CLI_OK;
@@ -280,18 +276,13 @@ is_conflict(const good_search_t *search, size_t i, int all)
 static int
 by_place(const void *one, const void *two)
 {
+    int                   before;
     const key_set_key_t  *a = *(key_set_key_t *const *) one;
     const key_set_key_t  *b = *(key_set_key_t *const *) two;
 
-    if (a->file != b->file) {
-        return a->file < b->file ? -1 : 1;
-    }
+    before = place_cmp(&a->place, &b->place);
 
-    if (a->line != b->line) {
-        return a->line < b->line ? -1 : 1;
-    }
-
-    return a < b ? -1 : a > b;
+    return before != 0 ? before : a < b ? -1 : a > b;
 }
 
 
@@ -321,8 +312,8 @@ keep_examples(good_search_t *search, key_set_key_t **conflict)
         expression = key_set_text(&search->found, conflict[i]);
 
         memset(example, 0, sizeof(*example));
-        example->file = good->names[conflict[i]->file];
-        example->line = conflict[i]->line;
+        example->file = good->names[conflict[i]->place.file];
+        example->line = conflict[i]->place.line;
         (void) keyform_show(example->expression, &expression);
         strcpy(example->key, search->shown[at] != NULL ? search->shown[at]
                                                        : example->expression);

@@ -165,15 +165,14 @@ show_key(good_search_t *search, size_t i, const bloom_key_t *key,
 /* Adds an expression that the filter takes for present. */
 static void
 add_candidate(good_search_t *search, const bloom_key_t *key,
-    const bloom_key_t *expression, const intake_place_t *place)
+    const bloom_key_t *expression, const place_t *place)
 {
     size_t             i, n;
     bloom_exception_t  exception;
 
     n = search->found.n;
 
-    if (!key_set_add(&search->found, expression, place->file, place->line,
-                     &i)) {
+    if (!key_set_add(&search->found, expression, place, &i)) {
         return;
     }
 
@@ -244,7 +243,7 @@ is_odd(const bloom_key_t *key)
 /* Looks a good key up in the filter by all of its expressions. */
 static const char *
 test_key(void *own, const bloom_key_t *key, size_t many,
-    const intake_place_t *place)
+    const place_t *place)
 {
     unsigned              i, n;
     const char           *why;

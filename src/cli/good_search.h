@@ -47,16 +47,10 @@ typedef struct {
     removed_keys_t         exceptions;
 } good_keys_t;
 
-/* Where a list has a candidate. */
-typedef struct {
-    uint64_t    line;                    /* 0: it has not been seen */
-    unsigned    file;
-} good_place_t;
-
 /* What the search for good keys has found.  Threads share it. */
 typedef struct {
     good_keys_t              *good;
-    const key_options_t  *from;
+    const key_options_t      *from;
     const bloom_image_t      *image;
     const uint64_t           *words;
 
@@ -76,7 +70,9 @@ typedef struct {
 
     char                    **again;     /* the lists that can be read again */
     unsigned                  nagain;
-    good_place_t             *place;     /* of each candidate */
+    place_t                  *place;     /* where a list has each candidate;
+                                            line 0: no list that was read
+                                            again has it */
 } good_search_t;
 
 

@@ -303,7 +303,7 @@ check_key(samples_t *samples, const bloom_key_t *key)
 
     if (why != NULL) {
         refuse(guards, samples->name, "%s: \"%s\" %.*s; correct line %" PRIu64
-               " of %s %s", not(guards), shown, reasons_bare(why), why,
+               " of %s %s", not(guards), shown, list_bare(why), why,
                samples->line, samples->option, samples->path);
         return CLI_ERROR;
     }
@@ -345,7 +345,7 @@ too_large(const samples_t *samples)
 
 
 static const char *
-take(void *own, const bloom_key_t *key, size_t n, const intake_place_t *place)
+take(void *own, const bloom_key_t *key, size_t n, const place_t *place)
 {
     samples_t  *samples = own;
 

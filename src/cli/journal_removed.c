@@ -39,7 +39,7 @@ insert(journal_removed_t *removed, const bloom_key_t *key)
         key_set_create(&removed->keys);
     }
 
-    (void) key_set_add(&removed->keys, key, 0, 0, &i);
+    (void) key_set_add(&removed->keys, key, NULL, &i);
 
     if (removed->keys.n > removed->room) {
         removed->room = 2 * removed->keys.n;

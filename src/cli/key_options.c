@@ -81,13 +81,14 @@ const option_t  key_options[] = {
       "skip up to N entries that cannot be keys, or up to a percentage of the "
       "lines that are not empty or comments, such as 5%; with more, write no "
       "image (default: 100%)" },
-    { '0', "null", NULL, offsetof(key_options_t, intake.split), options_take_flag,
+    { '0', "null", NULL, offsetof(key_options_t, intake.split),
+      options_take_flag,
       "keys end with a zero byte instead of a line end, and no byte is removed "
       "from them" },
     OPTIONS_THREADS(key_options_t, intake.threads,
       "the number of threads; the result does not depend on it (default: one "
       "per processor)"),
-    { 0, "memory", "SIZE", offsetof(key_options_t, memory),
+    { 0, "memory", "SIZE", offsetof(key_options_t, intake.memory),
       options_take_bytes,
       "memory for keys, from 16m to 1024g, in addition to the filter and some "
       "MiB for each thread; the result does not depend on it; lists of the "
@@ -226,16 +227,16 @@ key_options_begin(key_options_t *options, const bloom_image_t *image,
         return CLI_ERROR;
     }
 
-    options->intake.memory = options->memory;
     options->to.hasher = &image->hasher;
     options->to.geometry = &image->geometry;
 
     options->to.except = options->exceptions != NULL;
 
     options->directory = output_directory(out);
-    options->to.store = keystore_create(options->keep, options->memory,
-                                     options->temporary ? options->temporary
-                                                        : options->directory);
+    options->to.store = keystore_create(options->keep, options->intake.memory,
+                                        options->temporary != NULL
+                                        ? options->temporary
+                                        : options->directory);
 
     return CLI_OK;
 }

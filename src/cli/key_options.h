@@ -19,7 +19,7 @@
 
 
 typedef struct {
-    intake_t          intake;
+    intake_t          intake;            /* its memory is the keystore's, too */
     store_keys_t      to;
     line_limit_t      max_errors;        /* invalid lines that are allowed */
     line_limit_t      max_skipped;       /* lines without a key */
@@ -28,7 +28,6 @@ typedef struct {
     const char       *without;           /* file of keys to leave out, or
                                             NULL */
     int               any_form;          /* the command has --form */
-    uint64_t          memory;            /* bytes, for the keystore */
     keystore_keep_e   keep;              /* in the keystore */
     const char       *temporary;         /* directory of the spill file; NULL:
                                             the image's directory */
@@ -40,9 +39,9 @@ typedef struct {
 extern const option_t  key_options[];
 
 #define KEY_OPTIONS_DEFAULTS(form)                                           \
-    { .intake = { .format = { .reader = &list_keys } },                      \
+    { .intake = { .format = { .reader = &list_keys },                        \
+                  .memory = (uint64_t) 1 << 30 },                            \
       .any_form = form,                                                      \
-      .memory = (uint64_t) 1 << 30,                                          \
       .keep = KEYSTORE_HASHES,                                               \
       .max_skipped = { .relative = 1, .share = 1 } }
 

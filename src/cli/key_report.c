@@ -19,9 +19,10 @@ static void
 json_reasons(bloom_json_writer_t *json, const char *name,
     const intake_counts_t *counts, int bad)
 {
-    size_t           i;
-    unsigned         k;
-    const reason_t  *reason;
+    size_t                    i;
+    unsigned                  k;
+    const reason_t           *reason;
+    const reasons_example_t  *example;
 
     bloom_json_put_array(json, name);
 
@@ -38,11 +39,13 @@ json_reasons(bloom_json_writer_t *json, const char *name,
         bloom_json_put_array(json, "examples");
 
         for (k = 0; k < reason->n; k++) {
+            example = &reason->example[k];
+
             bloom_json_put_object(json, NULL);
             bloom_json_put_text(json, "file",
-                                counts->file[reason->example[k].file].name);
-            bloom_json_put_count(json, "line", reason->example[k].line);
-            bloom_json_put_text(json, "text", reason->example[k].text);
+                                counts->file[example->place.file].name);
+            bloom_json_put_count(json, "line", example->place.line);
+            bloom_json_put_text(json, "text", example->text);
             bloom_json_put_end(json);
         }
 
@@ -145,18 +148,21 @@ report_skipped(const intake_counts_t *read)
         example = &reason->example[0];
 
         printf("%10" PRIu64 "  %-*s  ", reason->count, width, reason->why);
-        visible_name(read->file[example->file].name);
-        printf(":%" PRIu64 ": %s\n", example->line, example->text);
+        visible_name(read->file[example->place.file].name);
+        printf(":%" PRIu64 ": %s\n", example->place.line, example->text);
     }
 }
 
 
 void
-key_report(const key_options_t *options,
-    const store_counts_t *counts, uint64_t duplicates, const char *file)
+key_report(const key_options_t *options, const store_counts_t *counts,
+    uint64_t duplicates, const char *file)
 {
-    uint64_t     n;
-    const char  *before;
+    uint64_t                n;
+    const char             *before;
+    const intake_counts_t  *read;
+
+    read = &counts->read;
 
     if (options->exceptions != NULL) {
         visible_name(options->exceptions);
@@ -170,8 +176,8 @@ key_report(const key_options_t *options,
                CLI_S(counts->left_out), counts->left_out == 1 ? "was" : "were");
     }
 
-    n = duplicates + counts->read.empty + counts->read.comments + counts->read.skipped
-        + counts->read.errors;
+    n = duplicates + read->empty + read->comments + read->skipped
+        + read->errors;
 
     if (n == 0) {
         return;
@@ -181,14 +187,14 @@ key_report(const key_options_t *options,
     printf(": ");
 
     before = print_count("", duplicates, "duplicate");
-    before = print_count(before, counts->read.empty,
-                         list_format_is_keys(&options->intake.format) ? "empty key"
-                                                               : "empty line");
-    before = print_count(before, counts->read.comments, "comment");
-    before = print_count(before, counts->read.skipped, "other line");
-    (void) print_count(before, counts->read.errors, "invalid line");
+    before = print_count(before, read->empty,
+                         list_format_is_keys(&options->intake.format)
+                         ? "empty key" : "empty line");
+    before = print_count(before, read->comments, "comment");
+    before = print_count(before, read->skipped, "other line");
+    (void) print_count(before, read->errors, "invalid line");
 
     printf(" %s skipped\n", n == 1 ? "was" : "were");
 
-    report_skipped(&counts->read);
+    report_skipped(read);
 }

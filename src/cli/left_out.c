@@ -17,13 +17,13 @@
 
 
 static const char *
-take(void *own, const bloom_key_t *key, size_t n, const intake_place_t *place)
+take(void *own, const bloom_key_t *key, size_t n, const place_t *place)
 {
     size_t       index;
     left_out_t  *left_out = own;
 
     (void) n;                            /* 1, as the sink does not take many */
-    (void) key_set_add(&left_out->keys, key, place->file, place->line, &index);
+    (void) key_set_add(&left_out->keys, key, place, &index);
 
     return NULL;
 }
@@ -131,7 +131,7 @@ left_out_warn(const left_out_t *left_out)
             n++;
 
             cli_warn("%s: line %" PRIu64 ": no list has \"%s\"",
-                     left_out->name, key->line, keyform_show(shown, &text));
+                     left_out->name, key->place.line, keyform_show(shown, &text));
         }
     }
 }

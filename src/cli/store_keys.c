@@ -141,7 +141,7 @@ take_key(hasher_t *hasher, const bloom_key_t *key)
 
 
 static const char *
-take(void *own, const bloom_key_t *key, size_t n, const intake_place_t *place)
+take(void *own, const bloom_key_t *key, size_t n, const place_t *place)
 {
     size_t               i;
     hasher_t            *hasher = own;
@@ -163,11 +163,11 @@ take(void *own, const bloom_key_t *key, size_t n, const intake_place_t *place)
 
 
 static void
-except(void *own, const bloom_key_t *key, const intake_place_t *place)
+except(void *own, const bloom_key_t *key, const place_t *place)
 {
     hasher_t  *hasher = own;
 
-    exceptions_add(&hasher->counts.exceptions, place->file, place->line, key);
+    exceptions_add(&hasher->counts.exceptions, place, key);
 }
 
 

@@ -49,6 +49,16 @@ key_of(char text[32], int i)
 }
 
 
+static int
+add(key_set_t *set, const bloom_key_t *key, unsigned file, uint64_t line,
+    size_t *at)
+{
+    place_t  place = { file, line };
+
+    return key_set_add(set, key, &place, at);
+}
+
+
 static void
 keys_are_found_with_their_first_place(void **state)
 {
@@ -66,13 +76,13 @@ keys_are_found_with_their_first_place(void **state)
     for (i = 0; i < KEYS; i++) {
         key = key_of(text, i);
 
-        assert_int_equal(key_set_add(&set, &key, 1, 10, &at), 1);
+        assert_int_equal(add(&set, &key, 1, 10, &at), 1);
         assert_int_equal(at, i);
         at = KEYS;
-        assert_int_equal(key_set_add(&set, &key, 1, 10, &at), 0);
+        assert_int_equal(add(&set, &key, 1, 10, &at), 0);
         assert_int_equal(at, i);
-        assert_int_equal(key_set_add(&set, &key, 2, 1, &at), 0);
-        assert_int_equal(key_set_add(&set, &key, 1, 11, &at), 0);
+        assert_int_equal(add(&set, &key, 2, 1, &at), 0);
+        assert_int_equal(add(&set, &key, 1, 11, &at), 0);
     }
 
     for (i = 0; i < KEYS; i++) {
@@ -80,11 +90,11 @@ keys_are_found_with_their_first_place(void **state)
 
         if (i % 3 == 1) {
             at = 0;
-            assert_int_equal(key_set_add(&set, &key, 1, 9, &at), 1);
+            assert_int_equal(add(&set, &key, 1, 9, &at), 1);
             assert_int_equal(at, i);
 
         } else if (i % 3 == 2) {
-            assert_int_equal(key_set_add(&set, &key, 0, 99, &at), 1);
+            assert_int_equal(add(&set, &key, 0, 99, &at), 1);
             assert_int_equal(at, i);
         }
     }
@@ -96,8 +106,8 @@ keys_are_found_with_their_first_place(void **state)
         found = key_set_find(&set, &key);
 
         assert_ptr_equal(found, &set.key[i]);
-        assert_int_equal(found->file, i % 3 == 2 ? 0 : 1);
-        assert_int_equal(found->line, i % 3 == 0 ? 10 : i % 3 == 1 ? 9 : 99);
+        assert_int_equal(found->place.file, i % 3 == 2 ? 0 : 1);
+        assert_int_equal(found->place.line, i % 3 == 0 ? 10 : i % 3 == 1 ? 9 : 99);
         assert_int_equal(found->found, 0);
 
         same = key_set_text(&set, found);

@@ -56,22 +56,20 @@ typedef struct {
 
 
 static void
-skip(reader_t *reader, const char *why, const intake_place_t *place,
+skip(reader_t *reader, const char *why, const place_t *place,
     const bloom_key_t *text)
 {
     reader->counts.skipped++;
-    reasons_add(&reader->counts.reasons, why, 0, place->file, place->line,
-                text);
+    reasons_add(&reader->counts.reasons, why, 0, place, text);
 }
 
 
 static void
-refuse(reader_t *reader, const char *why, const intake_place_t *place,
+refuse(reader_t *reader, const char *why, const place_t *place,
     const bloom_key_t *text)
 {
     reader->counts.errors++;
-    reasons_add(&reader->counts.reasons, why, 1, place->file, place->line,
-                text);
+    reasons_add(&reader->counts.reasons, why, 1, place, text);
 }
 
 
@@ -88,7 +86,7 @@ why_no_name(const reader_t *reader, const bloom_key_t *key)
 
 /* Passes the key of an entry on. */
 static void
-take_key(reader_t *reader, const bloom_key_t *key, const intake_place_t *place)
+take_key(reader_t *reader, const bloom_key_t *key, const place_t *place)
 {
     const char           *why;
     bloom_key_t           canonical;
@@ -96,7 +94,6 @@ take_key(reader_t *reader, const bloom_key_t *key, const intake_place_t *place)
     const intake_sink_t  *sink;
 
     sink = work->sink;
-    why = NULL;
 
     if (!work->intake->any) {
         why = list_no_key(reader->keys, key);
@@ -141,7 +138,7 @@ take_key(reader_t *reader, const bloom_key_t *key, const intake_place_t *place)
  * another entry. */
 static void
 take_exception(reader_t *reader, const bloom_key_t *key,
-    const intake_place_t *place, const bloom_key_t *record, int further)
+    const place_t *place, const bloom_key_t *record, int further)
 {
     const char           *why;
     bloom_key_t           canonical;
@@ -182,7 +179,7 @@ read_record(reader_t *reader, const intake_block_t *block,
     int               further, counted;
     list_line_t       at;
     list_result_e     result;
-    intake_place_t    place;
+    place_t    place;
     intake_counts_t  *counts;
 
     counts = &reader->counts;
@@ -562,9 +559,7 @@ intake_refuse(const intake_counts_t *counts, const char *advice)
     for (i = 0, first = NULL, why = NULL; i < counts->reasons.n; i++) {
         at = &counts->reasons.reason[i].example[0];
 
-        if (first == NULL || at->file < first->file
-            || (at->file == first->file && at->line < first->line))
-        {
+        if (first == NULL || place_cmp(&at->place, &first->place) < 0) {
             first = at;
             why = counts->reasons.reason[i].why;
         }
@@ -575,8 +570,8 @@ intake_refuse(const intake_counts_t *counts, const char *advice)
     }
 
     cli_error("%s: line %" PRIu64 ": \"%s\" %.*s; %s",
-              counts->file[first->file].name, first->line, first->text,
-              reasons_bare(why), why, advice);
+              counts->file[first->place.file].name, first->place.line,
+              first->text, list_bare(why), why, advice);
 
     return CLI_ERROR;
 }
@@ -601,8 +596,8 @@ intake_complain(const intake_counts_t *counts, bloom_split_e split, int bad)
 
         for (k = 0; k < reason->n; k++) {
             cli_error("%s: %s %" PRIu64 ": \"%s\" %s",
-                      counts->file[reason->example[k].file].name, what,
-                      reason->example[k].line, reason->example[k].text,
+                      counts->file[reason->example[k].place.file].name, what,
+                      reason->example[k].place.line, reason->example[k].text,
                       reason->why);
         }
 

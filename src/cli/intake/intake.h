@@ -21,18 +21,13 @@
 
 #include "intake_file.h"
 #include "keyform.h"
+#include "place.h"
 #include "reasons.h"
 
 
 /* Keys that are passed to a sink at once. */
 #define INTAKE_BATCH  256
 
-
-/* Where a key is. */
-typedef struct {
-    unsigned   file;                     /* its index */
-    uint64_t   line;                     /* from 1; with -0, the key's number */
-} intake_place_t;
 
 /* What is done with the keys. */
 typedef struct {
@@ -44,12 +39,12 @@ typedef struct {
     /* Takes n keys, from 1 to INTAKE_BATCH, that are valid until it returns.
      * Returns NULL; or why the only key is invalid, a constant phrase. */
     const char  *(*take)(void *own, const bloom_key_t *key, size_t n,
-                         const intake_place_t *place);
+                         const place_t *place);
 
     /* If not NULL, takes a key that a list exempts.  If NULL, these entries are
      * skipped. */
     void         (*except)(void *own, const bloom_key_t *key,
-                           const intake_place_t *place);
+                           const place_t *place);
 
     /* If not NULL, is called after each block.  Returns 1; or 0 to end the
      * reading. */

@@ -113,8 +113,8 @@ warn_of_table(const intake_files_t *files, const intake_file_t *file,
 }
 
 
-/* Prepares the reader for the current file, which begins with these whole lines.
- * Returns 0, or -1 after a message. */
+/* Prepares the reader for the current file, which begins with these whole
+ * lines.  Returns 0, or -1 after a message. */
 static int
 begin_file(intake_files_t *files, const uint8_t *data, size_t len)
 {

@@ -124,8 +124,8 @@ append(key_set_t *set, const bloom_key_t *key, uint64_t hash)
 
 
 int
-key_set_add(key_set_t *set, const bloom_key_t *key, unsigned file,
-    uint64_t line, size_t *index)
+key_set_add(key_set_t *set, const bloom_key_t *key, const place_t *place,
+    size_t *index)
 {
     size_t         *slot;
     uint64_t        hash;
@@ -142,7 +142,7 @@ key_set_add(key_set_t *set, const bloom_key_t *key, unsigned file,
         one = &set->key[*slot - 1];
         *index = *slot - 1;
 
-        if (file > one->file || (file == one->file && line >= one->line)) {
+        if (place == NULL || place_cmp(place, &one->place) >= 0) {
             return 0;
         }
 
@@ -152,8 +152,9 @@ key_set_add(key_set_t *set, const bloom_key_t *key, unsigned file,
         *index = *slot - 1;
     }
 
-    one->file = file;
-    one->line = line;
+    if (place != NULL) {
+        one->place = *place;
+    }
 
     return 1;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A key_set_t is a set of keys in a hash table, each with the line where it is.
+ * A key_set_t is a set of keys in a hash table, each with the place where it
+ * is.
  *
  * Keys are compared byte by byte.  The set has a secret of its own, so no
  * choice of keys makes it slow.  It takes about 100 bytes for each key, and the
@@ -16,14 +17,14 @@
 
 #include "bloom_hasher.h"
 #include "bloom_key.h"
+#include "place.h"
 
 
 typedef struct {
     size_t      begin;                   /* in the text */
     size_t      len;
     uint64_t    hash;
-    uint64_t    line;                    /* where it is first, from 1 */
-    unsigned    file;                    /* the index of its file */
+    place_t     place;                   /* where it is first */
     int         found;                   /* for the owner of the set; atomic */
 } key_set_key_t;
 
@@ -46,10 +47,10 @@ void key_set_create(key_set_t *set);
 void key_set_free(key_set_t *set);
 
 /* Adds a key, whose index is then in *index.  A key that is in the set already
- * gets the place if that is before its own: in an earlier file or line.
- * Returns 1 if the key is new or got the place, else 0. */
-int key_set_add(key_set_t *set, const bloom_key_t *key, unsigned file,
-    uint64_t line, size_t *index);
+ * gets the place if that is before its own.  `place` is NULL if the owner does
+ * not ask for places.  Returns 1 if the key is new or got the place, else 0. */
+int key_set_add(key_set_t *set, const bloom_key_t *key, const place_t *place,
+    size_t *index);
 
 /* Returns how many bytes of memory the set takes. */
 size_t key_set_memory(const key_set_t *set);

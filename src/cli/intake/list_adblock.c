@@ -375,7 +375,7 @@ cancel(key_set_t *cancelled, const bloom_key_t *line)
                                     rule.exempts, part);
 
         if (twin.len != 0) {
-            (void) key_set_add(cancelled, &twin, 0, 0, &index);
+            (void) key_set_add(cancelled, &twin, NULL, &index);
         }
     }
 }

@@ -18,9 +18,9 @@
 const list_format_t  list_format_keys = { &list_keys, NULL, NULL };
 const list_format_t  list_format_lines = { &list_text, "lines", NULL };
 
-static const list_reader_t *const  readers[] = {
-    &list_text, &list_adblock, &list_hosts, &list_dnsmasq, &list_unbound,
-    &list_rpz, &list_json
+const list_reader_t *const  list_readers[LIST_READERS] = {
+    &list_json, &list_dnsmasq, &list_unbound, &list_hosts, &list_adblock,
+    &list_rpz, &list_text
 };
 
 
@@ -36,9 +36,9 @@ list_format_parse(list_format_t *format, const char *text)
         return NULL;
     }
 
-    for (i = 0; i < sizeof(readers) / sizeof(readers[0]); i++) {
-        if (strcmp(text, readers[i]->name) == 0) {
-            format->reader = readers[i];
+    for (i = 0; i < LIST_READERS; i++) {
+        if (strcmp(text, list_readers[i]->name) == 0) {
+            format->reader = list_readers[i];
             return NULL;
         }
     }

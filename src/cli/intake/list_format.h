@@ -33,6 +33,13 @@ typedef struct {
 } list_format_t;
 
 
+/* The readers of the formats whose names have no column, in the order in which
+ * --from auto tries them: names alone are lines, unless there are rules.  The
+ * last one is the closest if none fits. */
+enum { LIST_READERS = 7 };
+
+extern const list_reader_t *const  list_readers[LIST_READERS];
+
 /* The format without a name, and that of lines with comments. */
 extern const list_format_t  list_format_keys;
 extern const list_format_t  list_format_lines;

@@ -15,14 +15,9 @@
 #include "keyform.h"
 #include "list_adblock.h"
 #include "list_csv.h"
-#include "list_dnsmasq.h"
 #include "list_guess.h"
-#include "list_hosts.h"
-#include "list_json.h"
 #include "list_no_key.h"
 #include "list_rpz.h"
-#include "list_text.h"
-#include "list_unbound.h"
 
 
 #define KNOWN  "lines, adblock, hosts, dnsmasq, unbound, rpz, json, and csv "  \
@@ -37,15 +32,6 @@ typedef struct {
     uint64_t     number;                 /* of the first that does not fit */
     bloom_key_t  misfit;
 } fit_t;
-
-/* The formats in the order in which they are tried: names alone are lines,
- * unless there are rules.  The last one is the closest if none fits. */
-static const list_reader_t *const  readers[] = {
-    &list_json, &list_dnsmasq, &list_unbound, &list_hosts, &list_adblock,
-    &list_rpz, &list_text
-};
-
-enum { READERS = sizeof(readers) / sizeof(readers[0]) };
 
 
 /* Returns 1 if a record fits a format, 0 if not, or -1 if it is empty or a
@@ -73,7 +59,7 @@ fits(const list_reader_t *reader, list_line_t *at)
             why = list_no_key(at->keys, &at->key);
 
             if (reader->any || list_is_place(&at->key)
-                || (why != NULL && strstr(why, LIST_NO_KEY_FROM) == NULL))
+                || (why != NULL && why[list_bare(why)] == '\0'))
             {
                 rc = 1;
 
@@ -206,12 +192,12 @@ is_empty(bloom_key_t text)
 /* Says which line is the first that does not fit the closest format.  Returns
  * -1. */
 static int
-refuse(const list_begin_t *with, const fit_t fit[READERS])
+refuse(const list_begin_t *with, const fit_t fit[LIST_READERS])
 {
     char     shown[KEYFORM_SHOWN];
     size_t   i, best;
 
-    for (i = 0, best = READERS - 1; i < READERS; i++) {
+    for (i = 0, best = LIST_READERS - 1; i < LIST_READERS; i++) {
 
         if (fit[i].lines == 0) {
             snprintf(with->why, LIST_WHY, "has only comments");
@@ -219,7 +205,7 @@ refuse(const list_begin_t *with, const fit_t fit[READERS])
         }
 
         if (fit[i].fit > fit[best].fit
-            && (readers[i] != &list_adblock || fit[i].own != 0))
+            && (list_readers[i] != &list_adblock || fit[i].own != 0))
         {
             best = i;
         }
@@ -239,7 +225,7 @@ refuse(const list_begin_t *with, const fit_t fit[READERS])
         snprintf(with->why, LIST_WHY, "line %" PRIu64 ": \"%s\" does not fit "
                  "--from %s, and too few of the lines do (%u of %u); --from "
                  "auto knows " KNOWN, fit[best].number, shown,
-                 readers[best]->name, fit[best].fit, fit[best].lines);
+                 list_readers[best]->name, fit[best].fit, fit[best].lines);
     }
 
     return -1;
@@ -250,7 +236,7 @@ int
 list_guess(list_format_t *format, const list_begin_t *with)
 {
     char          refused[LIST_WHY];
-    fit_t         fit[READERS];
+    fit_t         fit[LIST_READERS];
     size_t        i;
     list_csv_t    csv;
     bloom_key_t   text;
@@ -273,12 +259,12 @@ list_guess(list_format_t *format, const list_begin_t *with)
         return list_format_parse(format, csv.format) == NULL ? 0 : -1;
     }
 
-    for (i = 0; i < READERS; i++) {
-        try(&fit[i], readers[i], with);
+    for (i = 0; i < LIST_READERS; i++) {
+        try(&fit[i], list_readers[i], with);
 
-        if (is(readers[i], &fit[i])) {
-            format->reader = readers[i];
-            format->name = readers[i]->name;
+        if (is(list_readers[i], &fit[i])) {
+            format->reader = list_readers[i];
+            format->name = list_readers[i]->name;
             return 0;
         }
     }

@@ -84,8 +84,10 @@ list_cut_comment(bloom_key_t *text)
 }
 
 
-int
-list_is_name(const bloom_key_t *text)
+/* Returns 1 if all bytes of a text can be in the name of a host, or are
+ * `also`. */
+static int
+has_name_bytes(const bloom_key_t *text, char also)
 {
     size_t   i;
     uint8_t  c;
@@ -94,13 +96,20 @@ list_is_name(const bloom_key_t *text)
         c = text->data[i];
 
         if (!bloom_is_alpha(c) && !bloom_is_digit(c) && c != '.' && c != '-'
-            && c != '_' && c < 0x80)
+            && c != '_' && c != (uint8_t) also && c < 0x80)
         {
             return 0;
         }
     }
 
     return 1;
+}
+
+
+int
+list_is_name(const bloom_key_t *text)
+{
+    return has_name_bytes(text, '.');
 }
 
 
@@ -196,7 +205,6 @@ list_cut_wildcard(bloom_key_t *name)
 int
 list_is_place(const bloom_key_t *text)
 {
-    size_t       i;
     bloom_key_t  rest, host;
 
     rest = *text;
@@ -213,12 +221,8 @@ list_is_place(const bloom_key_t *text)
 
     (void) list_until(&rest, &host, '/');
 
-    for (i = 0; i < host.len; i++) {
-        if (!bloom_is_alpha(host.data[i]) && !bloom_is_digit(host.data[i])
-            && memchr(".-_:", host.data[i], 4) == NULL && host.data[i] < 0x80)
-        {
-            return 0;
-        }
+    if (!has_name_bytes(&host, ':')) {
+        return 0;
     }
 
     while (list_ends(&host, '.')) {
@@ -249,4 +253,15 @@ list_domain(const bloom_key_t *name)
     }
 
     return NULL;
+}
+
+
+int
+list_bare(const char *why)
+{
+    const char  *advice;
+
+    advice = strstr(why, LIST_USE_FROM);
+
+    return advice != NULL ? (int) (advice - why) : (int) strlen(why);
 }

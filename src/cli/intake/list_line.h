@@ -56,6 +56,10 @@ typedef struct {
 
 #define LIST_ROOM  512
 
+/* With the name of a format, the end of a reason for which another format of
+ * --from is the remedy. */
+#define LIST_USE_FROM  "; use --from "
+
 
 /* Each stores the reason, and returns the result of that name. */
 
@@ -173,6 +177,10 @@ int list_is_place(const bloom_key_t *text);
  * has a wildcard.
  */
 const char *list_domain(const bloom_key_t *name);
+
+/* Returns the length of a reason without LIST_USE_FROM and what follows, for
+ * files that --from does not concern. */
+int list_bare(const char *why);
 
 
 #endif /* LIST_LINE_H */

@@ -58,7 +58,7 @@ list_names_add(key_set_t *set, list_names_of_e of, list_names_e what,
     bloom_key_t  key;
 
     if (write_key(room, &key, of, what, name) == 0) {
-        (void) key_set_add(set, &key, 0, 1, &index);
+        (void) key_set_add(set, &key, NULL, &index);
     }
 }
 

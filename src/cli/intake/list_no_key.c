@@ -233,7 +233,7 @@ list_no_key(list_keys_e keys, const bloom_key_t *key)
     }
 
     if (memchr("asl-", key->data[0], 4) != NULL && is_dnsmasq(*key)) {
-        return "is a line of dnsmasq" LIST_NO_KEY_FROM "dnsmasq";
+        return "is a line of dnsmasq" LIST_USE_FROM "dnsmasq";
     }
 
     p = memchr(key->data, '#', key->len);
@@ -249,5 +249,5 @@ list_no_key(list_keys_e keys, const bloom_key_t *key)
     }
 
     return (list_has(key, ',') || list_has(key, ';')) && is_csv(key)
-           ? "is a line of CSV" LIST_NO_KEY_FROM "csv:COLUMN" : NULL;
+           ? "is a line of CSV" LIST_USE_FROM "csv:COLUMN" : NULL;
 }

@@ -24,11 +24,9 @@
 #include "list_line.h"
 
 
-/* Returns NULL, or the reason why a text is no key: a constant phrase
- * that follows the text in a message.  It ends with LIST_NO_KEY_FROM and a
- * format if the text is a line of a list in that format. */
-#define LIST_NO_KEY_FROM  "; use --from "
-
+/* Returns NULL, or the reason why a text is no key: a constant phrase that
+ * follows the text in a message.  It ends with LIST_USE_FROM and a format if
+ * the text is a line of a list in that format. */
 const char *list_no_key(list_keys_e keys, const bloom_key_t *key);
 
 

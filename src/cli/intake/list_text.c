@@ -27,7 +27,7 @@ why_rule(const bloom_key_t *text)
     }
 
     if (list_begins(text, "||") || list_begins(text, "@@")) {
-        return "is a rule of Adblock lists; use --from adblock";
+        return "is a rule of Adblock lists" LIST_USE_FROM "adblock";
     }
 
     for (len = 0; len < text->len; len++) {

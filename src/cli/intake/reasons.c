@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "cli.h"
-#include "list_no_key.h"
 #include "reasons.h"
 
 
@@ -53,8 +52,8 @@ find(reasons_t *reasons, const char *why, int bad)
 
 
 void
-reasons_add(reasons_t *reasons, const char *why, int bad, unsigned file,
-    uint64_t line, const bloom_key_t *text)
+reasons_add(reasons_t *reasons, const char *why, int bad,
+    const place_t *place, const bloom_key_t *text)
 {
     reason_t           *reason;
     reasons_example_t  *example;
@@ -67,8 +66,7 @@ reasons_add(reasons_t *reasons, const char *why, int bad, unsigned file,
     }
 
     example = &reason->example[reason->n++];
-    example->file = file;
-    example->line = line;
+    example->place = *place;
     (void) keyform_show(example->text, text);
 }
 
@@ -78,11 +76,7 @@ by_place(const void *one, const void *two)
 {
     const reasons_example_t  *a = one, *b = two;
 
-    if (a->file != b->file) {
-        return a->file < b->file ? -1 : 1;
-    }
-
-    return a->line < b->line ? -1 : a->line > b->line;
+    return place_cmp(&a->place, &b->place);
 }
 
 
@@ -142,15 +136,4 @@ reasons_free(reasons_t *reasons)
 {
     free(reasons->reason);
     memset(reasons, 0, sizeof(*reasons));
-}
-
-
-int
-reasons_bare(const char *why)
-{
-    const char  *advice;
-
-    advice = strstr(why, LIST_NO_KEY_FROM);
-
-    return advice != NULL ? (int) (advice - why) : (int) strlen(why);
 }

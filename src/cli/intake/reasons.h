@@ -15,13 +15,13 @@
 #include <stdint.h>
 
 #include "keyform.h"
+#include "place.h"
 
 #define REASONS_EXAMPLES  3
 
 
 typedef struct {
-    unsigned  file;                      /* its index */
-    uint64_t  line;                      /* from 1 */
+    place_t   place;
     char      text[KEYFORM_SHOWN];       /* what was left out, escaped */
 } reasons_example_t;
 
@@ -42,8 +42,8 @@ typedef struct {
 
 
 /* Counts a line.  A thread reads lines in order, and `why` is a constant. */
-void reasons_add(reasons_t *reasons, const char *why, int bad, unsigned file,
-    uint64_t line, const bloom_key_t *text);
+void reasons_add(reasons_t *reasons, const char *why, int bad,
+    const place_t *place, const bloom_key_t *text);
 
 /* Adds what another reasons_t has, which stays unchanged. */
 void reasons_merge(reasons_t *reasons, const reasons_t *from);
@@ -52,10 +52,6 @@ void reasons_merge(reasons_t *reasons, const reasons_t *from);
 void reasons_sort(reasons_t *reasons);
 
 void reasons_free(reasons_t *reasons);
-
-/* Returns the length of a reason without the advice to use another --from, for
- * files that --from does not concern. */
-int reasons_bare(const char *why);
 
 
 #endif /* REASONS_H */
