@@ -7,7 +7,8 @@
 #
 # FILE is replaced only by a whole list. It gets the time that the server states
 # in Last-Modified, or else the time of the request. If the server has no newer
-# list, FILE stays. A list that is compressed by gzip is decompressed.
+# list, FILE stays. A list that is compressed by gzip, bzip2, xz or zstd is
+# decompressed by the command of that name.
 #
 # The script trusts nothing that the server sends. rebuild.sh checks the keys.
 # Run it as a user of its own, such as ngx-bloom. It refuses a FILE in a
@@ -169,10 +170,21 @@ esac
 end_is_known || fail "the response has no Content-Length, so a list that was \
 cut looks like a whole one"
 
-if [ "$(head -c 2 "$work/list" | od -An -tx1)" = " 1f 8b" ]; then
-    limited gzip -dc < "$work/list" > "$work/plain" || {
+# All but xz limit the memory that a hostile list can make them take.
+
+case $(head -c 6 "$work/list" | od -An -tx1) in
+    " 1f 8b"*)                           decompress=(gzip -dc) ;;
+    " 42 5a 68"*)                        decompress=(bzip2 -dcq) ;;
+    " fd 37 7a 58 5a 00")                decompress=(xz -dc -M 256MiB) ;;
+    " 28 b5 2f fd"* | " 5"?" 2a 4d 18"*) decompress=(zstd -dc) ;;
+    *)                                   decompress=() ;;
+esac
+
+if [ ${#decompress[@]} != 0 ]; then
+    limited "${decompress[@]}" < "$work/list" > "$work/plain" || {
         refuse_if_larger "$work/plain"
-        fail "the list cannot be decompressed: see above"
+        fail "the list cannot be decompressed by ${decompress[0]}: it is \
+damaged, unless another reason is above"
     }
 
     touch -r "$work/list" "$work/plain"

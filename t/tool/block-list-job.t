@@ -73,6 +73,20 @@ sub compressed {
     return $compressed;
 }
 
+# What other compressors make of a text.
+
+my @compressors = qw(bzip2 xz zstd);
+
+sub compressed_by {
+    my ($command, $text) = @_;
+
+    my ($exit, $compressed) = run_command([$command, '-c'], stdin => $text);
+
+    $exit == 0 or die "$command fails";
+
+    return $compressed;
+}
+
 # A response with a length, one in chunks, and one that ends with the
 # connection.
 
@@ -121,6 +135,9 @@ my %published = (
     '/bomb-line' => compressed("\0" x 10_000_000),
     '/bomb-encoding' => { headers => ['Content-Encoding', 'gzip'],
                           body => compressed("a.example/\n" x 1_000_000) },
+    (map { ("/bomb.$_" => compressed_by($_, "a.example/\n" x 1_000_000),
+            "/truncated.$_" => substr(compressed_by($_, text(@rules)), 0, 900),
+            "/plain.$_" => compressed_by($_, text(@rules))) } @compressors),
     '/truncated.gz' => substr(compressed(text(@rules)), 0, 2000),
 
     '/moved' => { status => 302, headers => ['Location', "/list\x1b[2J"] },
@@ -370,6 +387,10 @@ my %refused = (
     'a gzip bomb as an encoding' => ['/bomb-encoding',
                                      qr/is larger than MAX_SIZE=1M/],
     'a truncated gzip' => ['/truncated.gz', qr/cannot be decompressed/],
+    (map { ("a bomb of $_" => ["/bomb.$_", qr/is larger than MAX_SIZE=1M/],
+            "a truncated list of $_" => ["/truncated.$_",
+                                         qr/cannot be decompressed/]) }
+         @compressors),
     'a redirect' => ['/moved', qr/redirects to ".*": if that is right/],
     'the status 404 with a list' => ['/missing',
                                      qr/the server answers 404, not 200/],
@@ -445,7 +466,7 @@ subtest 'a list that is refused is refused again, if it is unchanged' => sub {
 
 
 subtest 'lists in other shapes are taken' => sub {
-    succeeds('compressed', '/plain.gz');
+    succeeds("compressed by $_", "/plain.$_") for 'gz', @compressors;
     succeeds('without a last line end', '/no-line-end');
     is(status($urls[999]), 403, 'the last line is there');
 
