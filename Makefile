@@ -284,8 +284,8 @@ with = TEST_NGINX_BINARY="$(1)" TEST_NGINX_MODULE="$(2)" \
        TEST_BLOOM_TOOL="$(CURDIR)/$(or $(3),build/ngx-bloom)" \
        BENCH_PROGRAMS="$(CURDIR)/$(dir $(or $(3),build/ngx-bloom))bench"
 suite = $(with) prove -r -It/lib -j $(TEST_JOBS) $(TESTS)
-TESTS ?= t/harness.t t/old-names.t t/http t/api t/zone t/journal t/import t/lists \
-         t/tool
+TESTS ?= t/harness.t t/old-names.t t/http t/api t/zone t/journal t/crash t/import \
+         t/lists t/tool
 
 # $(call serving,NGINX,MODULE) leaves out the tests of the tool and of the page in
 # a browser, which do not depend on nginx's version.
@@ -373,6 +373,7 @@ sanitized_short = $(filter-out t/http/audit-add.t t/http/feedback-except.t \
                     except.t follow.t hostile-text.t info.t journal.t \
                     list-reader.t merge.t not-keys.t status.t test.t verify.t) \
                   t/import/serve.t t/import/hostile.t \
+                  $(wildcard t/crash/*.t) \
                   $(shell grep -l BloomTest::Faults t/journal/*.t t/zone/*.t)
 
 test-sanitize-nginx test-sanitize-short: build/sanitize/ngx-bloom build/sanitize/bench/lookups build/sanitize/reference/expressions build/reference/h3client nginx-1.26.3-sanitize $(packages)

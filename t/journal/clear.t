@@ -1,11 +1,10 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# A clear takes place as a whole or not at all, whatever happens meanwhile: a
-# death of the helper or of all processes at any step, a loss of power, a full
+# A clear takes place as a whole or not at all, also with a loss of power or a full
 # disk.  Keys that were added before an acknowledged clear never come back, and
 # keys that were added after it are never lost.  All instances of a zone are
-# cleared, and a damaged zone is repaired.
+# cleared, and a damaged zone is repaired.  t/crash tests deaths of processes.
 
 use strict;
 use warnings;
@@ -24,9 +23,6 @@ use BloomTest::Zones;
 my $t = BloomTest->new;
 my $dir = $t->testdir;
 my $state = "$dir/state/ids";
-
-# more steps than a clear has
-use constant STEPS => 90;
 
 my $disk = BloomTest::Disk->new($t, 'state');
 my $faults = BloomTest::Faults->new($t);
@@ -115,124 +111,6 @@ sub stays {
 
 
 conf('');
-
-
-subtest 'the helper dies at each step of a clear' => sub {
-    $faults->needed;
-
-    my ($deaths, %seen) = (0);
-
-    for my $step (1 .. STEPS) {
-        begin();
-
-        my $mark = $t->log_mark;
-        $faults->kill_at('any', $step);
-
-        my $response = clear();
-
-        # the helper may do other work before, and after the answer
-
-        if (!wait_until(sub { !$faults->pending }, 1)) {
-            $faults->withdraw;
-            is($response->status, 200, 'the clear succeeds without a death');
-            is_whole('without a death', AFTER);
-            $t->kill_all;
-            last;
-        }
-
-        $deaths++;
-        $t->wait_for_log(qr/exited on signal 9/, $mark);
-        wait_until(sub {
-            my $zone = eval { zone_state($t, 'ids') };
-            return $zone && $zone->{state} eq 'serving' && $t->helpers;
-        }) or diag('nginx does not serve: ' . $t->log_since($mark));
-
-        my $answers = stays("after a death at step $step");
-        $seen{$answers}++;
-
-        is($answers, AFTER, "an acknowledged clear stays at step $step")
-            if $response->status == 200;
-        is(scalar(() = $t->log_since($mark) =~ /exited on signal 9/g), 1,
-           "nobody else dies at step $step");
-
-        is(clear()->status, 200, "a clear succeeds after step $step");
-        is_whole("with another clear after step $step", AFTER);
-        $t->kill_all;
-    }
-
-    cmp_ok($deaths, '>=', 20,
-           "a clear completes after deaths at $deaths steps");
-    is(scalar keys %seen, 2, 'some deaths are before and some after the clear');
-};
-
-
-subtest 'all processes die at each step of a clear' => sub {
-    $faults->needed;
-
-    my ($deaths, %seen) = (0);
-
-    # the helper has died at each step above
-
-    for my $step (map { 3 * $_ - 2 } 1 .. STEPS / 3) {
-        begin();
-
-        my $stop = $faults->stop_at('any', $step);
-        my $c = $t->connect;
-        $c->send($t->request_text(POST => '/bloom/zones/ids/clear'));
-
-        last if !wait_until(sub { !$faults->pending }, 1);
-        $t->wait_for_log(qr/fault injected/, $stop->{mark});
-
-        $deaths++;
-        $t->kill_all;
-        $t->run;
-        $seen{stays("after a kill of all at step $step")}++;
-        $t->kill_all;
-    }
-
-    $faults->withdraw;
-    $t->kill_all;
-    cmp_ok($deaths, '>=', 7, "all processes have died at $deaths steps");
-    is(scalar keys %seen, 2, 'some deaths are before and some after the clear');
-};
-
-
-subtest 'a start dies while it completes a clear' => sub {
-    $faults->needed;
-
-    $t->expect_log(qr/that loads a bloom zone, \d+, died of signal 9/);
-
-    my $deaths = 0;
-
-    for my $step (1 .. STEPS) {
-        begin();
-
-        my $stop = $faults->stop_at('published');
-        my $c = $t->connect;
-        $c->send($t->request_text(POST => '/bloom/zones/ids/clear'));
-        $faults->stopped($stop);
-        $t->kill_all;
-
-        $faults->kill_at('any', $step);
-
-        if (!$t->run_may_die) {
-            $faults->withdraw;
-            is_whole('when a start completes a clear', AFTER);
-            my ($pid) = $t->read_file('nginx.pid') =~ /(\d+)/;
-            kill 'QUIT', $pid;
-            wait_until(sub { !kill 0, $pid });
-            last;
-        }
-
-        $deaths++;
-        $t->run;
-        is(stays("after a start that died at step $step"), AFTER,
-           "the next start completes the clear after step $step");
-        $t->kill_all;
-    }
-
-    cmp_ok($deaths, '>=', 8, "starts have died at $deaths steps");
-};
 
 
 # The clear record was written and not published.  It must not count later.

@@ -4,7 +4,8 @@
 # Keys that fit neither into the journal nor among the pending keys are only in
 # the filter that serves.  That filter answers as before.  Every later filter
 # answers "unknown" instead of "absent", even if the disk is full, until an
-# image is loaded whose as_of shows that it has the lost keys.
+# image is loaded whose as_of shows that it has the lost keys.  t/crash/deaths.t
+# tests deaths of processes behind a loss.
 
 use strict;
 use warnings;
@@ -13,7 +14,6 @@ use BloomTest;
 use BloomTest::Api;
 use BloomTest::Control;
 use BloomTest::Disk;
-use BloomTest::Faults;
 use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
@@ -21,7 +21,6 @@ my $t = BloomTest->new;
 my $dir = $t->testdir;
 my $control = "$dir/state/ids/control";
 my $disk = BloomTest::Disk->new($t, 'state');
-my $faults = BloomTest::Faults->new($t);
 
 $t->build_image('ids.bloom', ['id1'], '-p', '1e-9', '-n', '50k');
 $t->build_image('later.bloom', ['id1', 'later'], '-p', '1e-9', '-n', '50k',
@@ -60,12 +59,6 @@ sub lose_keys {
        'bloom_add answers while the disk is full');
 
     return @keys;
-}
-
-# Does so, and the worker dies.
-
-sub lose_keys_in_vain {
-    eval { $t->pipeline(map { "/add/ids?k=vain$_-" . 'x' x 4000 } 1 .. COUNT) };
 }
 
 sub state_of { return zone_state($t, 'ids')->{state} }
@@ -129,43 +122,42 @@ subtest 'keys are lost, but the generation that serves has them' => sub {
 };
 
 
-subtest 'a load leaves the lost keys behind' => sub {
-    is(api($t, POST => 'zones/ids/reload')->status, 200,
-       'the image is loaded again');
-    is(ask($t, 'ids', $first, 'id1', $last, 'no'), '11??',
-       'a lost key is unknown after the load');
-    is(state_of(), 'damaged', 'the zone is damaged after the load');
+# Whatever happens while the disk is still full, and afterwards: every later filter
+# answers "unknown" about the lost keys.
 
-    is(api($t, POST => 'zones/ids/reload')->status, 200,
-       'the image is loaded a third time');
-    is(ask($t, 'ids', $first, $last, 'no'), '1??',
-       'a lost key is unknown after another load');
+my %event = (
+    'a load' => sub {
+        is(api($t, POST => 'zones/ids/reload')->status, 200,
+           'the image is loaded again');
+    },
+    'two loads and another loss' => sub {
+        api($t, POST => 'zones/ids/reload')->status == 200 or die 'no load'
+            for 1 .. 2;
+        my @before = ($first, $last);
+        lose_keys();
+        is(ask($t, 'ids', $last), '1', 'a key that is lost then is present');
+        api($t, POST => 'zones/ids/reload');
+        ($first, $last) = @before;
+    },
+    'kill -9 of all processes' => sub { $t->kill_all; $t->run },
+    'a stop' => sub { $t->stop; $t->run },
+    'a change of size' => sub { conf(':4m'); $t->reload; conf('') },
+);
 
-    # further losses change nothing: keys are missing already
-
-    lose_keys();
-    is(ask($t, 'ids', $last, 'no'), '1?',
-       'a damaged zone that loses more keys answers "unknown" as before');
-};
-
-
-# The disk stays full between the loss and the next event.
-
-for my $how ('is killed', 'is stopped') {
-    subtest "nginx $how and started while the disk is full" => sub {
+for my $name (sort keys %event) {
+    subtest "$name while the disk is full" => sub {
         forget();
         $disk->refuse('ENOSPC', ALL);
         lose_keys();
         is(ask($t, 'ids', $last, 'no'), '10',
            'the lost key is present, and others absent');
 
-        $how eq 'is killed' ? $t->kill_all : $t->stop;
-        $t->run;
+        $event{$name}->();
         is(ask($t, 'ids', $first, 'id1', $last, 'no'), '11??',
-           'a lost key is unknown after the start');
-        is(state_of(), 'damaged', 'the zone is damaged after the start');
-    like(zone_state($t, 'ids')->{journal}{lost_at}, qr/^20\d\d-.*Z$/,
-         'the state tells up to when keys may be lost');
+           'a lost key is unknown');
+        is(state_of(), 'damaged', 'the zone is damaged');
+        like(zone_state($t, 'ids')->{journal}{lost_at}, qr/^20\d\d-.*Z$/,
+             'the state tells up to when keys may be lost');
 
         $disk->allow;
         ok(drained(), 'the pending keys are written when the disk has room');
@@ -175,30 +167,6 @@ for my $how ('is killed', 'is stopped') {
            'a lost key is unknown after another start');
     };
 }
-
-
-subtest 'the zone gets another size while the disk is full' => sub {
-    forget();
-    $disk->refuse('ENOSPC', ALL);
-    lose_keys();
-
-    my $mark = $t->log_mark;
-
-    conf(':4m');
-    $t->reload;
-    like($t->log_since($mark), qr/bloom zone "ids" changes from \d+k to \d+k/,
-         'the zone of the other size serves');
-    is(ask($t, 'ids', $first, 'id1', $last, 'no'), '11??',
-       'a lost key is unknown in the zone of the other size');
-    is(state_of(), 'damaged', 'the zone of the other size is damaged');
-
-    $disk->allow;
-    ok(drained(), 'the pending keys are written when the disk has room');
-    is(ask($t, 'ids', $first, 'id1', $last, 'no'), '11??',
-       'a lost key is unknown when the pending keys are written');
-
-    conf('');
-};
 
 
 # Two instances share a control page.  The keys of one are in its filter.
@@ -258,44 +226,6 @@ subtest 'an instance answers "unknown" as soon as another one loses keys' =>
     ok(wait_until(sub { answers($last, 'no') eq '10 ??' }),
        'the other instance does not know when it has followed, either');
     $t->upgrade_finish;
-};
-
-
-# Any later filter has the lost key or answers "unknown".
-
-subtest 'a process dies while keys are lost' => sub {
-    $faults->needed;
-    $t->expect_log(qr/exited on signal 9/);
-
-    for my $place (qw(held turned switched served)) {
-        forget();
-        $disk->refuse('ENOSPC', ALL);
-        lose_keys();
-
-        my $mark = $t->log_mark;
-        $faults->kill_at($place);
-        my $c = $t->connect;
-        $c->send($t->request_text(POST => '/bloom/zones/ids/reload'));
-        $t->wait_for_log(qr/cache manager process \d+ exited on signal 9/,
-                         $mark);
-        like(ask($t, 'ids', $last, 'no'), qr/^[1?]\?$/,
-             "no key is absent after the death of the helper at \"$place\"");
-        is(ask($t, 'ids', $first, 'id1'), '11',
-           "other keys are present after the death at \"$place\"");
-        $c->response;
-    }
-
-    # a worker has recorded the loss, but not yet that its filter has the key
-
-    forget();
-    $disk->refuse('ENOSPC', ALL);
-    my $mark = $t->log_mark;
-    $faults->kill_at('lost');
-    lose_keys_in_vain();
-    $t->wait_for_log(qr/worker process \d+ exited on signal 9/, $mark);
-    ok(wait_until(sub { eval { ask($t, 'ids', 'no') } // '' eq '?' }),
-       'the zone does not know after the death of a worker at "lost"');
-    ok(control($control)->{lost}, 'the loss is in the control page');
 };
 
 

@@ -9,6 +9,7 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Feedback;
 use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
@@ -138,5 +139,53 @@ $t->reload;
 ok(wait_until(sub { limit() == 6 }), 'a reload makes room for 6');
 is(api($t, POST => 'zones/few/remove', body => "x5\nx6")->status, 200,
    'and they fit');
+
+
+# Keys that another instance removes get the room of those that this one has
+# excepted.  The new instance is at port 8090.
+
+sub two {
+    my ($port) = @_;
+
+    configure($t, ['zone=two file=two.bloom removals=20'], api => 1,
+              server => <<'CONF');
+        location /of/two {
+            bloom_reject absent $arg_id zone=two;
+            bloom_feedback 404 except=on rate=1000r/s after=1s;
+            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+        }
+CONF
+
+    my $conf = $t->read_file('nginx.conf');
+    my ($from, $to) = map { 'listen 127.0.0.1:' . $t->port($_) } 8080, $port;
+    $t->write_file('nginx.conf', $conf =~ s/\Q$from\E/$to/r);
+}
+
+subtest 'another instance removes keys where some are excepted' => sub {
+    my @many = keys_of('id', 1000);
+    my @gone = @many[1 .. 19];
+
+    $t->stop;
+    feedback_backend($t, 8081);
+    $t->build_image('two.bloom', \@many, '-p', '1e-2');
+    my @false = false_positives($t, 'two', 40);
+    two(8080);
+    $t->run;
+    await_feedback($t, 'two', '/of/two?id=', $false[0]);
+    $t->pipeline(map { "/of/two?id=$_" } @false);
+    is(excepted($t, 'two'), 10, 'half of the room is for excepted keys');
+
+    two(8090);
+    $t->upgrade_begin;
+    my $mark = $t->log_mark;
+
+    is($t->request(POST => '/bloom/zones/two/remove', port => 8090,
+                   body => join "\n", @gone)->status, 200,
+       'the new instance removes keys');
+    ok(wait_until(sub { ask($t, 'two', @gone) eq '0' x @gone }),
+       'the keys are absent in the old instance, too');
+    unlike($t->log_since($mark), qr/\[alert\]/, 'the log reports no alert');
+    $t->upgrade_back;
+};
 
 done_testing;

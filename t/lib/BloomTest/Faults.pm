@@ -93,8 +93,9 @@ sub stop_at {
 sub stopped {
     my ($self, $stop) = @_;
 
-    my $line = $self->{t}->wait_for_log(
-        qr/fault injected at "$stop->{place}"/, $stop->{mark});
+    my $place = $stop->{place} eq 'any' ? qr/\w+/ : $stop->{place};
+    my $line = $self->{t}->wait_for_log(qr/fault injected at "$place"/,
+                                        $stop->{mark});
     my ($pid) = $line =~ / (\d+)#\d+: / or croak "no process in: $line";
 
     wait_until_stopped($pid);

@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# If a helper dies during a task, the task has failed: the client is told, the
-# files that the helper left behind are removed, and no later helper repeats the
-# task.  A helper that nginx tells to exit hands its task on to the next one.
+# If a helper dies during a task, the task has failed, and no later helper
+# repeats it.  A helper that nginx tells to exit hands its task on to the next
+# one. deaths.t tests that the client is told, and that no file is left.
 
 use strict;
 use warnings;
@@ -140,31 +140,6 @@ subtest 'a helper dies while it loads file=' => sub {
 };
 
 
-subtest 'a helper dies at an upload' => sub {
-    my $before = generation($t, 'ids');
-    my $mark = $t->log_mark;
-
-    $faults->kill_at('load', 2);
-    is_error(upload_image($t, 'ids', '1'), 503,
-             qr/was loading an uploaded image died/,
-             'an upload is told that the process died');
-    helper_goes_on('the next helper does its other work');
-    is(deaths($mark), 1, 'no other process dies');
-    is(generation($t, 'ids'), $before, 'the upload is not loaded again');
-
-    $faults->kill_at('copy', 2);
-    is_error(upload_image($t, 'ids', '1'), 503,
-             qr/was loading an uploaded image died/,
-             'an upload is told that the process died while it kept the image');
-    helper_goes_on('the next helper goes on');
-    ok(wait_until(sub { !left_over() }), 'no part of the image is left');
-    serves(2, 'the image of file= serves on');
-
-    is(upload_image($t, 'ids', '1')->status, 200, 'another upload succeeds');
-    serves(1, 'the uploaded image serves');
-};
-
-
 subtest 'a helper dies after the switch to another image' => sub {
     my $before = generation($t, 'ids');
     my $mark = $t->log_mark;
@@ -183,26 +158,6 @@ subtest 'a helper dies after the switch to another image' => sub {
     $t->kill_all;
     $t->run;
     serves(2, 'the image serves after a restart');
-};
-
-
-subtest 'a helper dies while it writes a file' => sub {
-    for my $case (['a checkpoint', POST => 'zones/ids/checkpoint'],
-                  ['an image', GET => 'zones/ids/image'])
-    {
-        my ($what, $method, $path) = @$case;
-        my $mark = $t->log_mark;
-
-        $faults->kill_at('write', 3);
-        is_error(api($t, $method, $path), 503,
-                 qr/the process that was writing $what died/,
-                 "the endpoint says that the process died at $what");
-        helper_goes_on("the next helper does its work after $what");
-        is(deaths($mark), 1, "no other process dies of $what");
-        is(scalar left_over(), 0, "no part of $what is left");
-        is(api($t, $method, $path)->status, 200,
-           "$what is written at another request");
-    }
 };
 
 

@@ -97,33 +97,4 @@ subtest 'the stalled process continues' => sub {
 };
 
 
-# The pending keys are a ring buffer, whose room is used again.
-
-subtest 'the room is used again' => sub {
-    for my $round (1 .. 3) {
-        $stop = $faults->stop_at('publish');
-        $c = $t->connect;
-        $c->send($t->request_text(GET => "/add/ids?k=stalled$round"));
-        $worker = $faults->stopped($stop);
-
-        my @again = map { "round$round-$_-" . 'y' x 3997 } 1 .. 400;
-        $t->pipeline(map { "/add/ids?k=$_" } @again);
-        is(zone_state($t, 'ids')->{journal}{pending_keys}, 400,
-           "400 long keys are pending in round $round");
-
-        resume_process($worker);
-        $c->response;
-        ok(settled($t, 'ids', sub { !$_[0]{journal}{pending_keys} }),
-           "the long keys are written to the journal in round $round");
-        push @keys, @again;
-    }
-
-    $t->kill_all;
-    $t->run;
-    is(ask_until_known($t, 'ids', @keys, 'no'), '1' x @keys . '0',
-       'all keys are present after kill -9 of all processes');
-    is(zone_state($t, 'ids')->{journal}{lost_keys}, 0, 'no key is lost');
-};
-
-
 done_testing;
