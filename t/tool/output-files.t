@@ -11,7 +11,6 @@ use warnings;
 
 use Cwd qw(abs_path);
 use Fcntl qw(:flock);
-use POSIX ();
 
 use BloomTest;
 use BloomTest::Process qw(run_command spawn title wait_until);
@@ -166,25 +165,6 @@ SKIP: {
             shell('ulimit -s 65536; ulimit -v 524288;'
                   . ' "$0" build -j 64 -o "$1/new.bloom" "$1/keys.txt"'));
 }
-
-
-subtest 'a build out of processor time leaves nothing' => sub {
-    pipe my $reader, my $writer or die "cannot make a pipe: $!";
-
-    my $pid = spawn([$tool, 'build', '-o', "$dir/new.bloom"],
-                    stdin => $reader);
-    close $reader;
-
-    ok(wait_until(sub { my @some = glob "$dir/new.bloom.tmp-*" }),
-       'a build waits for its keys');
-    kill 'XCPU', $pid;
-    waitpid $pid, 0;
-
-    is($? & 127, POSIX::SIGXCPU(),
-       'a build out of processor time dies of SIGXCPU');
-    is_deeply([glob "$dir/new.bloom*"], [],
-              'a build out of processor time leaves nothing');
-};
 
 
 # ------------------------------------------------- several write the same image
