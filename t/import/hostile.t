@@ -283,30 +283,6 @@ import_fails($t, '--as-of in milliseconds',
              qr/--as-of "1769860800000": .* is in the future/,
              '--from', 'guava', '--as-of', '1769860800000', "$dir/good.guava");
 
-# No message shows a password.
-
-for (['an import of two keys',
-      qr{redis://localhost:7/0/a: a Redis key must be the only source},
-      '--from', 'redisbloom', 'redis://:secret@localhost:7/0/a',
-      'redis://me:secret@localhost:7/0/b'],
-     ['an import of a file and a key',
-      qr{rediss://localhost:7/0/a: a Redis key must be the only source},
-      '--from', 'redisbloom', "$dir/good.guava",
-      'rediss://secret@localhost:7/0/a'],
-     ['a list of shards without a scheme',
-      qr{redis://localhost:7/0/a: has no header},
-      '--from', 'bitmap', '--shard', '8k', '--bits', '16k',
-      map { "redis://:secret\@localhost:7/0/$_" } 'a', 'b'])
-{
-    my ($what, $complaint, @arguments) = @$_;
-
-    import_fails($t, $what, $complaint, @arguments);
-
-    my (undef, undef, $err) = $t->run_tool('import', '-o', "$dir/x",
-                                           @arguments);
-    unlike($err, qr/secret/, "the refusal of $what shows no password");
-}
-
 $t->build_image('ours.bloom', ['one']);
 
 for my $format (qw(guava redisbloom bitmap dcso bits-and-blooms spark)) {

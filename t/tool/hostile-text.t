@@ -364,6 +364,13 @@ for my $scheme (qw(unix UNIX)) {
                               "$scheme://me:$secret\@/none?key=k"));
 }
 
+keeps_secret('a list of shards without a scheme',
+             qr{redis://localhost:7/0/a: has no header},
+             $t->run_tool('import', '--from', 'bitmap', '--shard', '8k',
+                          '--bits', '16k', '-o', "$dir/x",
+                          map { "redis://me:$secret\@localhost:7/0/$_" }
+                              'a', 'b'));
+
 keeps_secret('an unknown scheme',
              qr/is neither a file nor an address of a Redis key/,
              $t->run_tool(@import, $_))
