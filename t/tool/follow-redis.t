@@ -8,16 +8,16 @@
 use strict;
 use warnings;
 
-use IO::Socket::INET;
 use JSON::PP qw(decode_json);
 use POSIX qw(strftime);
 
 use BloomTest;
+use BloomTest::FakeServer qw(answering fake_server);
 use BloomTest::Follow qw(ended follow log_of redis redis_server redis_stop
                          resp_array resp_string stop_follow stream_answers
                          wait_for_event);
 use BloomTest::Ledger;
-use BloomTest::Process qw(now resume_process spawn stop_process wait_until);
+use BloomTest::Process qw(resume_process stop_process wait_until);
 use BloomTest::Tool qw(tool_memory tool_test);
 
 my $t = tool_test();
@@ -179,22 +179,15 @@ stop_follow($f);
 sub before_redis_7 {
     my ($id, $last) = @_;
 
-    my $listen = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5)
-        or die "cannot listen: $!";
     my $entry = resp_array(resp_string($id),
                            resp_array(resp_string('add'), resp_string('a')));
-    my $pid = spawn(sub {
-        while (my $client = $listen->accept) {
-            while (sysread $client, my $command, 65536) {
-                syswrite $client, ($command =~ /XREAD/ ? "*-1\r\n" : '')
-                    . stream_answers('role:master', resp_array($entry),
-                                     length => 1, last => $last,
-                                     first => $entry);
-            }
-        }
-    });
+    my ($pid, $port) = fake_server(answering(sub {
+        return ($_[0] =~ /XREAD/ ? "*-1\r\n" : '')
+               . stream_answers('role:master', resp_array($entry), length => 1,
+                                last => $last, first => $entry);
+    }));
 
-    return ($pid, 'redis://127.0.0.1:' . $listen->sockport);
+    return ($pid, "redis://127.0.0.1:$port");
 }
 
 my ($old, $url) = before_redis_7('9-0', '9-0');
@@ -360,20 +353,14 @@ redis_stop($replica);
 sub silent_replica {
     my ($role) = @_;
 
-    my $listen = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5)
-        or die "cannot listen: $!";
-    my $pid = spawn(sub {
-        while (my $client = $listen->accept) {
-            while (sysread $client, my $command, 65536) {
-                syswrite $client, ($command =~ /XREAD/ ? "*-1\r\n" : '')
-                    . stream_answers($role, resp_array(), length => 0,
-                                     last => '9-0', first => "*-1\r\n");
-                select undef, undef, undef, 0.05;
-            }
-        }
-    });
+    my ($pid, $port) = fake_server(answering(sub {
+        select undef, undef, undef, 0.05;
+        return ($_[0] =~ /XREAD/ ? "*-1\r\n" : '')
+               . stream_answers($role, resp_array(), length => 0, last => '9-0',
+                                first => "*-1\r\n");
+    }));
 
-    return ($pid, 'redis://127.0.0.1:' . $listen->sockport);
+    return ($pid, "redis://127.0.0.1:$port");
 }
 
 for (['silent for 16 seconds', "link_status:up\r\nmaster_last_io_seconds_ago:16"],
@@ -408,27 +395,18 @@ for (['silent for 16 seconds', "link_status:up\r\nmaster_last_io_seconds_ago:16"
 sub hostile {
     my ($what, @answers) = @_;
 
-    my $listen = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5)
-        or die "cannot listen: $!";
-    my $pid = spawn(sub {
-        local $SIG{PIPE} = 'IGNORE';
+    my ($pid, $port) = fake_server(sub {
+        my ($client) = @_;
 
-        while (my $client = $listen->accept) {
-            sysread $client, my $command, 65536;
-
-            for my $answer (@answers) {
-                ref $answer ? $answer->($client) : syswrite $client, $answer;
-            }
-
-            close $client;
-        }
+        sysread $client, my $command, 65536;
+        ref $_ ? $_->($client) : syswrite $client, $_ for @answers;
     });
 
     $zone->set(position => '9', gaps => []);
     my ($exit, undef, $err, $peak) = tool_memory(
         {}, 'follow', '--once', '--timeout', 4, '--answer-timeout', 1,
         '--stream', 's', '--source', 'ids', '--zone', $zone->url,
-        'redis://127.0.0.1:' . $listen->sockport);
+        "redis://127.0.0.1:$port");
 
     kill 'KILL', $pid;
 
