@@ -8,10 +8,8 @@
 use strict;
 use warnings;
 
-use POSIX ();
-
 use BloomTest;
-use BloomTest::Process qw(run_command spawn wait_until);
+use BloomTest::Process qw(run_command spawn);
 use BloomTest::Tool qw(content_of info json lines_of present tool_ok
                        tool_path tool_test);
 
@@ -313,7 +311,7 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
 }
 
 
-# -------------------------------------------------- several at once, signals
+# ------------------------------------------------------------ several at once
 
 {
     my $image = build('shared.bloom', [], '-n', 5000);
@@ -332,22 +330,6 @@ for ([], ['--layout', 'classic'], ['-p', '0.00001'], ['--hash', 'siphash'],
     is(present($image, map { my $n = $_; map { "part$n.$_" } 1 .. 100 }
                        1 .. 12), 1200,
        'no key of twelve additions at once is lost');
-
-    my $was = content_of($image);
-    pipe my $reader, my $writer or die $!;
-    my $pid = spawn([$tool, 'add', $image], stdin => $reader,
-                    env => $t->{env});
-    close $reader;
-    syswrite $writer, "never\n";
-    ok(scalar wait_until(sub { () = glob "$image.tmp-*" }),
-       'an addition waits for its keys');
-    kill 'INT', $pid;
-    wait_until(sub { waitpid($pid, POSIX::WNOHANG) == $pid });
-    is($? & 127, 2, 'SIGINT ends an addition');
-    ok(content_of($image) eq $was,
-       'an interrupted addition leaves the image unchanged');
-    is_deeply([glob "$image.*"], [],
-              'an interrupted addition leaves no temporary file');
 }
 
 

@@ -13,7 +13,7 @@ use IO::Socket::UNIX;
 use POSIX ();
 
 use BloomTest;
-use BloomTest::Process qw(run_command spawn wait_until);
+use BloomTest::Process qw(run_command spawn);
 use BloomTest::Tool qw(content_of info json tool tool_path tool_test);
 
 use constant PAGE => 4096;
@@ -866,54 +866,6 @@ SKIP: {
                     'sh', '-c', 'ulimit -v 1000000 && exec "$@"', 'sh',
                     $tool, 'build', '-j', 1, '-o', $target, '-n', '10g',
                     $keys);
-}
-
-
-# ---------------------------------------------------------------- interrupted
-
-# Starts a build that waits for its input.  Its temporary file is there.
-
-sub begin_build {
-    pipe my $reader, my $writer or die "cannot make a pipe: $!";
-
-    my $pid = spawn([$tool, 'build', '-o', $target], stdin => $reader,
-                    env => $t->{env});
-    close $reader;
-    syswrite $writer, "a\nb\n";
-
-    ok(scalar wait_until(sub { () = glob "$target.*" }),
-       'a build waits for its keys');
-
-    return ($pid, $writer);
-}
-
-
-for my $signal (qw(INT TERM HUP XCPU)) {
-    my ($pid, $writer) = begin_build();
-
-    kill $signal, $pid;
-    wait_until(sub { waitpid($pid, POSIX::WNOHANG) == $pid })
-        or kill 'KILL', $pid;
-
-    is($? & 127, { INT => 2, TERM => 15, HUP => 1, XCPU => 24 }->{$signal},
-       "SIG$signal ends a build as it ends any program");
-    target_ok("SIG$signal");
-}
-
-{
-    my ($pid, $writer) = begin_build();
-
-    syswrite $writer, "c\n";
-    close $writer;
-    ok(scalar wait_until(sub { waitpid($pid, POSIX::WNOHANG) == $pid }),
-       'a build that gets all of its keys ends');
-    is($?, 0, 'a build that gets all of its keys exits with 0');
-    is(count($target, qw(a b c d)), '3 present, 1 absent',
-       'a build that gets all of its keys replaces the old image');
-    is_deeply([glob "$dir/refused/{*,.[!.]*}"], [$target],
-              'a build that ends leaves no temporary file');
-
-    $t->write_file('refused/old.bloom', 'the old file');
 }
 
 

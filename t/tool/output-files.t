@@ -242,6 +242,32 @@ my @old = map { "old$_" } 1 .. 100;
 my @new = map { "new$_" } 1 .. 100;
 
 
+subtest 'a command that a signal ends leaves the old image' => sub {
+    my $image = image('r.bloom', @old);
+    my $was = $t->read_file('r.bloom');
+    my %number = (INT => 2, TERM => 15, HUP => 1, XCPU => 24);
+
+    for my $command (['build', '-o', $image], ['add', $image]) {
+        for my $signal (sort keys %number) {
+            my $what = "$command->[0], SIG$signal";
+            my $begun = begin(@$command);
+
+            ok(scalar wait_until(sub { () = glob "$image.tmp-*" }),
+               "a command waits for its keys ($what)");
+            syswrite $begun->{writer}, "a\nb\n";
+            kill $signal, $begun->{pid};
+
+            is((finish($begun))[0], 128 + $number{$signal},
+               "a signal ends a command as it ends any program ($what)");
+            ok($t->read_file('r.bloom') eq $was,
+               "the old image stays if a signal ends a command ($what)");
+            is_deeply([glob "$image?*"], ["$image.keys"],
+                      "a command that a signal ends leaves nothing ($what)");
+        }
+    }
+};
+
+
 subtest 'an image that is replaced while keys are added stays replaced' => sub {
     for (['by build', 'build', "extra\n"],
          ['by build, without a new key', 'build', "old1\n"],
