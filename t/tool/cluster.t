@@ -13,8 +13,8 @@ use File::Basename qw(dirname);
 
 use BloomTest;
 use BloomTest::Process qw(run_command spawn wait_until);
-use BloomTest::Tool qw(content_of header json tool tool_memory
-                       tool_ok tool_path tool_redirected tool_test);
+use BloomTest::Tool qw(content_of header json tool tool_memory tool_ok tool_path
+                       tool_test);
 
 my $t = tool_test();
 my $dir = $t->testdir;

@@ -11,8 +11,8 @@ use warnings;
 use BloomTest;
 use BloomTest::Disk;
 use BloomTest::Image qw(exceptions_in with_exceptions);
-use BloomTest::Tool qw(content_of header info json json_lines lines_of tool
-                       tool_memory tool_test);
+use BloomTest::Tool qw(content_of info json json_lines lines_of tool tool_memory
+                       tool_test);
 
 my $t = tool_test();
 my $dir = $t->testdir;

@@ -19,8 +19,8 @@ use BloomTest;
 use BloomTest::Collision qw(crafted);
 use BloomTest::Image qw(bits_set exceptions_in image_of parsed read_vector);
 use BloomTest::Process qw(spawn);
-use BloomTest::Tool qw(content_of header info json lines_of members_are tool
-                       tool_path tool_test);
+use BloomTest::Tool qw(content_of json lines_of members_are tool tool_path
+                       tool_test);
 use KeyForms;
 
 my $t = tool_test();

@@ -13,9 +13,8 @@ use POSIX qw(strftime);
 
 use BloomTest;
 use BloomTest::FakeServer qw(answering fake_server);
-use BloomTest::Follow qw(ended follow log_of redis redis_server redis_stop
-                         resp_array resp_string stop_follow stream_answers
-                         wait_for_event);
+use BloomTest::Follow qw(follow log_of redis redis_server redis_stop resp_array
+                         resp_string stop_follow stream_answers wait_for_event);
 use BloomTest::Ledger;
 use BloomTest::Process qw(resume_process stop_process wait_until);
 use BloomTest::Tool qw(tool_memory tool_test);

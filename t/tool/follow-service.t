@@ -13,8 +13,7 @@ use IO::Socket::UNIX;
 use Socket qw(SOCK_DGRAM);
 
 use BloomTest;
-use BloomTest::Follow qw(ended follow redis redis_server redis_stop
-                         stop_follow);
+use BloomTest::Follow qw(follow redis redis_server redis_stop stop_follow);
 use BloomTest::Ledger;
 use BloomTest::Process qw(run_command spawn wait_until);
 use BloomTest::Tool qw(tool_path tool_test);

@@ -13,8 +13,7 @@ use List::Util qw(shuffle);
 
 use BloomTest;
 use BloomTest::Image qw(bits_set exceptions_in parsed);
-use BloomTest::Tool qw(content_of info json lines_of members_are tool
-                       tool_ok tool_test);
+use BloomTest::Tool qw(content_of info json members_are tool tool_ok tool_test);
 
 my $t = tool_test();
 my $dir = $t->testdir;

@@ -13,7 +13,7 @@ use BloomTest;
 use BloomTest::FakeServer qw(answering fake_server);
 use BloomTest::Journal;
 use BloomTest::Process qw(run_command);
-use BloomTest::Tool qw(json json_lines tool tool_ok tool_path tool_test);
+use BloomTest::Tool qw(json tool_ok tool_path tool_test);
 
 my $t = tool_test();
 my $dir = $t->testdir;
