@@ -32,15 +32,11 @@ sub refused {
 }
 
 
+mkdir "$dir/directory" or die "mkdir: $!";
+
 for my $option (@options) {
-    mkdir "$dir/directory";
-
-    for my $file ('missing', 'directory') {
-        my $why = $file eq 'missing' ? 'cannot be opened: No such file'
-                                     : 'is a directory';
-
-        refused($option, "$dir/$file", qr/\Q$dir\E\/$file: $why/);
-    }
+    refused($option, "$dir/missing", qr/missing: cannot be opened: No such file/);
+    refused($option, "$dir/directory", qr/directory: is a directory/);
 }
 
 # A file of samples without a key would let every image pass.
@@ -52,9 +48,11 @@ for my $option ('must-have', 'must-not-have') {
     }
 }
 
-refused($_, '-', qr/--$_ "-": must be a file/),
-    refused($_, $image, qr/is also the output, and the image would replace/)
-    for 'except', 'without';
+for my $option ('except', 'without') {
+    refused($option, '-', qr/--$option "-": must be a file/);
+    refused($option, $image,
+            qr/is also the output, and the image would replace/);
+}
 
 # Lines that no lookup finds
 
