@@ -371,8 +371,8 @@ sanitized_short = $(filter-out t/http/audit-add.t t/http/feedback-except.t \
                     resize-and-upgrade.t upgrade.t upload.t worker-death.t) \
                   $(addprefix t/tool/, add.t bombs.t build.t compressed.t \
                     except.t follow.t hostile-text.t info.t journal.t \
-                    list-reader.t merge.t not-keys.t status.t test.t verify.t) \
-                  t/import/serve.t t/import/hostile.t \
+                    key-files.t merge.t not-keys.t status.t test.t verify.t) \
+                  t/import/serve.t t/import/hostile.t t/lists/extracts.t \
                   $(wildcard t/crash/*.t) \
                   $(shell grep -l BloomTest::Faults t/journal/*.t t/zone/*.t)
 

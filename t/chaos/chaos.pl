@@ -38,16 +38,16 @@ use Chaos::Events;
 use Chaos::History;
 use Chaos::Ledger;
 
-my %option = (time => '30s', seed => int rand 1e9, workers => 0, clients => 3,
-              keys => 0, events => 0, only => '', skip => '', break => '',
-              witness => 1);
+use constant CLIENTS => 3;
 
-GetOptions(\%option, 'time=s', 'seed=i', 'workers=i', 'clients=i', 'keys=i',
-           'events=i', 'only=s', 'skip=s', 'break=s', 'witness!')
+my %option = (time => '30s', seed => int rand 1e9, keys => 0, events => 0,
+              only => '', skip => '', break => '');
+
+GetOptions(\%option, 'time=s', 'seed=i', 'keys=i', 'events=i', 'only=s',
+           'skip=s', 'break=s')
     && !@ARGV or die <<"USAGE";
-usage: chaos.pl [--time 10m] [--seed N] [--workers N] [--clients N]
-                [--keys N] [--events N] [--only EVENT,...] [--skip EVENT,...]
-                [--no-witness] [--break WHAT]
+usage: chaos.pl [--time 10m] [--seed N] [--keys N] [--events N]
+                [--only EVENT,...] [--skip EVENT,...] [--break WHAT]
 
   --time    starts events for this time: seconds, or a number with s, m or h
   --seed    draws the same events again
@@ -55,8 +55,6 @@ usage: chaos.pl [--time 10m] [--seed N] [--workers N] [--clients N]
   --events  stops after this many events
   --only    draws only these events, in turn
   --skip    draws none of these events
-  --no-witness
-            does not record what processes of root do
   --break   breaks a promise by hand: journal, ledger, pair, base, acknowledged,
             lost, root, removal, lift, return, image, rows, excepted, early,
             outlived
@@ -74,12 +72,12 @@ for (@only, @skip, $option{break} ? "break_$option{break}" : ()) {
 }
 
 srand $option{seed};
-$option{workers} ||= 2 + int rand 3;
+my $workers = 2 + int rand 3;
 $option{keys} ||= $seconds < 30 ? 200_000 : $seconds < 250 ? 8000 * $seconds
                                              : 2_000_000;
 STDOUT->autoflush;
-print "# seed $option{seed}, $option{workers} workers, $option{clients}"
-      . " clients, $seconds s\n";
+print "# seed $option{seed}, $workers workers, ", CLIENTS,
+      " clients, $seconds s\n";
 
 # As root, the workers run as another user, and a library records what processes
 # of root do.  Otherwise no event of an attacker in a worker is drawn.
@@ -91,8 +89,7 @@ my $ledger = Chaos::Ledger->new("$dir/ledger");
 my $history = Chaos::History->new(Chaos::Ledger->new("$dir/ledger"));
 my $removals = max(2000, int $option{keys} / 50);
 my $disk = BloomTest::Disk->new($t, 'state');
-my $witness = $user && $option{witness}
-              ? BloomTest::Witness->new($t, 'state') : undef;
+my $witness = $user ? BloomTest::Witness->new($t, 'state') : undef;
 my $memory = BloomTest::Memory->new;
 my $clock = BloomTest::Clock->new($t);
 my (@clients, @history, $problem);
@@ -100,7 +97,7 @@ my (@clients, @history, $problem);
 my $events = Chaos::Events->new(
     t => $t, ledger => $ledger, history => $history, disk => $disk,
     keys => $option{keys}, removals => $removals,
-    workers => $option{workers}, break => $option{break},
+    workers => $workers, break => $option{break},
     user => $user, witness => $witness, clock => $clock, memory => $memory,
     skip => { map { $_ => 1 } @skip },
     command => \&command, note => sub { $history[-1] .= "($_[0])" });
@@ -108,7 +105,7 @@ my $events = Chaos::Events->new(
 $events->prepare;
 $t->run;
 $events->add_stock;
-begin_client($_) for 1 .. $option{clients};
+begin_client($_) for 1 .. CLIENTS;
 
 
 my $start = now();
@@ -155,11 +152,11 @@ sub begin_client {
         zones => ['shield', 'empty'], feedback_zones => $events->FEEDBACK,
         expiring_zones => $events->EXPIRING,
         expiring_limit => int($events->EXPIRING_CAPACITY * 0.9
-                              / $option{clients}),
-        limit => int($option{keys} * 0.9 / $option{clients}),
-        removals => int($removals * 0.5 / $option{clients}),
+                              / CLIENTS),
+        limit => int($option{keys} * 0.9 / CLIENTS),
+        removals => int($removals * 0.5 / CLIENTS),
         feedback_removals => int($events->FEEDBACK_REMOVALS * 0.45
-                                 / $option{clients}),
+                                 / CLIENTS),
         disk_full => sub { -e "$dir/disk.refuses" },
         commands => $commands, answers => $answers);
 

@@ -83,30 +83,6 @@ for my $form (qw(binary little words json std)) {
     }
 }
 
-tally('bits-and-blooms 3.3.1');
-
-
-# Keys that the tool adds are members for bits-and-blooms.
-
-my ($in, $not) = (members(500), strangers(500));
-my @old = @$in[0 .. 249];
-
-producer(\@old, 'write', 'binary', 5000, 7, "$dir/old");
-producer($in, 'write', 'binary', 5000, 7, "$dir/both");
-import_image($t, "$dir/old.bloom", '--from', 'bits-and-blooms', "$dir/old");
-
-my $keys = $t->write_file('new.txt',
-                          join '', map { "$_\n" } @$in[250 .. 499]);
-$t->run_tool('build', '-o', "$dir/new.bloom", '--like', "$dir/old.bloom",
-             $keys);
-$t->run_tool('merge', '-o', "$dir/merged.bloom", "$dir/old.bloom",
-             "$dir/new.bloom");
-$t->run_tool('export', '--to', 'bits-and-blooms', '-o', "$dir/merged",
-             "$dir/merged.bloom");
-same_file("$dir/merged", "$dir/both",
-          'bits-and-blooms and the tool add keys alike');
-
-
 # JSON that is refused.
 
 my $json = qr/is not a bits-and-blooms filter in JSON/;

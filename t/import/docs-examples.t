@@ -19,8 +19,8 @@ use warnings;
 use FindBin;
 
 use BloomTest;
-use BloomTest::Process qw(run_command spawn wait_until);
-use BloomTest::Redis qw(redis_program);
+use BloomTest::Process qw(run_command wait_until);
+use BloomTest::Redis qw(redis_server redis_stop);
 use BloomTest::Schemes qw(bits_of);
 
 my $t = BloomTest->new;
@@ -195,24 +195,10 @@ sub install_empty {
 
 # ---- sources ----
 
-my @redis = (redis_program(), '--port', $redis_port, '--bind', '127.0.0.1',
-             '--dir', $dir, '--save', '', '--appendonly', 'no');
+my $redis = redis_server($t, 8082, $ENV{TEST_REDIS_MODULE}
+                                   ? "loadmodule $ENV{TEST_REDIS_MODULE}" : ());
 
-if ($ENV{TEST_REDIS_MODULE}) {
-    push @redis, '--loadmodule', $ENV{TEST_REDIS_MODULE};
-}
-
-my $redis = spawn(\@redis);
-
-sub redis {
-    my ($exit, $out) = run_command(["$dir/bin/redis-cli", @_]);
-
-    chomp $out;
-    return $out;
-}
-
-ok(wait_until(sub { redis('PING') eq 'PONG' }), 'redis-server starts')
-    or BAIL_OUT('no Redis to test with');
+sub redis { return BloomTest::Redis::redis($redis, @_) }
 
 # Sets the bits of keys in Redis.  With the size of a shard, it sets them in
 # several keys of Redis.
@@ -495,7 +481,6 @@ for my $title ('Guava', 'go-zero', 'Redisson', 'Other bitmaps in Redis',
     ok($run{$title}, "the section '$title' has run");
 }
 
-kill 'TERM', $redis;
-wait_until(sub { !kill 0, $redis });
+redis_stop($redis);
 
 done_testing;

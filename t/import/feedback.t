@@ -11,28 +11,14 @@ use BloomTest;
 use BloomTest::Api;
 use BloomTest::Foreign;
 use BloomTest::Feedback;
-use BloomTest::Process qw(wait_until);
-use BloomTest::Schemes qw(bits_of);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
-my $dir = $t->testdir;
 
 my @schemes = qw(go-zero redisson guava64 guava32 double redisbloom dcso
                  bits-and-blooms spark1 spark2 libbloom);
-my ($m, $k) = (509, 5);
 
-for my $scheme (@schemes) {
-    my $bitmap = "\0" x 64;
-
-    for my $bit (map { bits_of($scheme, "in-$_", $m, $k) } 1 .. 60) {
-        substr($bitmap, $bit >> 3, 1) |= chr(0x80 >> ($bit & 7));
-    }
-
-    import_image($t, "$dir/$scheme.bloom", '--from', 'bitmap', '--scheme',
-                 $scheme, '--bits', $m, '--hashes', $k,
-                 $t->write_file("$scheme.bitmap", $bitmap));
-}
+import_scheme($t, $_, 509, 5, map { "in-$_" } 1 .. 60) for @schemes;
 
 my %zone = map { $_ => tr/-/_/r } @schemes;
 

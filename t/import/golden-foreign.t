@@ -98,26 +98,6 @@ sub files_of {
     return sort @files;
 }
 
-# Returns the words of each command of a text in RESP.
-
-sub commands {
-    my ($text) = @_;
-
-    my @commands;
-
-    while ($text =~ /\G\*(\d+)\r\n/gc) {
-        push @commands, [];
-
-        for (1 .. $1) {
-            $text =~ /\G\$(\d+)\r\n/gc or die 'not RESP';
-            push @{ $commands[-1] }, substr $text, pos $text, $1;
-            pos($text) += $1 + 2;
-        }
-    }
-
-    return @commands;
-}
-
 # Returns the file or string of Redis that an export makes.
 
 sub export {
@@ -133,7 +113,7 @@ sub export {
 
     my $value = '';
 
-    for (commands($text)) {
+    for (resp_commands($text)) {
         my ($verb, undef, $at, $data) = @$_;
 
         if ($verb eq 'SETRANGE') {
@@ -234,9 +214,6 @@ for my $name (sort keys %rows) {
     ok(export('bitmap', "$dir/merged") eq export('bitmap', "$dir/image"),
        "the tool adds and merges the keys of $name as its source did");
 }
-
-tally('golden files');
-
 
 # Files that are no filters are named, whatever they are imported as.  A Redis
 # bitmap may have any bytes, so --from bitmap takes some of them.

@@ -8,11 +8,10 @@
 use strict;
 use warnings;
 
-use IO::Socket::INET;
-
 use BloomTest;
+use BloomTest::FakeServer qw(fake_server);
 use BloomTest::Foreign;
-use BloomTest::Process qw(run_command spawn);
+use BloomTest::Process qw(run_command);
 use BloomTest::Redis qw(redis redis_server redis_stop);
 
 my $t = BloomTest->new(module => 0);
@@ -202,20 +201,16 @@ for (['cert that does not exist', ['--cert', "$dir/none.pem"],
 for (['closes the connection', ''], ['has no TLS', "-ERR Protocol error\r\n"]) {
     my ($what, $answer) = @$_;
 
-    my $listen = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5)
-        or die "cannot listen: $!";
-    my $server = spawn(sub {
-        while (my $client = $listen->accept) {
-            print $client $answer;
-            $client->flush;
-            sysread $client, my $hello, 4096 if $answer;
-            close $client;
-        }
+    my ($server, $port) = fake_server(sub {
+        my ($client) = @_;
+
+        syswrite $client, $answer;
+        sysread $client, my $hello, 4096 if $answer;
     });
 
     import_fails($t, "a server that $what",
                  qr/the TLS handshake failed: .+; check that the port is for TLS/,
-                 @from, 'rediss://localhost:' . $listen->sockport . '/0/ids');
+                 @from, "rediss://localhost:$port/0/ids");
     kill 'TERM', $server;
 }
 

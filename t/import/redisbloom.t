@@ -234,30 +234,6 @@ my $url = "redis://127.0.0.1:$port/0";
 
 # ---- importing ----
 
-# Returns the commands of a text in RESP, each as a list of words.
-
-sub commands {
-    my ($text) = @_;
-
-    my @commands;
-
-    while ($text =~ /\G\*(\d+)\r\n/gc) {
-        my @words;
-
-        for (1 .. $1) {
-            $text =~ /\G\$(\d+)\r\n/gc or die 'not RESP';
-            push @words, substr $text, pos $text, $1;
-            pos($text) += $1 + 2;
-        }
-
-        push @commands, \@words;
-    }
-
-    die 'more behind' if (pos($text) // 0) < length $text;
-
-    return @commands;
-}
-
 for my $name ('one', 'three', 'many', 'old', 'old links', 'short') {
 
     my $filter = $filters{$name};
@@ -288,7 +264,7 @@ for my $name ('one', 'three', 'many', 'old', 'old links', 'short') {
 
     my ($iter, $got, $good) = (1, '', 1);
 
-    for my $command (commands($t->read_file('resp'))) {
+    for my $command (resp_commands($t->read_file('resp'))) {
         my ($verb, $key, $at, $data) = @$command;
 
         $iter += length $data if $got ne '';
@@ -303,8 +279,6 @@ for my $name ('one', 'three', 'many', 'old', 'old links', 'short') {
     same_file("$dir/loaded", "$dir/all",
               "the export of filter '$name' equals its source");
 }
-
-tally('RedisBloom, by script');
 
 my ($exit, $out, $err) = $t->run_tool('info', '--json', "$dir/image");
 like($out, qr/"from": "redisbloom",\s+"scheme": "redisbloom"/,
@@ -339,7 +313,7 @@ $t->run_tool('build', '-o', "$dir/new", '--like', "$dir/three", $keys);
 $t->run_tool('merge', '-o', "$dir/merged", "$dir/three", "$dir/new");
 $t->run_tool('export', '--to', 'redisbloom', '--key', 'k', '-o', "$dir/resp",
              "$dir/merged");
-my @commands = commands($t->read_file('resp'));
+my @commands = resp_commands($t->read_file('resp'));
 my ($size, $last) = (unpack('Q<', $commands[0][3]),
                      unpack('x142 Q<', $commands[0][3]));
 is($commands[1][3], substr($filters{three}{data}, 0, 120),

@@ -21,19 +21,7 @@ my @ask = (@in, map { "out-$_" } 1 .. 60);
 my ($m, $k) = (509, 5);
 my %set;
 
-for my $scheme (@schemes) {
-    my $bitmap = "\0" x 64;
-
-    for my $bit (map { bits_of($scheme, $_, $m, $k) } @in) {
-        $set{$scheme}{$bit} = 1;
-        substr($bitmap, $bit >> 3, 1)
-            |= chr(0x80 >> ($bit & 7));
-    }
-
-    import_image($t, "$dir/$scheme.bloom", '--from', 'bitmap', '--scheme',
-                 $scheme, '--bits', $m, '--hashes', $k,
-                 $t->write_file("$scheme.bitmap", $bitmap));
-}
+$set{$_} = { import_scheme($t, $_, $m, $k, @in) } for @schemes;
 
 # The filter has three links with a key of its own in each.
 

@@ -7,11 +7,11 @@
 use strict;
 use warnings;
 
-use IO::Socket::INET;
 use Time::HiRes qw(sleep);
 
 use BloomTest;
-use BloomTest::Process qw(now spawn);
+use BloomTest::FakeServer qw(fake_server);
+use BloomTest::Process qw(now);
 use BloomTest::Tool qw(tool tool_memory tool_test);
 
 my $t = tool_test();
@@ -32,22 +32,16 @@ my $bound = ($ENV{TEST_NGINX_SANITIZED} ? 600 : 200) * MIB;
 sub server {
     my ($last, @answers) = @_;
 
-    my $listen = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5)
-        or die "cannot listen: $!";
-    my $pid = spawn(sub {
-        local $SIG{PIPE} = 'IGNORE';
+    return fake_server(sub {
+        my ($client) = @_;
 
-        while (my $client = $listen->accept) {
-            for my $answer (@answers) {
-                sysread $client, my $command, 65536;
-                syswrite $client, $answer;
-            }
-
-            $last->($client);
+        for my $answer (@answers) {
+            sysread $client, my $command, 65536;
+            syswrite $client, $answer;
         }
-    });
 
-    return ($pid, $listen->sockport);
+        $last->($client);
+    });
 }
 
 # Sends bytes one by one, as slowly as no limit for a read would notice.

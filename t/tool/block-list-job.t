@@ -10,6 +10,7 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Jobs qw(job_path text unsafe_directories);
 use BloomTest::Process qw(run_command spawn wait_until);
 use BloomTest::Zones;
 use Cwd qw(abs_path);
@@ -21,8 +22,6 @@ use POSIX qw(strftime);
 my $examples = abs_path(dirname(__FILE__) . '/../../conf-examples');
 my $fetch = "$examples/block-list-job/fetch-list.sh";
 my $rebuild = "$examples/nightly/rebuild.sh";
-my $tool = abs_path($ENV{TEST_BLOOM_TOOL}
-                    // dirname(__FILE__) . '/../../build/ngx-bloom');
 
 plan skip_all => 'there is no curl'
     if (run_command(['sh', '-c', 'curl --version']))[0] != 0;
@@ -30,15 +29,9 @@ plan skip_all => 'there is no curl'
 my $t = BloomTest->new;
 my $dir = $t->testdir;
 
-mkdir "$dir/$_" or die "mkdir: $!" for 'bin', 'tmp', 'small';
-symlink $tool, "$dir/bin/ngx-bloom" or die "symlink: $!";
+my $programs = job_path($t);
 
-my $env = $t->{env} // {};
-
-$t->write_file('bin/nginx', join "\n", '#!/bin/sh',
-               (map { "export $_='$env->{$_}'" } sort keys %$env),
-               join(' ', 'exec', map({ "'$_'" } $t->_command), '"$@"'), '');
-chmod 0755, "$dir/bin/nginx" or die "chmod: $!";
+mkdir "$dir/small" or die "mkdir: $!";
 
 
 # ---- the publisher ----
@@ -60,8 +53,6 @@ sub publish {
 
     return $time;
 }
-
-sub text { return join '', map { "$_\n" } @_ }
 
 sub http_date { return strftime('%a, %d %b %Y %T GMT', gmtime $_[0]) }
 
@@ -219,9 +210,6 @@ my @bounds = do {
     map { /^(MAX_LOSS|MAX_GROWTH)=(.*)$/ ? ($1, $2) : () } <$fh>;
 };
 
-is("@bounds", 'MAX_LOSS 20% MAX_GROWTH 20%',
-   'the list may shrink and grow by a fifth');
-
 sub settings {
     my ($path, %more) = @_;
 
@@ -230,7 +218,7 @@ sub settings {
     my $site = 'http://127.0.0.1:' . $t->port(8080);
 
     return (
-        PATH => "$dir/bin:$ENV{PATH}", TMPDIR => "$dir/tmp",
+        PATH => $programs, TMPDIR => "$dir/tmp",
         MAX_SIZE => '1M', MAX_TIME => 20,
         SOURCE => "'$fetch' '$url' '$list' && cat '$list'",
         KEY_FILES => "$dir/entries.txt", EXCEPTIONS => "$dir/exceptions.txt",
@@ -629,28 +617,6 @@ subtest 'files with odd names' => sub {
 };
 
 
-subtest 'samples that cannot be tested are no samples' => sub {
-    my %option = (MUST_HAVE => '--must-have',
-                  MUST_NOT_HAVE => '--must-not-have');
-
-    $t->write_file('none.txt', '');
-    $t->write_file('comments.txt', text('# none', '', ' # yet'));
-    for my $file ('none.txt', 'comments.txt') {
-        is_refused("$_ has no sample", '/list',
-                   qr/$option{$_} \S+$file has no key; write one into it/,
-                   $_ => "$dir/$file") for sort keys %option;
-    }
-    is_refused("$_ is missing", '/list',
-               qr/$option{$_} \S+missing\.txt cannot be read/,
-               $_ => "$dir/missing.txt") for sort keys %option;
-
-    $t->write_file('invalid.txt', text('https://', 'https://shop.example/'));
-    is_refused("an invalid sample of $_", '/list',
-               qr/has no host; correct line 1 of $option{$_} /,
-               $_ => "$dir/invalid.txt") for sort keys %option;
-};
-
-
 subtest 'exceptions are keys of all lists, in any spelling' => sub {
     my @key_files = map { "$dir/$_" } qw(more.txt hosts.txt more.csv);
 
@@ -677,23 +643,8 @@ subtest 'exceptions are keys of all lists, in any spelling' => sub {
             'http://listed.test/', @urls[998, 999]),
        '403 403 403 403 403 403', 'nginx refuses all others');
 
-    stays('exceptions that are missing', qr/cannot be built/,
-                     %more, EXCEPTIONS => "$dir/missing.txt");
     succeeds('as before', '/list');
 };
-
-# Tests that the job fails and that the image stays.
-
-sub stays {
-    my ($what, $message, %more) = @_;
-
-    my $image = $t->read_file('bad.bloom');
-    my ($exit, $said) = job('/list', %more);
-
-    is($exit, 1, "$what: the exit status is 1");
-    like($said, $message, "$what: the job says why");
-    ok($t->read_file('bad.bloom') eq $image, "$what: the image stays");
-}
 
 
 subtest 'files of entries without a key are left out' => sub {
@@ -707,12 +658,7 @@ subtest 'files of entries without a key are left out' => sub {
 };
 
 
-subtest 'nginx does not do what it should' => sub {
-    is_refused('a zone that does not exist', '/list',
-               qr/nginx refuses the new image: 404/,
-               ZONE_URL => 'http://127.0.0.1:' . $t->port(8080)
-                           . '/bloom/zones/other');
-
+subtest 'a CHECK that fails' => sub {
     publish(0, @rules, '||check.example^');
     my ($exit, $said) = job('/list', CHECK => 'false', WAIT => 1);
     is($exit, 2, 'a CHECK that fails ends with status 2');
@@ -859,35 +805,10 @@ subtest 'the directory of a run that was killed is removed' => sub {
 };
 
 
-subtest 'without an endpoint nginx is reloaded' => sub {
-    publish(0, @rules, '||reload.example^');
-
-    my $check = { settings('/list') }->{CHECK};
-    $check =~ s/listed\.test/reload.example/;
-
-    succeeds('a reload', '/list', ZONE_URL => '', CHECK => $check,
-             NGINX_RELOAD => 'nginx -q -t && nginx -s reload');
-    is(status('http://reload.example/'), 403, 'nginx refuses the new URL');
-};
-
-
 subtest 'a directory where others can plant links is refused' => sub {
-    my $home = "$dir/shared";
+    unsafe_directories($t, sub {
+        my ($what, $home) = @_;
 
-    mkdir $home or die "mkdir: $!";
-
-    for my $case ([0757], [01777], [0755, 'of a user']) {
-        my ($mode, $user) = @$case;
-        my $what = sprintf 'a directory %s of mode %o', $user // '', $mode;
-
-      SKIP: {
-        skip 'only root can make directories of other users', 3
-            if defined $user && $> != 0;
-
-        chown defined $user ? scalar getpwnam 'nobody' : $>, -1, $home
-            or die "chown: $!";
-        chmod $mode, $home or die "chmod: $!";
-        unlink glob "$home/*";
         symlink "$dir/absent", "$home/list.lock" or die "symlink: $!";
 
         my ($exit, undef, $said) = run_command(
@@ -899,56 +820,7 @@ subtest 'a directory where others can plant links is refused' => sub {
              "$what: the script says why, and what to do");
         is_deeply([grep { -e } "$dir/absent", "$home/list"], [],
                   "$what: nothing is written");
-      }
-    }
-};
-
-
-subtest 'a shell checker has nothing to say about the script' => sub {
-    plan skip_all => 'there is no shellcheck'
-        if (run_command(['sh', '-c', 'shellcheck --version']))[0] != 0;
-
-    is((run_command(['shellcheck', $fetch]))[1], '', 'shellcheck says nothing');
-};
-
-
-subtest 'the settings of the example are settings of the scripts' => sub {
-    my %known = map { $_ => 1 } 'PATH',
-                map { read_text($_) =~ /^#   ([A-Z_]+) /mg } $fetch, $rebuild;
-    my $example = read_text("$examples/block-list-job/urlhaus.env");
-
-    my @set = $example =~ /^#?([A-Z_]+)=/mg;
-    ok(scalar @set, 'the example has settings');
-    is(join(' ', grep { !$known{$_} } @set), '', 'each setting is described');
-};
-
-sub read_text {
-    my ($path) = @_;
-
-    open my $fh, '<', $path or die "$path: $!";
-    local $/;
-
-    return scalar <$fh>;
-}
-
-
-subtest 'systemd accepts the timer' => sub {
-    plan skip_all => 'there is no systemd-analyze'
-        if (run_command(['sh', '-c', 'systemd-analyze --version']))[0] != 0;
-
-    $t->write_file('units/ngx-bloom-rebuild@.service',
-                   "[Service]\nType=oneshot\nExecStart=/bin/true\n");
-    my $timer = 'ngx-bloom-hourly@.timer';
-    $t->write_file("units/$timer",
-                   read_text("$examples/block-list-job/$timer"));
-
-    my ($status, $out, $err) = run_command(
-        ['systemd-analyze', 'verify', '--man=no',
-         "$dir/units/ngx-bloom-hourly\@bad.timer"],
-        env => { SYSTEMD_UNIT_PATH => "$dir/units:" });
-    is($status, 0, 'systemd-analyze verifies the timer');
-    is(join("\n", grep { /\Q$dir\E/ } split /\n/, $out . $err), '',
-       'systemd-analyze has nothing to say about it');
+    });
 };
 
 done_testing();

@@ -3,13 +3,12 @@
 
 # Tests that hosts with characters that an older libidn2 does not know are read
 # as today's browsers read them, and that the table of these characters is what
-# its generator prints.  "make codepoints" compares all code points.
+# its generator prints.  t/reference/expressions is the core that the tool has.
+# "make codepoints" compares all code points.
 
 use strict;
 use warnings;
-use utf8;
 
-use Encode qw(encode_utf8);
 use File::Basename qw(dirname);
 
 use BloomTest;
@@ -68,61 +67,6 @@ chmod 0755, $t->testdir . '/program';
     is($status, 1, 'the comparison fails if a name is looked up by another');
     cmp_ok($missed, '>', 20, 'the comparison counts the names that are missed');
 }
-
-
-# ---- with the tool: what is ignored, and what is mapped ----
-
-my @ignored = map { chr } 0x115f, 0x1160, 0x17b4, 0x17b5, 0x180e,
-                          0x2061 .. 0x2063, 0x206a .. 0x206f, 0x3164, 0xffa0,
-                          0x1d173 .. 0x1d17a;
-my @outlined = map { chr(0x1ccd6 + ord($_) - ord('a')) } 'a' .. 'z';
-
-# U+1E030 to U+1E06D, and the letters that UTS #46 makes of them
-
-my $superscript = join '', map { chr } 0x1e030 .. 0x1e06d;
-my $cyrillic = 'абвгдежзиклмопрстуфхцчшыэюꚉәіјө'
-               . 'үӏабвгдежзиклопсуфхцчшъыґіѕџҫꙑұ';
-
-is(length $superscript, length $cyrillic, 'each letter has its counterpart');
-
-$t->build_image('hosts.bloom',
-                ['evil.example', map { encode_utf8("$_$_.example") }
-                                     split //, $cyrillic], '--form', 'host');
-$t->build_image('urls.bloom',
-                ['evil.example', map { encode_utf8("$_$_.example") }
-                                     split //, $cyrillic], '--form', 'url');
-
-sub answers {
-    my ($image, @keys) = @_;
-
-    my ($status, $out, $err) = run_command(
-        [$tool, 'test', $t->testdir . "/$image", map { encode_utf8($_) } @keys]);
-
-    return join "\n", map { /^(\w+) / } split /\n/, $out;
-}
-
-sub escaped { return join '', map { sprintf '%%%02X', $_ }
-                              unpack 'C*', encode_utf8($_[0]) }
-
-sub all_present {
-    my ($what, @hosts) = @_;
-
-    my $expected = join "\n", ('present') x @hosts;
-
-    is(answers('hosts.bloom', @hosts), $expected, "$what, in the form host");
-    is(answers('urls.bloom', map { "https://$_/" } @hosts), $expected,
-       "$what, in the form url");
-    is(answers('urls.bloom', map { 'https://' . escaped($_) . '/' } @hosts),
-       $expected, "$what, escaped, in the form url");
-}
-
-all_present('what browsers ignore', map { "ev${_}il.example" } @ignored);
-all_present('outlined letters',
-            join('', @outlined[4, 21, 8, 11]) . '.example',
-            "$outlined[4]vil.example", "EV$outlined[8]L.example");
-all_present('small Cyrillic letters',
-            map { substr($superscript, $_, 1) . uc(substr $cyrillic, $_, 1)
-                  . '.example' } 0 .. length($cyrillic) - 1);
 
 
 # ---- the table is what its generator prints ----

@@ -8,15 +8,14 @@
 use strict;
 use warnings;
 
-use IO::Socket::INET;
 use POSIX qw(strftime);
 
 use BloomTest;
+use BloomTest::FakeServer qw(answering fake_server);
 use BloomTest::Follow qw(ended follow log_of redis redis_server redis_stop
                          resp_array resp_string stop_follow stream_answers
                          wait_for_event);
 use BloomTest::Ledger;
-use BloomTest::Process qw(spawn wait_until);
 use BloomTest::Tool qw(tool_test);
 
 my $t = tool_test();
@@ -134,27 +133,19 @@ subtest 'a zone that started empty' => sub {
 sub clock {
     my ($time) = @_;
 
-    my $listen = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5)
-        or die "cannot listen: $!";
     my $id = $time . '000-0';
     my $entry = resp_array(resp_string($id),
                            resp_array(resp_string('add'), resp_string('a')));
     my $found = $time > time - 3600 ? resp_array($entry) : resp_array();
-    my $pid = spawn(sub {
-        while (my $client = $listen->accept) {
-            while (sysread $client, my $command, 65536) {
-                syswrite $client,
-                    $command =~ /\bTIME\b/
-                    ? resp_array(resp_string($time), resp_string('12'))
-                    : ($command =~ /XREAD/ ? "*-1\r\n" : '')
-                      . stream_answers(
-                          "role:master\r\n", $found, length => 1, last => $id,
-                          first => $entry);
-            }
-        }
-    });
+    my ($pid, $port) = fake_server(answering(sub {
+        return resp_array(resp_string($time), resp_string('12'))
+            if $_[0] =~ /\bTIME\b/;
+        return ($_[0] =~ /XREAD/ ? "*-1\r\n" : '')
+               . stream_answers("role:master\r\n", $found, length => 1,
+                                last => $id, first => $entry);
+    }));
 
-    return ($pid, 'redis://127.0.0.1:' . $listen->sockport);
+    return ($pid, "redis://127.0.0.1:$port");
 }
 
 subtest 'a clock that is behind' => sub {

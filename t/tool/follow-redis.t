@@ -8,16 +8,15 @@
 use strict;
 use warnings;
 
-use IO::Socket::INET;
 use JSON::PP qw(decode_json);
 use POSIX qw(strftime);
 
 use BloomTest;
-use BloomTest::Follow qw(ended follow log_of redis redis_server redis_stop
-                         resp_array resp_string stop_follow stream_answers
-                         wait_for_event);
+use BloomTest::FakeServer qw(answering fake_server);
+use BloomTest::Follow qw(follow log_of redis redis_server redis_stop resp_array
+                         resp_string stop_follow stream_answers wait_for_event);
 use BloomTest::Ledger;
-use BloomTest::Process qw(now resume_process spawn stop_process wait_until);
+use BloomTest::Process qw(resume_process stop_process wait_until);
 use BloomTest::Tool qw(tool_memory tool_test);
 
 my $t = tool_test();
@@ -58,31 +57,66 @@ sub fresh {
 sub max { return '18446744073709551615' }
 
 
-# Trimmed while the follower was away
+# Each row has what happened to a stream while no follower ran: the IDs that it
+# had, a command, the position of the zone, options of the follower, the gaps that
+# the zone is told of, their event, the position in the end, and the IDs that are
+# sent.
 
-fresh(map { "$_-0" } 1 .. 9);
-redis($server, 'XTRIM', 's', 'MAXLEN', 4);
-my $f = begin('3');
-gaps_are($f, ['5-' . max()], 'gap_trimmed', 'trimmed');
-ok($zone->wait_for(sub { $_->{position} eq '9' }), 'the follower goes on');
-is($zone->changes, '+at-6-0 +at-7-0 +at-8-0 +at-9-0', 'from what remains');
-ok($zone->wait_for(sub { $_->{signs} > 1 }), 'signs of life follow');
+my @large = map { $_ . '000000' } 1 .. 9;
+my @begin = ('--from', 'beginning');
 
-# Trimmed after the follower had all of it
+for (['trimmed', [1 .. 9], 'XTRIM s MAXLEN 4', 3, [], ['5-' . max()],
+      'gap_trimmed', 9, 6 .. 9],
+     ['trimmed, but the zone has everything', [1 .. 11], 'XTRIM s MAXLEN 0', 11,
+      [], []],
+     ['everything is trimmed', [1 .. 11], 'XTRIM s MAXLEN 0', 9, [], ['11'],
+      'gap_trimmed'],
+     ['an entry is deleted', [1 .. 9], 'XDEL s 6-0', 3, [], ['6'],
+      'gap_entry_deleted', 9, 4, 5, 7, 8, 9],
+     ['recreated with later entries', [20, 21], undef, 12, [], ['19-' . max()],
+      'gap_replaced', 21, 20, 21],
+     ['recreated with earlier entries', [5, 6], undef, 12, [], ['6'],
+      'gap_lost_end'],
 
-redis($server, 'XTRIM', 's', 'MAXLEN', 0);
-entry_at('10-0', 'add', 'ten');
-ok($zone->wait_for(sub { $_->{position} eq '10' }), 'a new entry arrives');
-redis($server, 'XADD', 's', 'MAXLEN', 1, '11-0', 'add', 'eleven');
-ok($zone->wait_for(sub { $_->{position} eq '11' }), 'and another one');
-is(scalar @{ $zone->zone->{gaps} }, 1,
-   'a trim that lost nothing is no gap');
-stop_follow($f);
+     # where a zone begins decides what can be missing
+
+     ['trimmed, and a zone is to have all from the beginning', \@large,
+      'XTRIM s MAXLEN 4', 0, \@begin, ['5999999-' . max()], 'gap_trimmed',
+      9000000, @large[5 .. 8]],
+     ['trimmed, and a zone begins by an ID with what remains', \@large,
+      'XTRIM s MAXLEN 4', 0, ['--from', '5999999-' . max()], [], undef, 9000000,
+      @large[5 .. 8]],
+     ['everything is trimmed that a zone is to have', \@large,
+      'XTRIM s MAXLEN 0', 0, \@begin, ['9000000'], 'gap_trimmed'])
+{
+    my ($what, $ids, $command, $position, $options, $gaps, $event, $end, @sent)
+        = @$_;
+
+    fresh(map { "$_-0" } @$ids);
+    redis($server, split / /, $command) if defined $command;
+
+    my $f = begin("$position", @$options);
+
+    gaps_are($f, $gaps, $event, $what) if @$gaps;
+    ok($zone->wait_for(sub { $_->{signs} > 1 }), "no gap and signs of life: $what")
+        if !@$gaps;
+
+    if (defined $end) {
+        ok($zone->wait_for(sub { $_->{position} eq $end }),
+           "the follower goes on: $what");
+        is($zone->changes, join(' ', map { "+at-$_-0" } @sent),
+           "the zone gets what remains: $what");
+    }
+
+    is_deeply($zone->zone->{gaps}, $gaps, "there is no other gap: $what");
+    stop_follow($f);
+}
+
 
 # Trimmed, but another follower has brought the zone past that meanwhile
 
 fresh(map { "$_-0" } 1 .. 5);
-$f = begin('5');
+my $f = begin('5');
 ok($zone->wait_for(sub { $_->{signs} > 0 }), 'the zone is at the end');
 stop_process($f->{pid});
 entry_at("$_-0", 'add', "at-$_-0") for 6 .. 9;
@@ -91,87 +125,20 @@ $zone->set(position => '8');
 resume_process($f->{pid});
 ok($zone->wait_for(sub { $_->{position} eq '9' }), 'the follower goes on there');
 is_deeply($zone->zone->{gaps}, [], 'and does not move the zone back by a gap');
-stop_follow($f);
-
-fresh(map { "$_-0" } 1 .. 11);
-redis($server, 'XTRIM', 's', 'MAXLEN', 1);
-
-# Emptied while the follower was away
-
-redis($server, 'XTRIM', 's', 'MAXLEN', 0);
-$f = begin('11');
-ok($zone->wait_for(sub { $_->{signs} > 1 }), 'nothing is lost of an empty stream');
-stop_follow($f);
-$f = begin('9');
-gaps_are($f, ['11'], 'gap_trimmed', 'everything is trimmed');
-stop_follow($f);
 
 
-# An entry that was deleted before the zone had it
-
-fresh(map { "$_-0" } 1 .. 9);
-redis($server, 'XDEL', 's', '6-0');
-$f = begin('3');
-gaps_are($f, ['6'], 'gap_entry_deleted', 'an entry is deleted');
-ok($zone->wait_for(sub { $_->{position} eq '9' }), 'the follower goes on');
-is($zone->changes, join(' ', map { "+at-$_-0" } 4, 5, 7, 8, 9),
-   'with all other entries');
-redis($server, 'XDEL', 's', '9-0', '8-0');
-entry_at('10-0', 'add', 'ten');
-ok($zone->wait_for(sub { $_->{position} eq '10' }), 'a new entry arrives');
-is(scalar @{ $zone->zone->{gaps} }, 1,
-   'an entry that is deleted after the zone had it is no gap');
-
-
-# Deleted, and recreated
+# Deleted, and recreated, while a follower runs
 
 redis($server, 'DEL', 's');
 ok(wait_for_event($f, 'no_stream', qr/no key "s"/), 'a deleted stream is named');
-is(scalar @{ $zone->zone->{gaps} }, 1, 'but that alone is no gap');
+is(scalar @{ $zone->zone->{gaps} }, 0, 'but that alone is no gap');
 entry_at('12-0', 'add', 'new');
-gaps_are($f, ['6', '11-' . max()], 'gap_replaced', 'deleted and recreated');
+gaps_are($f, ['11-' . max()], 'gap_replaced', 'deleted and recreated');
 ok($zone->wait_for(sub { $_->{changes}[-1] eq '+new' }),
    'the follower goes on with the new stream');
-is(scalar @{ $zone->zone->{gaps} }, 2, 'and there is no further gap');
+is(scalar @{ $zone->zone->{gaps} }, 1, 'and there is no further gap');
 is(scalar(grep { $_->{event} eq 'recovered' } log_of($f)), 0,
    'a zone with a gap has not recovered');
-stop_follow($f);
-
-fresh('20-0', '21-0');
-$f = begin('12');
-gaps_are($f, ['19-' . max()], 'gap_replaced', 'recreated with later entries');
-ok($zone->wait_for(sub { $_->{position} eq '21' }), 'the follower goes on');
-stop_follow($f);
-
-fresh('5-0', '6-0');
-$f = begin('12');
-gaps_are($f, ['6'], 'gap_lost_end', 'recreated with earlier entries');
-stop_follow($f);
-
-# Where a zone begins decides what can be missing
-
-fresh(map { "${_}000000-0" } 1 .. 9);
-redis($server, 'XTRIM', 's', 'MAXLEN', 4);
-$f = begin('0', '--from', 'beginning');
-gaps_are($f, ['5999999-' . max()], 'gap_trimmed',
-         'trimmed, and a zone is to have all from the beginning');
-ok($zone->wait_for(sub { $_->{position} eq '9000000' }),
-   'the follower goes on with what remains');
-is($zone->changes, join(' ', map { "+at-${_}000000-0" } 6 .. 9),
-   'which the zone gets');
-stop_follow($f);
-
-$f = begin('0', '--from', '5999999-' . max());
-ok($zone->wait_for(sub { $_->{position} eq '9000000' }),
-   'a zone can begin with what remains, by an ID');
-is($zone->changes, join(' ', map { "+at-${_}000000-0" } 6 .. 9),
-   'and gets all of it');
-is_deeply($zone->zone->{gaps}, [], 'which is no gap');
-stop_follow($f);
-
-redis($server, 'XTRIM', 's', 'MAXLEN', 0);
-$f = begin('0', '--from', 'beginning');
-gaps_are($f, ['9000000'], 'gap_trimmed', 'everything is trimmed');
 stop_follow($f);
 
 # A server that does not count what was added, as before Redis 7
@@ -179,22 +146,15 @@ stop_follow($f);
 sub before_redis_7 {
     my ($id, $last) = @_;
 
-    my $listen = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5)
-        or die "cannot listen: $!";
     my $entry = resp_array(resp_string($id),
                            resp_array(resp_string('add'), resp_string('a')));
-    my $pid = spawn(sub {
-        while (my $client = $listen->accept) {
-            while (sysread $client, my $command, 65536) {
-                syswrite $client, ($command =~ /XREAD/ ? "*-1\r\n" : '')
-                    . stream_answers('role:master', resp_array($entry),
-                                     length => 1, last => $last,
-                                     first => $entry);
-            }
-        }
-    });
+    my ($pid, $port) = fake_server(answering(sub {
+        return ($_[0] =~ /XREAD/ ? "*-1\r\n" : '')
+               . stream_answers('role:master', resp_array($entry), length => 1,
+                                last => $last, first => $entry);
+    }));
 
-    return ($pid, 'redis://127.0.0.1:' . $listen->sockport);
+    return ($pid, "redis://127.0.0.1:$port");
 }
 
 my ($old, $url) = before_redis_7('9-0', '9-0');
@@ -360,20 +320,14 @@ redis_stop($replica);
 sub silent_replica {
     my ($role) = @_;
 
-    my $listen = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5)
-        or die "cannot listen: $!";
-    my $pid = spawn(sub {
-        while (my $client = $listen->accept) {
-            while (sysread $client, my $command, 65536) {
-                syswrite $client, ($command =~ /XREAD/ ? "*-1\r\n" : '')
-                    . stream_answers($role, resp_array(), length => 0,
-                                     last => '9-0', first => "*-1\r\n");
-                select undef, undef, undef, 0.05;
-            }
-        }
-    });
+    my ($pid, $port) = fake_server(answering(sub {
+        select undef, undef, undef, 0.05;
+        return ($_[0] =~ /XREAD/ ? "*-1\r\n" : '')
+               . stream_answers($role, resp_array(), length => 0, last => '9-0',
+                                first => "*-1\r\n");
+    }));
 
-    return ($pid, 'redis://127.0.0.1:' . $listen->sockport);
+    return ($pid, "redis://127.0.0.1:$port");
 }
 
 for (['silent for 16 seconds', "link_status:up\r\nmaster_last_io_seconds_ago:16"],
@@ -408,27 +362,18 @@ for (['silent for 16 seconds', "link_status:up\r\nmaster_last_io_seconds_ago:16"
 sub hostile {
     my ($what, @answers) = @_;
 
-    my $listen = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5)
-        or die "cannot listen: $!";
-    my $pid = spawn(sub {
-        local $SIG{PIPE} = 'IGNORE';
+    my ($pid, $port) = fake_server(sub {
+        my ($client) = @_;
 
-        while (my $client = $listen->accept) {
-            sysread $client, my $command, 65536;
-
-            for my $answer (@answers) {
-                ref $answer ? $answer->($client) : syswrite $client, $answer;
-            }
-
-            close $client;
-        }
+        sysread $client, my $command, 65536;
+        ref $_ ? $_->($client) : syswrite $client, $_ for @answers;
     });
 
     $zone->set(position => '9', gaps => []);
     my ($exit, undef, $err, $peak) = tool_memory(
         {}, 'follow', '--once', '--timeout', 4, '--answer-timeout', 1,
         '--stream', 's', '--source', 'ids', '--zone', $zone->url,
-        'redis://127.0.0.1:' . $listen->sockport);
+        "redis://127.0.0.1:$port");
 
     kill 'KILL', $pid;
 

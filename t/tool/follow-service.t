@@ -1,9 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Tests what `ngx-bloom follow` shows on a terminal and tells systemd, that
-# systemd accepts its unit, and that the module links none of the libraries that
-# the tool needs for it.
+# Tests what `ngx-bloom follow` shows on a terminal and tells systemd, and that the
+# module links none of the libraries that the tool needs for it.
 
 use strict;
 use warnings;
@@ -14,8 +13,7 @@ use IO::Socket::UNIX;
 use Socket qw(SOCK_DGRAM);
 
 use BloomTest;
-use BloomTest::Follow qw(ended follow redis redis_server redis_stop
-                         stop_follow);
+use BloomTest::Follow qw(follow redis redis_server redis_stop stop_follow);
 use BloomTest::Ledger;
 use BloomTest::Process qw(run_command spawn wait_until);
 use BloomTest::Tool qw(tool_path tool_test);
@@ -88,30 +86,6 @@ subtest 'systemd is told of the start, the state and the end' => sub {
     is((stop_follow($follower))[0], 0, 'SIGTERM ends it with 0');
     ok($hears->(qr/^STOPPING=1$/), 'it says that it stops') or diag "@told";
     is($told[-1], 'STOPPING=1', 'which is the last message');
-};
-
-
-subtest 'systemd accepts the unit' => sub {
-    my $unit = 'ngx-bloom-follow@.service';
-    my ($exit) = run_command(['sh', '-c', 'systemd-analyze --version']);
-    plan skip_all => 'there is no systemd-analyze' if $exit != 0;
-
-    open my $fh, '<', "$FindBin::Bin/../../conf-examples/follow/$unit"
-        or die "open: $!";
-    my $text = join '', <$fh>;
-
-    is($text =~ s{/usr/local/bin/ngx-bloom(?= follow )}{$tool}g, 1,
-       'the unit runs the tool where it is installed');
-    like($text, qr/^Type=notify$/m, 'and waits until it is ready');
-
-    mkdir "$dir/units" or die "mkdir: $!";
-    $t->write_file("units/$unit", $text);
-
-    my ($status, $out, $err) = run_command(
-        ['systemd-analyze', 'verify', '--man=no', "$dir/units/$unit"]);
-    is($status, 0, 'systemd-analyze verifies the unit') or diag $out . $err;
-    is(join("\n", grep { /\Q$dir\E/ } split /\n/, $out . $err), '',
-       'and has nothing to say about it');
 };
 
 

@@ -13,7 +13,7 @@ use List::Util qw(shuffle);
 
 use BloomTest;
 use BloomTest::Image qw(bits_set exceptions_in parsed);
-use BloomTest::Tool qw(content_of info json lines_of tool tool_ok tool_test);
+use BloomTest::Tool qw(content_of info json members_are tool tool_ok tool_test);
 
 my $t = tool_test();
 my $dir = $t->testdir;
@@ -71,16 +71,14 @@ for my $case ([1], [2], [3], [10], [100, '-p', '0.3'], [999, '-p', '1e-9'],
     my $name = "the image of $items keys @options";
     my $p = "@options" =~ /-p (\S+)/ ? $1 : 0.001;
 
-    is($built->{layout}, 'fuse', "$name has its layout");
-    is($built->{items}, $items, "$name has the number of its keys");
-    is($built->{room}, $items > 8000 ? int $items / 8 : 1000,
-       "$name has room for additions");
-    is($built->{capacity}, $items + $built->{room},
-       "the capacity of $name is the sum");
+    my $room = $items > 8000 ? int $items / 8 : 1000;
+
+    members_are("$name has its keys and room for additions", $built,
+                layout => 'fuse', items => $items, room => $room,
+                capacity => $items + $room, version => 1);
     cmp_ok($built->{estimated_fpr}, '<=', $p * 1.0000001,
            "$name keeps the rate");
     cmp_ok($built->{estimated_fpr}, '>=', $p * 0.49, "$name has a near rate");
-    is($built->{version}, 1, "$name needs no newer version");
 
     is(found($image, \@keys), $items, "all keys of $name are present");
 
@@ -98,9 +96,8 @@ for my $case ([1], [2], [3], [10], [100, '-p', '0.3'], [999, '-p', '1e-9'],
 
     my $verified = json(tool(0, undef, 'verify', '--json', $image));
 
-    is($verified->{result}, 'ok', "$name is verified");
-    is($verified->{fill_ratio}, undef, "$name has no fill ratio");
-    is($verified->{estimated_items}, $items, "$name has exact items");
+    members_are("$name is verified", $verified, result => 'ok',
+                fill_ratio => undef, estimated_items => $items);
     is(info($image)->{slots}, $built->{slots}, "info knows $name");
 }
 

@@ -9,12 +9,11 @@
 use strict;
 use warnings;
 
-use IO::Socket::INET;
-
 use BloomTest;
+use BloomTest::FakeServer qw(answering fake_server);
 use BloomTest::Journal;
-use BloomTest::Process qw(run_command spawn);
-use BloomTest::Tool qw(json json_lines tool tool_ok tool_path tool_test);
+use BloomTest::Process qw(run_command);
+use BloomTest::Tool qw(json tool_ok tool_path tool_test);
 
 my $t = tool_test();
 my $dir = $t->testdir;
@@ -127,30 +126,12 @@ complains('a source that does not exist', 'import', '--from', 'guava', '-o',
 
 # ---- answers of servers ----
 
-# Starts a server that answers each command with this text.
-
-sub server {
-    my ($answer) = @_;
-
-    my $listen = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5)
-        or die "cannot listen: $!";
-    my $pid = spawn(sub {
-        local $SIG{PIPE} = 'IGNORE';
-
-        while (my $client = $listen->accept) {
-            while (sysread $client, my $command, 65536) {
-                syswrite $client, ref $answer ? $answer->($command) : $answer;
-            }
-        }
-    });
-
-    return ($pid, $listen->sockport);
-}
+# Returns what an import says of a server that answers each command with a text.
 
 sub says {
     my ($answer, @url) = @_;
 
-    my ($pid, $port) = server($answer);
+    my ($pid, $port) = fake_server(answering($answer));
     my @result = $t->run_tool('import', '--from', 'go-zero', '--bits', 1000,
                               '-o', "$dir/x", map { s/PORT/$port/r } @url);
     kill 'TERM', $pid;
@@ -296,73 +277,64 @@ keeps_secret('an address without its scheme', qr/cannot be opened/,
              $t->run_tool(@import, ":$secret\@host/0/k"));
 
 for my $scheme (qw(redis rediss Redis REDISS rEdIs)) {
-    keeps_secret("$scheme://, where nobody listens", qr/cannot connect/,
-                 $t->run_tool(@import, "$scheme://me:$secret\@127.0.0.1:1/0/k"));
-    keeps_secret("$scheme:// of two sources", qr/name one/,
-                 $t->run_tool(@import, "$scheme://me:$secret\@127.0.0.1:1/0/k",
-                              $keys));
-    keeps_secret("$scheme:// of two chunks", qr/must be the only source/,
-                 $t->run_tool('import', '--from', 'redisbloom', '-o', "$dir/x",
-                              "$scheme://me:$secret\@127.0.0.1:1/0/k", $keys));
-    keeps_secret("$scheme:// without a host",
-                 qr/not the address of a Redis key/,
-                 $t->run_tool(@import, "$scheme://me:$secret\@/0/k"));
-    keeps_secret("$scheme:// with a wrong port",
-                 qr/not the address of a Redis key/,
-                 $t->run_tool(@import, "$scheme://me:$secret\@host:x/0/k"));
-    keeps_secret("$scheme:// without a key", qr/not the address of a Redis key/,
-                 $t->run_tool(@import, "$scheme://me:$secret\@host"));
-    keeps_secret("$scheme:// with a / in the password",
-                 qr/ in a password %2F for a \//,
-                 $t->run_tool(@import, "$scheme://me:se/same\@host/0/k"));
-    keeps_secret("$scheme:// with a password that looks like a database",
-                 qr/ in a password %2F for a \//,
-                 $t->run_tool(@import, "$scheme://127.0.0.1:1/0/$secret\@host/0/k"));
-    keeps_secret("$scheme:// with an @ in the password", qr/cannot connect/,
-                 $t->run_tool(@import,
-                              "$scheme://me:se\@same\@127.0.0.1:1/0/k"));
-    keeps_secret("$scheme: without slashes", qr/not the address of a Redis key/,
-                 $t->run_tool(@import, "$scheme:me:$secret\@host/0/k"));
-    keeps_secret("$scheme:/ with one slash", qr/not the address of a Redis key/,
-                 $t->run_tool(@import, "$scheme:/me:$secret\@host/0/k"));
-
-    keeps_secret("$scheme// without a colon", qr/cannot be opened/,
-                 $t->run_tool(@import, "$scheme//:$secret\@host/0/k"));
-
     my $url = "$scheme://me:$secret\@127.0.0.1:1/0/k";
+    my $no_key = qr/not the address of a Redis key/;
+    my $slash = qr/ in a password %2F for a \//;
 
-    keeps_secret("$scheme:// for keys", qr/cannot be opened/,
-                 $t->run_tool('build', '-o', "$dir/x", $url));
-    keeps_secret("$scheme:// for -f", qr/cannot be opened/,
-                 $t->run_tool('test', $file, '-f', $url));
-    keeps_secret("$scheme:// for an image", qr/cannot be opened/,
-                 $t->run_tool('info', $url));
-    keeps_secret("$scheme:// for a journal", qr/cannot be opened/,
-                 $t->run_tool('journal', $url));
-    keeps_secret("$scheme:// for an output", qr/cannot be written/,
-                 $t->run_tool('build', '-o', $url, $keys));
-    keeps_secret("$scheme:// for a format", qr/must be guava/,
-                 $t->run_tool('import', '-o', "$dir/x", '--from', $url));
-    keeps_secret("$scheme:// for a command", qr/unknown command/,
-                 $t->run_tool($url));
+    for (['nobody listens', qr/cannot connect/, @import, $url],
+         ['two sources', qr/name one/, @import, $url, $keys],
+         ['two chunks', qr/must be the only source/, 'import', '--from',
+          'redisbloom', '-o', "$dir/x", $url, $keys],
+         ['no host', $no_key, @import, "$scheme://me:$secret\@/0/k"],
+         ['a wrong port', $no_key, @import, "$scheme://me:$secret\@host:x/0/k"],
+         ['no key', $no_key, @import, "$scheme://me:$secret\@host"],
+         ['no slashes', $no_key, @import, "$scheme:me:$secret\@host/0/k"],
+         ['one slash', $no_key, @import, "$scheme:/me:$secret\@host/0/k"],
+         ['no colon', qr/cannot be opened/, @import,
+          "$scheme//:$secret\@host/0/k"],
+         ['a / in the password', $slash, @import,
+          "$scheme://me:se/same\@host/0/k"],
+         ['a password that looks like a database', $slash, @import,
+          "$scheme://127.0.0.1:1/0/$secret\@host/0/k"],
+         ['an @ in the password', qr/cannot connect/, @import,
+          "$scheme://me:se\@same\@127.0.0.1:1/0/k"],
+         ['a file of keys', qr/cannot be opened/, 'build', '-o', "$dir/x", $url],
+         ['-f', qr/cannot be opened/, 'test', $file, '-f', $url],
+         ['an image', qr/cannot be opened/, 'info', $url],
+         ['a journal', qr/cannot be opened/, 'journal', $url],
+         ['an output', qr/cannot be written/, 'build', '-o', $url, $keys],
+         ['a format', qr/must be guava/, 'import', '-o', "$dir/x", '--from',
+          $url],
+         ['a command', qr/unknown command/, $url])
+    {
+        my ($what, $want, @command) = @$_;
+
+        keeps_secret("a URL of $scheme ($what)", $want, $t->run_tool(@command));
+    }
 }
 
 for my $scheme (qw(unix UNIX)) {
-    keeps_secret("$scheme://, where nobody listens", qr/cannot connect/,
-                 $t->run_tool(@import, "$scheme://me:$secret\@/none?key=k"));
-    keeps_secret("$scheme:// without a key", qr/not the address of a Redis key/,
-                 $t->run_tool(@import, "$scheme://me:$secret\@/none"));
-    keeps_secret("$scheme:// with a / in the password",
-                 qr/ in a password %2F for a \//,
-                 $t->run_tool(@import, "$scheme://me:se/same\@/none?key=k"));
-    keeps_secret("$scheme: without slashes", qr/not the address of a Redis key/,
-                 $t->run_tool(@import, "$scheme:me:$secret\@/none?key=k"));
-    keeps_secret("$scheme// without a colon", qr/cannot be opened/,
-                 $t->run_tool(@import, "$scheme//:$secret\@/none?key=k"));
-    keeps_secret("$scheme:// for keys", qr/cannot be opened/,
-                 $t->run_tool('build', '-o', "$dir/x",
-                              "$scheme://me:$secret\@/none?key=k"));
+    for (['nobody listens', qr/cannot connect/, '://me:sesame@/none?key=k'],
+         ['no key', qr/not the address of a Redis key/, '://me:sesame@/none'],
+         ['a / in the password', qr/ in a password %2F for a \//,
+          '://me:se/same@/none?key=k'],
+         ['no slashes', qr/not the address of a Redis key/,
+          ':me:sesame@/none?key=k'],
+         ['no colon', qr/cannot be opened/, '//:sesame@/none?key=k'])
+    {
+        my ($what, $want, $rest) = @$_;
+
+        keeps_secret("a URL of $scheme ($what)", $want,
+                     $t->run_tool(@import, $scheme . $rest));
+    }
 }
+
+keeps_secret('a list of shards without a scheme',
+             qr{redis://localhost:7/0/a: has no header},
+             $t->run_tool('import', '--from', 'bitmap', '--shard', '8k',
+                          '--bits', '16k', '-o', "$dir/x",
+                          map { "redis://me:$secret\@localhost:7/0/$_" }
+                              'a', 'b'));
 
 keeps_secret('an unknown scheme',
              qr/is neither a file nor an address of a Redis key/,

@@ -9,7 +9,7 @@ use warnings;
 use POSIX ();
 
 use BloomTest;
-use BloomTest::Tool qw(copy_with example_image header json json_lines near
+use BloomTest::Tool qw(copy_with example_image header json json_lines members_are near
                        tool tool_test);
 
 my $t = tool_test();
@@ -23,19 +23,14 @@ my $siphash = example_image('siphash');
     my $header = header($ids);
     my $info = json(tool(0, undef, 'info', '--json', $ids));
 
-    is($info->{file}, $ids, 'info --json names the file');
-    is($info->{size_bytes}, -s $ids, 'info --json states the size of the file');
-    is($info->{$_}, $header->{$_}, "info --json has $_ as the header has it")
-        for qw(version bits k lines seed capacity fpr items build_id);
-    is($info->{capacity}, 2000,
-       'info --json has the capacity that -n asked for');
-    is($info->{items}, 1000, 'info --json counts the 1000 keys of the build');
-    is($info->{seed}, 4294967295, 'info --json has the seed that --seed gave');
-    is($info->{layout}, 'blocked', 'info --json names the layout');
-    is($info->{hash}, 'murmur3', 'info --json names the hash');
-    is($info->{form}, 'raw', 'info --json names the key form');
-    is($info->{as_of}, '2020-01-31T12:00:00.250Z',
-       'info --json shows as_of to milliseconds');
+    members_are('info --json has the numbers of the header', $info,
+                map { $_ => $header->{$_} }
+                    qw(version bits k lines seed capacity fpr items build_id));
+    members_are('info --json has what the build was told', $info,
+                file => $ids, size_bytes => -s $ids, capacity => 2000,
+                items => 1000, seed => 4294967295, layout => 'blocked',
+                hash => 'murmur3', form => 'raw',
+                as_of => '2020-01-31T12:00:00.250Z');
     is($header->{as_of}, 1580472000250, 'the header has as_of in milliseconds');
     is($info->{created},
        POSIX::strftime('%Y-%m-%dT%H:%M:%S', gmtime($header->{created} / 1000))
@@ -68,9 +63,8 @@ my $siphash = example_image('siphash');
 {
     my $info = json(tool(0, undef, 'info', '--json', $classic));
 
-    is($info->{layout}, 'classic', 'info --json names the classic layout');
-    is($info->{lines}, 0, 'info --json gives a classic image 0 lines');
-    is($info->{as_of}, undef, 'info --json has null where as_of is not stated');
+    members_are('info --json describes a classic image', $info,
+                layout => 'classic', lines => 0, as_of => undef);
 
     my $text = tool(0, undef, 'info', $classic);
 
@@ -84,10 +78,8 @@ my $siphash = example_image('siphash');
     my $json = tool(0, undef, 'info', '--json', $siphash);
     my $text = tool(0, undef, 'info', $siphash);
 
-    is(json($json)->{hash}, 'siphash', 'info --json names siphash');
-    is(json($json)->{seed}, undef,
-       'info --json has null for the secret key of siphash');
-    is(json($json)->{lines}, 2, 'info --json shows two lines for a low rate');
+    members_are('info --json has no secret key of siphash', json($json),
+                hash => 'siphash', seed => undef, lines => 2);
     like($text, qr/^hash +siphash, key secret$/m,
          'info says that the key of siphash is a secret');
     # the seed of this example begins with 00112233

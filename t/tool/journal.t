@@ -487,47 +487,69 @@ sub directory {
        'journal -q prints nothing of a good directory');
 }
 
-# a process died while it replaced the first two segments: the compacted segment
-# replaces both, and an incomplete file is ignored
+my $compacted = sprintf 'compact.%016x.%016x', 2 * SIZE, 3 * SIZE;
+my ($both) = three_records(base => 2 * SIZE, sequence => 4);
+my ($other) = three_records(base => 2 * SIZE - 8, sequence => 1);
+my $unknown = BloomTest::Journal->new(version => 3)->segment;
+my $torn = $first->segment;
+substr($torn, $first->{used}, 5) = 'torn!';
 
+# Each row has what a directory is, its files, the exit status, the message and
+# what is printed of it.
+
+for (
+    # a process died while it replaced the first two segments: an incomplete
+    # file is ignored
+
+    ['a compacted segment replaces the segments that it was made from',
+     { 'journal.1' => $first->segment, 'journal.2' => $second->segment,
+       'journal.3' => $third->segment, $compacted => $both->segment,
+       'save.tmp' => $first->segment },
+     0, undef,
+     qr{/$compacted: ok, .*\n.*/journal\.3: ok, .*\n.*: ok, 2 segments, 6 records, 14 keys$}],
+    ['a segment that nginx put aside at its start is passed over',
+     { 'journal.1' => $first->segment,
+       sprintf('damaged.%016x', 2 * SIZE) => flipped($second->segment, 20) },
+     0, undef, qr/: ok, 1 segment, 3 records, 7 keys$/],
+    ['a torn tail between segments is no damage',
+     { a => $torn, b => $second->segment },
+     0, undef, qr/then a torn tail of 5 bytes\n.*: ok, /],
+    ['a missing segment makes a directory damaged',
+     { a => $first->segment, b => $third->segment },
+     1, qr{/b:\ is\ damaged:\ the\ segment\ from\ position\ 524288\ to\ 786432,
+           \ which\ comes\ before\ it,\ is\ missing;\ 3\ records\ before\ it\ or
+           \ in\ it\ are\ missing;}x,
+     qr/: damaged, 2 segments, 6 records, 14 keys$/],
+    ['a record that is missing at the end of a segment is damage',
+     { a => substr($first->segment, 0, $at[2]), b => $second->segment },
+     1, qr{/b: is damaged: 1 record before it or in it is missing;}, qr/damaged/],
+    ['segments of two journals in a directory are damage',
+     { a => $first->segment, b => $other->segment },
+     1, qr/begins\ at\ position\ 524280,\ but\ the\ segment\ before\ it\ ends
+           \ at\ 524288,\ so\ they\ belong\ to\ different\ journals/x,
+     qr/: damaged, 2 segments/],
+    ['a damaged header makes a directory damaged',
+     { a => $first->segment, b => flipped($second->segment, 20),
+       c => $third->segment },
+     1, qr{/c: is damaged: the segment from.*\n.*/b: is damaged: the checksum},
+     qr/: damaged, 3 segments, 6 records/],
+    ['a segment of a newer version is an error',
+     { a => $first->segment, b => $unknown },
+     2, qr{/b: has version 3}, qr/^/],
+    ['a directory without a segment is an error', { a => "one\n" },
+     2, qr/: contains no segment of a journal/, qr/^\z/])
 {
-    my ($both) = three_records(base => 2 * SIZE, sequence => 4);
-    my $name = sprintf 'compact.%016x.%016x', 2 * SIZE, 3 * SIZE;
-    my $path = directory('replaced', 'journal.1' => $first->segment,
-                         'journal.2' => $second->segment,
-                         'journal.3' => $third->segment,
-                         $name => $both->segment,
-                         'save.tmp' => $first->segment);
-    my @lines = split /\n/, journal(0, undef, $path);
+    my ($what, $files, $status, $complaint, $printed) = @$_;
+    my $path = directory($what =~ tr/ /-/r, %$files);
 
-    is(join(' ', map { m{/([\w.]+): ok, } } @lines[0 .. 1]),
-       "$name journal.3",
-       'a compacted segment replaces the segments that it was made from');
-    is($lines[2], "$path: ok, 2 segments, 6 records, 14 keys",
-       'a directory with a compacted segment is whole');
-}
+    like(journal($status, $complaint, $path), $printed, $what);
 
-# a segment that nginx put aside at its start is not part of the journal
+    # the keys around a gap are printed all the same
 
-{
-    my $path = directory('aside', 'journal.1' => $first->segment,
-                         sprintf('damaged.%016x', 2 * SIZE),
-                         flipped($second->segment, 20));
-
-    like(journal(0, undef, $path), qr/: ok, 1 segment, 3 records, 7 keys$/,
-         'a segment that was put aside is passed over');
-}
-
-# a torn tail at the end of a segment loses nothing if the next segment
-# continues
-
-{
-    my $torn = $first->segment;
-    substr($torn, $first->{used}, 5) = 'torn!';
-    my $path = directory('torn-between', a => $torn, b => $second->segment);
-
-    like(journal(0, undef, $path), qr/then a torn tail of 5 bytes\n.*: ok, /,
-         'a torn tail between segments is no damage');
+    is(journal(1, $complaint, '--keys', $path),
+       join('', map { "$_\n" } (@three) x 2),
+       "journal --keys prints the keys where $what")
+        if $what =~ /missing segment|two journals/;
 }
 
 # The first record of a journal is broken.  If it was never acknowledged, the
@@ -550,62 +572,6 @@ for my $acknowledged (0, 1) {
         like(journal(0, undef, $path), qr/: ok, 2 segments, 1 record/,
              'a broken first record that was not acknowledged is a torn tail');
     }
-}
-
-{
-    my $path = directory('hole', a => $first->segment, b => $third->segment);
-    my $complaint = qr{/b:\ is\ damaged:\ the\ segment\ from\ position
-                       \ 524288\ to\ 786432,\ which\ comes\ before\ it,\ is
-                       \ missing;\ 3\ records\ before\ it\ or\ in\ it\ are
-                       \ missing;}x;
-
-    like(journal(1, $complaint, $path),
-         qr/: damaged, 2 segments, 6 records, 14 keys$/,
-         'a missing segment makes a directory damaged');
-    is(journal(1, $complaint, '--keys', $path),
-       join('', map { "$_\n" } (@three) x 2),
-       'journal --keys prints the keys of a directory with a missing segment');
-}
-
-{
-    my $last = substr($first->segment, 0, $at[2]);
-    my $path = directory('lost', a => $last, b => $second->segment);
-
-    journal(1, qr{/b: is damaged: 1 record before it or in it is missing;},
-            $path);
-}
-
-{
-    my ($other) = three_records(base => 2 * SIZE - 8, sequence => 1);
-    my $path = directory('two', a => $first->segment, b => $other->segment);
-
-    is(journal(1, qr/begins\ at\ position\ 524280,\ but\ the\ segment
-                     \ before\ it\ ends\ at\ 524288,\ so\ they\ belong\ to
-                     \ different\ journals/x,
-               '--keys', $path),
-       join('', map { "$_\n" } (@three) x 2),
-       'journal --keys prints the keys of two journals in a directory');
-}
-
-{
-    my $path = directory('bad-header', a => $first->segment,
-                         b => flipped($second->segment, 20),
-                         c => $third->segment);
-
-    my $out = journal(1, qr{/c:\ is\ damaged:\ the\ segment\ from.*
-                            \n.*/b:\ is\ damaged:\ the\ checksum}x, $path);
-    like($out, qr/: damaged, 3 segments, 6 records/,
-         'a damaged header makes a directory damaged');
-}
-
-{
-    my $path = directory('new', a => $first->segment,
-                         b => BloomTest::Journal->new(version => 3)->segment);
-
-    journal(2, qr{/b: has version 3}, $path);
-
-    $path = directory('nothing-here', a => "one\n");
-    journal(2, qr/nothing-here: contains no segment of a journal/, $path);
 }
 
 

@@ -151,27 +151,4 @@ for (['missed', 'an expression is another', 's,[.]example,.example.org,g', @kind
 }
 
 
-# ---- the same seed generates the same spellings ----
-
-{
-    my $keys = sub {
-        my ($name, $seed) = @_;
-
-        my $file = $t->testdir . "/$name";
-        $t->write_file("keep-$name", "#!/bin/sh\ntee -a '$file' | '$program'\n");
-        chmod 0755, $t->testdir . "/keep-$name";
-
-        compare('--count', 400, '--seed', $seed, '--program',
-                $t->testdir . "/keep-$name");
-
-        return $t->read_file($name);
-    };
-
-    my $keys_of_7 = $keys->('a', 7);
-
-    cmp_ok(length $keys_of_7, '>', 1000, 'the program is given keys');
-    is($keys->('b', 7), $keys_of_7, 'the same seed makes the same spellings');
-    isnt($keys->('c', 8), $keys_of_7, 'another seed makes other spellings');
-}
-
 done_testing();

@@ -12,7 +12,6 @@ use lib dirname(__FILE__) . '/../reference';
 
 use BloomTest;
 use KeyForms;
-use Mutations;
 
 my $t = BloomTest->new(module => 0);
 my $here = dirname(__FILE__) . '/..';
@@ -103,20 +102,6 @@ for (['url', 'urls.txt', 40000], ['host', 'hosts.txt', 30000]) {
            "some mutations of keys of the form $form are invalid");
     cmp_ok($invalid, '<', $compared * 9 / 10,
            "some mutations of keys of the form $form are valid");
-}
-
-
-# ---- the same number generates the same keys, another number other keys ----
-
-{
-    my @seeds = ('http://a.example/', 'http://b.example/1?2');
-    my $keys = sub {
-        my $mutations = Mutations->new($_[0], @seeds);
-        join "\n", map { $mutations->next } 1 .. 100;
-    };
-
-    is($keys->(7), $keys->(7), 'the same seed makes the same mutations');
-    isnt($keys->(7), $keys->(8), 'another seed makes other mutations');
 }
 
 

@@ -2,33 +2,31 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # Tests conf-examples/nightly: the script that rebuilds an image from a
-# database, with a program in place of psql, and the units that start it.
+# database, with a program in place of psql.
 
 use strict;
 use warnings;
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Jobs qw(job_path job_program text unsafe_directories);
 use BloomTest::Process qw(run_command spawn wait_until);
 use BloomTest::Zones;
 use Cwd qw(abs_path);
 use File::Basename qw(dirname);
 
 my $nightly = abs_path(dirname(__FILE__) . '/../../conf-examples/nightly');
-my $tool = abs_path($ENV{TEST_BLOOM_TOOL}
-                    // dirname(__FILE__) . '/../../build/ngx-bloom');
 
 my $t = BloomTest->new;
 my $dir = $t->testdir;
 
 $t->write_file('html/index.html', '');
-mkdir "$dir/$_" or die "mkdir: $!" for 'bin', 'tmp';
-symlink $tool, "$dir/bin/ngx-bloom" or die "symlink: $!";
+my $path = job_path($t);
 
 # This psql prints the keys.  With a file "fails" it fails halfway, with a file
 # "waits" it waits until that is gone.
 
-program('psql', <<"SH");
+job_program($t, 'psql', <<"SH");
 case "\$*" in *'SELECT id FROM items'*) ;; *) exit 2 ;; esac
 if [ -e '$dir/fails' ]; then
     head -n 500 '$dir/keys'
@@ -40,21 +38,8 @@ touch '$dir/asked'
 while [ -e '$dir/waits' ]; do sleep 0.05; done
 SH
 
-my $env = $t->{env} // {};
-
-program('nginx', join('', map { "export $_='$env->{$_}'\n" } sort keys %$env)
-                 . join(' ', 'exec', map({ "'$_'" } $t->_command), '"$@"')
-                 . "\n");
-
-sub program {
-    my ($name, $body) = @_;
-
-    $t->write_file("bin/$name", "#!/bin/sh\n$body");
-    chmod 0755, "$dir/bin/$name" or die "chmod: $!";
-}
-
 my %settings = (
-    PATH => "$dir/bin:$ENV{PATH}", TMPDIR => "$dir/tmp",
+    PATH => $path, TMPDIR => "$dir/tmp",
     SOURCE => 'psql -XAt -c "SELECT id FROM items"',
     IMAGE => "$dir/ids.bloom", BUILD_OPTIONS => '-p 1e-6 -n 5k',
 );
@@ -80,8 +65,6 @@ sub rebuild {
 }
 
 sub keys_are { $t->write_file('keys', text(@_)) }
-
-sub text { return join '', map { "$_\n" } @_ }
 
 # Tests that the script fails, says why and leaves everything as it was.
 
@@ -489,85 +472,13 @@ subtest 'a zone of a given size keeps what fits it' => sub {
 };
 
 
-subtest 'a shell checker has nothing to say about the script' => sub {
-    my ($exit) = run_command(['sh', '-c', 'shellcheck --version']);
-    plan skip_all => 'there is no shellcheck' if $exit != 0;
-
-    my ($status, $said) = run_command(['shellcheck',
-                                       "$nightly/rebuild.sh"]);
-    is($said, '', 'shellcheck says nothing');
-};
-
-
-subtest 'the units have sections with settings' => sub {
-    for my $unit ('service', 'timer') {
-        my @lines = grep { !/^(?:#.*)?$/ } split /\n/, unit_file($unit);
-        like($lines[0], qr/^\[Unit\]$/, "the $unit begins with [Unit]");
-        is(join("\n", grep { !/^(?:\[[A-Z]\w+\]|[A-Z]\w+=\S.*)$/ } @lines), '',
-           "each line of the $unit is a section or a setting");
-    }
-};
-
-
-# The units' paths and users are those of an installation.
-
-subtest 'systemd accepts the units' => sub {
-    my ($exit, $out) = run_command(['sh', '-c', 'systemd-analyze --version']);
-    plan skip_all => 'there is no systemd-analyze' if $exit != 0;
-
-    mkdir "$dir/units" or die "mkdir: $!";
-
-    for my $unit ('service', 'timer') {
-        my $text = unit_file($unit);
-        $text =~ s{/usr/local/\S+/rebuild\.sh}{$nightly/rebuild.sh};
-        $text =~ s{^User=.*}{User=root}m;
-        $t->write_file("units/ngx-bloom-rebuild\@.$unit", $text);
-    }
-
-    my ($status, $stdout, $said) = run_command(
-        ['systemd-analyze', 'verify', '--man=no',
-         map { "$dir/units/ngx-bloom-rebuild\@.$_" } 'service', 'timer']);
-    is($status, 0, 'systemd-analyze verifies the units');
-    is(join("\n", grep { /\Q$dir\E/ } split /\n/, $stdout . $said), '',
-       'systemd-analyze has nothing to say about them');
-
-    ($exit, $out) = run_command(
-        ['systemd-analyze', 'calendar',
-         unit_file('timer') =~ /^OnCalendar=(.*)$/m]);
-    is($exit, 0, 'systemd understands the time');
-};
-
-sub unit_file {
-    my ($unit) = @_;
-
-    open my $fh, '<', "$nightly/ngx-bloom-rebuild\@.$unit"
-        or die "open: $!";
-
-    return join '', <$fh>;
-}
-
-
 subtest 'a directory where others can plant links is refused' => sub {
     my $victim = $t->write_file('victim', 'mine');
-    my $home = "$dir/shared";
 
-    mkdir $home or die "mkdir: $!";
-
-    for my $case ([0757], [01777], [0755, 'of a user']) {
-        my ($mode, $user) = @$case;
-
-        for my $setting ('IMAGE', 'KEEP_KEYS') {
-            my $what = sprintf '%s in a directory %s of mode %o', $setting,
-                               $user // '', $mode;
-
-          SKIP: {
-            skip 'only root can make directories of other users', 5
-                if defined $user && $> != 0;
-
-            chown defined $user ? scalar getpwnam 'nobody' : $>, -1, $home
-                or die "chown: $!";
-            chmod $mode, $home or die "chmod: $!";
-            unlink glob "$home/*";
+    for my $setting ('IMAGE', 'KEEP_KEYS') {
+        unsafe_directories($t, sub {
+            my ($directory, $home) = @_;
+            my $what = "$setting in $directory";
 
             for ('lock', 'build-id.new', 'build-id', 'new', 'saved') {
                 symlink $victim, "$home/x.$_" or die "symlink: $!";
@@ -582,38 +493,8 @@ subtest 'a directory where others can plant links is refused' => sub {
                "$what: the target of the links stays");
             ok(!-e "$home/x", "$what: no file is made");
             no_rests($what) if $setting eq 'KEEP_KEYS';
-          }
-        }
+        });
     }
 };
-
-
-subtest 'the settings of the example are settings of the script' => sub {
-    my ($script) = read_text("$nightly/rebuild.sh");
-    my %known = map { $_ => 1 } $script =~ /^#   ([A-Z_]+) /mg;
-
-    my @set = read_text("$nightly/ids.env") =~ /^#?([A-Z_]+)=/mg;
-    ok(scalar @set, 'the example has settings');
-    is(join(' ', grep { !$known{$_} } @set), '', 'each setting is described');
-
-    for (['MAX_LOSS', '1%'], ['MAX_GROWTH', '50%']) {
-        my ($name, $bound) = @$_;
-
-        like(read_text("$nightly/ids.env"), qr/^$name=$bound$/m,
-             "the example has $name=$bound");
-        like($script, qr/^#   $name .*\n#.*\(default: $bound;/m,
-             'which is the default that is described');
-        like($script, qr/^$name=\$\{$name:-$bound\}$/m, 'and the default');
-    }
-};
-
-sub read_text {
-    my ($path) = @_;
-
-    open my $fh, '<', $path or die "$path: $!";
-    local $/;
-
-    return scalar <$fh>;
-}
 
 done_testing();

@@ -11,7 +11,6 @@ use warnings;
 
 use Cwd qw(abs_path);
 use Fcntl qw(:flock);
-use POSIX ();
 
 use BloomTest;
 use BloomTest::Process qw(run_command spawn title wait_until);
@@ -45,109 +44,80 @@ sub refused {
               "a build that cannot begin leaves no temporary file ($what)");
 }
 
-sub too {
-    my ($name) = @_;
-
-    return qr/\Qngx-bloom build: $name: is also the output, and the image \E
-              \Qwould replace the keys; write to another file\E\n\z/x;
-}
-
 
 subtest 'an output that is an input is refused' => sub {
-    refused('by its name', too("$dir/keys.txt"),
-            $t->run_tool('build', '-o', "$dir/keys.txt", "$dir/keys.txt"));
-    refused('among others', too("$dir/keys.txt"),
-            $t->run_tool('build', '-o', "$dir/keys.txt", "$dir/more.txt",
-                         "$dir/keys.txt"));
-    refused('by a symbolic link', too("$dir/keys.txt"),
-            $t->run_tool('build', '-o', "$dir/link", "$dir/keys.txt"));
-    refused('by another name', too("$dir/hard"),
-            $t->run_tool('build', '-o', "$dir/keys.txt", "$dir/hard"));
-    refused('as standard input', too('standard input'),
-            shell('"$0" build -o "$1/keys.txt" < "$1/keys.txt"'));
-    refused('as standard input by name', too('standard input'),
-            shell('"$0" build -o "$1/keys.txt" - < "$1/keys.txt"'));
-
-    # a file that is not an input may be replaced, also the --like image
-
-    my $image = $t->build_image('ids.bloom', ['one']);
-    my ($exit) = $t->run_tool('build', '-o', $image, '--like', $image,
-                              "$dir/keys.txt");
-    is($exit, 0, 'an image is replaced by one that is made like it');
-    is(($t->run_tool('test', $image, 'two'))[0], 0,
-       'the image that was made like the old one has the new keys');
-};
-
-
-subtest 'an output that is the source or the image is refused' => sub {
-    my $guava = pack('C C l>', 1, 7, 2) . "\x12\x34\x56\x78" x 4;
-    my $source = $t->write_file('source', $guava);
-    symlink 'source', "$dir/source.link" or die "cannot link: $!";
-    link $source, "$dir/source.hard" or die "cannot link: $!";
-
-    my @guava = ('--from', 'guava');
-    my @shards = ('--from', 'bitmap', '--scheme', 'double', '--hashes', 3,
-                  '--bits', 16, '--shard', 8, "$dir/shard");
-    $t->write_file('shard', 'a');
-
-    for (['by its name', $source, @guava, '-o', $source, $source],
-         ['by a symbolic link', $source, @guava, '-o', "$dir/source.link",
-          $source],
-         ['by another name', "$dir/source.hard", @guava, '-o', $source,
-          "$dir/source.hard"],
-         ['among others', $source, @shards, '-o', $source, $source])
-    {
-        my ($what, $name, @arguments) = @$_;
-        my ($exit, undef, $err) = $t->run_tool('import', @arguments);
-
-        is($exit, 2, "an import whose output is its source fails ($what)");
-        is($err, "ngx-bloom import: $name: is also the output, and the image"
-                 . " would replace the filter that is imported; write to"
-                 . " another file\n",
-           "the import says which file is both source and output ($what)");
-        is($t->read_file('source'), $guava,
-           "the import leaves the source unchanged ($what)");
-    }
-
-    my ($exit, undef, $err)
-        = shell('"$0" import --from guava -o "$1/source" - < "$1/source"');
-    is($exit, 2, 'an import whose output is its standard input fails');
-    like($err, qr/ standard input: is also the output, /,
-         'the import says that standard input is the output');
-    is($t->read_file('source'), $guava,
-       'the source on standard input is unchanged');
-
-    # a file that is not a source may be replaced
-
+    my $source = $t->write_file('source', pack('C C l>', 1, 7, 2)
+                                          . "\x12\x34\x56\x78" x 4);
     my $image = "$dir/imported.bloom";
+    my @guava = ('--from', 'guava');
+
+    # a file that is not an input may be replaced
+
     $t->write_file('imported.bloom', 'anything');
     is(($t->run_tool('import', @guava, '-o', $image, $source))[0], 0,
-       'an import writes another output than its source');
+       'an import replaces a file that is not its source');
 
-    # an export does not replace its image
-
-    my $was = $t->read_file('imported.bloom');
+    symlink 'source', "$dir/source.link" or die "cannot link: $!";
+    link $source, "$dir/source.hard" or die "cannot link: $!";
     symlink 'imported.bloom', "$dir/imported.link" or die "cannot link: $!";
+    $t->write_file('shard', 'a');
 
-    for (['by its name', $image], ['by a link', "$dir/imported.link"]) {
-        my ($what, $output) = @$_;
-        my ($exit, undef, $err) = $t->run_tool('export', '--to', 'guava', '-o',
-                                               $output, $image);
+    my @shards = ('--from', 'bitmap', '--scheme', 'double', '--hashes', 3,
+                  '--bits', 16, '--shard', 8, "$dir/shard");
+    my $text = "$dir/keys.txt";
+    my @inputs = qw(keys.txt source imported.bloom);
+    my %was = map { $_ => $t->read_file($_) } @inputs;
 
-        is($exit, 2, "an export whose output is its image fails ($what)");
-        is($err, "ngx-bloom export: $image: is also the output, and the filter"
-                 . " would replace the image; write to another file\n",
-           "the export says which file is both image and output ($what)");
-        ok($t->read_file('imported.bloom') eq $was,
-           "the export leaves the image unchanged ($what)");
+    # Each row has a command, how the output is an input, the input as the
+    # message names it, and the arguments.
+
+    for (['build', 'by its name', $text, '-o', $text, $text],
+         ['build', 'among others', $text, '-o', $text, "$dir/more.txt", $text],
+         ['build', 'by a link', $text, '-o', "$dir/link", $text],
+         ['build', 'by another name', "$dir/hard", '-o', $text, "$dir/hard"],
+         ['build', 'on standard input', 'standard input', '-o', $text,
+          '<', $text],
+         ['build', 'as "-"', 'standard input', '-o', $text, '-', '<', $text],
+         ['import', 'by its name', $source, @guava, '-o', $source, $source],
+         ['import', 'by a link', $source, @guava, '-o', "$dir/source.link",
+          $source],
+         ['import', 'by another name', "$dir/source.hard", @guava, '-o', $source,
+          "$dir/source.hard"],
+         ['import', 'among others', $source, @shards, '-o', $source, $source],
+         ['import', 'as "-"', 'standard input', @guava, '-o', $source, '-', '<',
+          $source],
+         ['export', 'by its name', $image, '--to', 'guava', '-o', $image,
+          $image],
+         ['export', 'by a link', $image, '--to', 'guava', '-o',
+          "$dir/imported.link", $image])
+    {
+        my ($command, $how, $input, @arguments) = @$_;
+        my ($exit, undef, $err)
+            = shell("\"\$0\" $command " . join ' ', map { $_ eq '<' ? $_ : "'$_'" }
+                                                        @arguments);
+        my $what = "$command, $how";
+
+        is($exit, 2, "an output that is an input is an error ($what)");
+        like($err, qr/\Angx-bloom $command: \Q$input\E: is also the output, and the (?:image|filter) would replace the [a-z ]+; write to another file\n\z/,
+             "the message says which file is both ($what)");
+        is_deeply({ map { $_ => $t->read_file($_) } @inputs }, \%was,
+                  "the inputs are unchanged ($what)");
+        is_deeply([glob "$dir/*.tmp-*"], [],
+                  "no temporary file is left ($what)");
     }
+
+    # the image of --like is no input that is lost
+
+    my $ids = $t->build_image('ids.bloom', ['one']);
+    is(($t->run_tool('build', '-o', $ids, '--like', $ids, $text))[0], 0,
+       'an image is replaced by one that is made like it');
+    is(present($ids, 'two'), 1,
+       'the image that was made like the old one has the new keys');
 
     is(($t->run_tool('export', '--to', 'guava', '-o', $source, $image))[0], 0,
        'an export writes another output than its image');
-    is($t->read_file('source'), $guava,
+    is($t->read_file('source'), $was{source},
        'an export equals the source before the import');
-    is_deeply([glob "$dir/*.tmp-*"], [],
-              'imports and exports leave no temporary file');
 };
 
 
@@ -166,25 +136,6 @@ SKIP: {
             shell('ulimit -s 65536; ulimit -v 524288;'
                   . ' "$0" build -j 64 -o "$1/new.bloom" "$1/keys.txt"'));
 }
-
-
-subtest 'a build out of processor time leaves nothing' => sub {
-    pipe my $reader, my $writer or die "cannot make a pipe: $!";
-
-    my $pid = spawn([$tool, 'build', '-o', "$dir/new.bloom"],
-                    stdin => $reader);
-    close $reader;
-
-    ok(wait_until(sub { my @some = glob "$dir/new.bloom.tmp-*" }),
-       'a build waits for its keys');
-    kill 'XCPU', $pid;
-    waitpid $pid, 0;
-
-    is($? & 127, POSIX::SIGXCPU(),
-       'a build out of processor time dies of SIGXCPU');
-    is_deeply([glob "$dir/new.bloom*"], [],
-              'a build out of processor time leaves nothing');
-};
 
 
 # ------------------------------------------------- several write the same image
@@ -260,6 +211,32 @@ sub gave_up {
 my $real = abs_path($dir);
 my @old = map { "old$_" } 1 .. 100;
 my @new = map { "new$_" } 1 .. 100;
+
+
+subtest 'a command that a signal ends leaves the old image' => sub {
+    my $image = image('r.bloom', @old);
+    my $was = $t->read_file('r.bloom');
+    my %number = (INT => 2, TERM => 15, HUP => 1, XCPU => 24);
+
+    for my $command (['build', '-o', $image], ['add', $image]) {
+        for my $signal (sort keys %number) {
+            my $what = "$command->[0], SIG$signal";
+            my $begun = begin(@$command);
+
+            ok(scalar wait_until(sub { () = glob "$image.tmp-*" }),
+               "a command waits for its keys ($what)");
+            syswrite $begun->{writer}, "a\nb\n";
+            kill $signal, $begun->{pid};
+
+            is((finish($begun))[0], 128 + $number{$signal},
+               "a signal ends a command as it ends any program ($what)");
+            ok($t->read_file('r.bloom') eq $was,
+               "the old image stays if a signal ends a command ($what)");
+            is_deeply([glob "$image?*"], ["$image.keys"],
+                      "a command that a signal ends leaves nothing ($what)");
+        }
+    }
+};
 
 
 subtest 'an image that is replaced while keys are added stays replaced' => sub {

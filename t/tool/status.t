@@ -7,14 +7,14 @@
 use strict;
 use warnings;
 
-use IO::Socket::INET;
 use JSON::PP ();
 use POSIX ();
 use Time::HiRes qw(sleep);
 
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Process qw(now spawn);
+use BloomTest::FakeServer qw(fake_server);
+use BloomTest::Process qw(now);
 use BloomTest::Tool qw(json);
 use BloomTest::Zones;
 
@@ -58,24 +58,21 @@ sub problems_are {
 sub server {
     my ($answer) = @_;
 
-    my $listen = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 50)
-        or die "cannot listen: $!";
-    my $pid = spawn(sub {
-        local $SIG{PIPE} = 'IGNORE';
+    my ($pid, $port) = fake_server(sub {
+        my ($client, $n) = @_;
+        my $request = '';
 
-        for (my $n = 0; my $client = $listen->accept; $n++) {
-            my $request = '';
-            while ($request !~ /\r\n\r\n/) {
-                sysread $client, $request, 4096, length $request or last;
-            }
-            my ($path) = $request =~ m{^GET (\S+)} or next;
-            $answer->($client, $path, $n);
+        while ($request !~ /\r\n\r\n/) {
+            sysread $client, $request, 4096, length $request or last;
         }
+
+        my ($path) = $request =~ m{^GET (\S+)} or return;
+        $answer->($client, $path, $n);
     });
 
     push @servers, $pid;
 
-    return 'http://127.0.0.1:' . $listen->sockport;
+    return "http://127.0.0.1:$port";
 }
 
 sub date_of {
@@ -90,7 +87,6 @@ sub send_json {
     syswrite $client, "HTTP/1.1 200 OK\r\nDate: " . date_of($time)
                       . "\r\nConnection: close\r\nContent-Length: "
                       . length($body) . "\r\n\r\n$body";
-    close $client;
 }
 
 # Returns the state of a zone at a time, with some members changed.
@@ -378,8 +374,7 @@ sub serves {
     my ($text) = @_;
 
     return server(sub { syswrite $_[0], "HTTP/1.1 200 OK\r\n"
-                                        . "Connection: close\r\n\r\n$text";
-                        close $_[0] });
+                                        . "Connection: close\r\n\r\n$text" });
 }
 
 for (['no JSON', '<html>', qr/is not JSON/],

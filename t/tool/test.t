@@ -10,13 +10,11 @@ use IO::Compress::Gzip qw(gzip);
 
 use BloomTest;
 use BloomTest::Process qw(spawn time_limit);
-use BloomTest::Tool qw(example_image example_keys json json_lines tool
-                       tool_path tool_test);
+use BloomTest::Tool qw(example_image json json_lines tool tool_path tool_test);
 
 my $t = tool_test();
 my $dir = $t->testdir;
 
-my @keys = example_keys();
 my $ids = example_image('ids');
 my $siphash = example_image('siphash');
 
@@ -33,26 +31,6 @@ is(tool(0, undef, 'test', '-q', $siphash, 'key-1'), '',
 is(tool(1, undef, 'test', $siphash, '--', '-4711', '--json'),
    "absent -4711\nabsent --json\n", 'test takes what follows -- for keys');
 tool(2, qr/unknown option "-4"/, 'test', $siphash, '-4711');
-
-# Every key is present, in each kind of filter.
-
-my $all = join '', map { "$_\n" } @keys;
-
-for (['blocked'], ['classic', '--layout', 'classic'],
-     ['siphash', '--hash', 'siphash'], ['two lines', '-p', '1e-5'],
-     ['three lines', '-p', '1e-8'], ['k of 1', '-p', '0.5'],
-     ['roomy', '-n', '100k'], ['overfull', '-n', '100', '-q'])
-{
-    my ($name, @options) = @$_;
-    my $image = $t->build_image('kind.bloom', \@keys, @options);
-
-    is(tool(0, undef, 'test', $image, { stdin => $all }),
-       join('', map { "present $_\n" } @keys),
-       "every key is present in an image that is $name");
-    is(tool(0, undef, 'test', '-c', $image, { stdin => $all }),
-       "1000 present, 0 absent\n",
-       "test -c counts every key as present in an image that is $name");
-}
 
 # Keys come from the command line, a file or standard input.
 

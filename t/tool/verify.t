@@ -11,6 +11,7 @@ use warnings;
 use POSIX ();
 
 use BloomTest;
+use BloomTest::Image qw(with_exceptions);
 use BloomTest::Tool qw(copy_with copy_with_header count_bits example_image
                        header json json_lines near rate_of_bits text_line tool
                        tool_test);
@@ -127,36 +128,41 @@ for (@damages) {
 
 ok(!-e "$dir/none.bloom", 'merge makes no image of a damaged one');
 
-# A flipped bit in each byte of the header that has a meaning is noticed, and so
-# is truncation at a few hundred places.  Many files are verified at a time.
+# A flipped bit in each byte of the header that has a meaning is noticed, one in
+# many of the other bytes, and truncation at as many places.  Many files are
+# verified at a time.
 
+for (['ids.bloom', 0 .. 151, 4092 .. 4095], ['with-exceptions'])
 {
-    my $content = $t->read_file('ids.bloom');
-    my $size = length $content;
+    my ($name, @places) = @$_;
+
+    $t->write_file($name, with_exceptions($t->read_file('ids.bloom'),
+                                          [[2, 1, 'key-1'], [1, 0, 'key-2']]))
+        if $name ne 'ids.bloom';
+
+    my $content = $t->read_file($name);
+    my @many = map { $_ * 61 } 0 .. (length($content) - 1) / 61;
     my @paths;
 
-    for my $at (0 .. 151, 4092 .. 4095) {
+    for my $at (@places, @many) {
         my $copy = $content;
         substr($copy, $at, 1) ^= chr(1 << $at % 8);
         push @paths, $t->write_file("flip/$at", $copy);
     }
 
-    push @paths, map { $t->write_file("cut/$_", substr $content, 0, $_) }
-                     grep { $_ < $size } map { $_ * 61 } 0 .. $size / 61;
+    push @paths, map { $t->write_file("cut/$_", substr $content, 0, $_) } @many;
 
     my ($exit, $out, $err) = $t->run_tool('verify', '--json', @paths);
     my @found = json_lines($out);
 
-    is($exit, 1,
-       'verify finds that all images with a flipped bit or cut off are'
-       . ' damaged');
+    is($exit, 1, "verify finds damage in images with a flipped bit or cut off:"
+                 . " $name");
     is(scalar @found, scalar @paths,
-       'verify --json answers for every one of many damaged images');
+       "verify --json answers for every one of many damaged images: $name");
     is(join(' ', grep { $_->{result} ne 'damaged' } @found), '',
-       'verify finds damage in each of many images');
+       "verify finds damage in each of many images: $name");
     is(() = $err =~ /^ngx-bloom verify: \Q$dir\E\/(?:flip|cut)\/\d+: /mg,
-       scalar @paths,
-       'verify reports each damaged image on a line');
+       scalar @paths, "verify reports each damaged image on a line: $name");
 }
 
 # Extreme numbers are accepted if they are allowed, and refused otherwise.

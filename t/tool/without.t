@@ -254,16 +254,6 @@ for my $from (sort keys %list) {
 
     $refuse->($bad, qr/\Q$bad\E:[ ]line[ ]3:[ ]"http:\/\/\\x1b\/x"[ ]
                        .*;[ ]correct[ ]the[ ]file[ ]of[ ]--without$/x);
-    $refuse->(file('path', "evil.example/x\n"),
-              qr/line 1: "evil.example\/x" has a path; use --form url; correct/,
-              '--form', 'host');
-    $refuse->(file('range', "192.0.2.0/24\n"),
-              qr/line 1: "192.0.2.0\/24" is a range of addresses; correct/);
-    $refuse->("$dir/missing", qr/missing: cannot be opened: No such file.*/);
-    $refuse->($dir, qr/is a directory/);
-    $refuse->('-', qr/--without "-": must be a file; standard input has/);
-    $refuse->($image, qr/is also the output, and the image would replace/);
-
     my $both = file('both', "a.example\n");
     $refuse->($both,
               qr/--exceptions "\Q$both\E": is also the file of --without/,

@@ -12,11 +12,11 @@ use Exporter 'import';
 use Test::More;
 
 use BloomTest::Process qw(run_command);
+use BloomTest::Schemes qw(bits_of);
 
 our @EXPORT = qw(members strangers numbers answers shown import_image
-                 export_image import_fails same_answers same_file tally);
-
-my %tally = (filters => 0, keys => 0, wrong => 0, files => 0);
+                 import_scheme export_image import_fails same_answers same_file
+                 resp_commands);
 
 
 # Return keys of many lengths, in part not ASCII.  No key of members() is one of
@@ -80,9 +80,27 @@ sub import_image {
     is($exit, 0, shown($t, 'ngx-bloom import', @arguments) . ' succeeds')
         or diag $err;
 
-    $tally{filters}++;
-
     return ($out, $err);
+}
+
+
+# Imports a bitmap of m bits with these keys as SCHEME.bloom.  Returns the bits.
+
+sub import_scheme {
+    my ($t, $scheme, $m, $k, @keys) = @_;
+
+    my $bitmap = "\0" x (($m + 7) / 8);
+    my %set = map { $_ => 1 } map { bits_of($scheme, $_, $m, $k) } @keys;
+
+    # Redis numbers the bits of a byte from the highest one
+
+    vec($bitmap, $_ ^ 7, 1) = 1 for keys %set;
+
+    import_image($t, $t->testdir . "/$scheme.bloom", '--from', 'bitmap',
+                 '--scheme', $scheme, '--bits', $m, '--hashes', $k,
+                 $t->write_file("$scheme.bitmap", $bitmap));
+
+    return %set;
 }
 
 
@@ -128,9 +146,6 @@ sub same_answers {
                 ? length $expected
                 : ($got ^ $expected) =~ tr/\0//c;
 
-    $tally{keys} += length $expected;
-    $tally{wrong} += $wrong;
-
     my $present = ($expected =~ tr/1//);
 
     ok(length $expected > 0 && $present > 0 && $present < length $expected,
@@ -147,8 +162,6 @@ sub same_answers {
 sub same_file {
     my ($got, $expected, $name) = @_;
 
-    $tally{files}++;
-
     my ($exit, $out, $err) = run_command(['cmp', $got, $expected]);
 
     is($exit, 0, $name)
@@ -158,15 +171,26 @@ sub same_file {
 }
 
 
-# Prints how much was compared, which prove -v shows.
+# Returns the words of each command of a text in RESP.
 
-sub tally {
-    my ($what) = @_;
+sub resp_commands {
+    my ($text) = @_;
 
-    note "$what: $tally{filters} filters imported, $tally{keys} keys asked, "
-         . "$tally{wrong} wrong answers, $tally{files} files equal";
+    my @commands;
 
-    return;
+    while ($text =~ /\G\*(\d+)\r\n/gc) {
+        push @commands, [];
+
+        for (1 .. $1) {
+            $text =~ /\G\$(\d+)\r\n/gc or die 'not RESP';
+            push @{ $commands[-1] }, substr $text, pos $text, $1;
+            pos($text) += $1 + 2;
+        }
+    }
+
+    die 'more behind' if (pos($text) // 0) < length $text;
+
+    return @commands;
 }
 
 

@@ -23,7 +23,7 @@ our @EXPORT_OK = qw(
     tool_test tool_path example_keys example_image tool tool_ok
     tool_redirected tool_memory build_text info present json json_lines lines_of
     text_line
-    content_of near
+    content_of near members_are
     header payload count_bits rate_of_bits copy_with copy_with_header
 );
 
@@ -196,6 +196,15 @@ sub content_of {
     local $/;
 
     return <$fh> // '';
+}
+
+
+# Tests some members of an object that a command has printed as JSON.
+
+sub members_are {
+    my ($name, $object, %expected) = @_;
+
+    is_deeply({ map { $_ => $object->{$_} } keys %expected }, \%expected, $name);
 }
 
 

@@ -520,20 +520,30 @@ sub _ask {
 }
 
 
-sub _answered {
-    my ($self, $zone, $request) = @_;
+# Returns the answer to a lookup: 1, 0, or the empty string if it is unknown; and
+# nothing if there is none.
+
+sub _known {
+    my ($self, $request) = @_;
 
     my $response = $request->{response} or return;
     my ($known) = $response->body =~ /^([01]?) of \d+$/;
 
-    if ($response->status != 200 || !defined $known) {
-        $self->_wrong(failed => "$request->{path}: $response");
-        return;
-    }
+    return $known if $response->status == 200 && defined $known;
+
+    $self->_wrong(failed => "$request->{path}: $response");
+
+    return;
+}
+
+
+sub _answered {
+    my ($self, $zone, $request) = @_;
+
+    my $known = $self->_known($request) // return;
+    my $how = 'worker ' . ($request->{response}->header('X-Worker') // '');
 
     $self->{count}{asked}++;
-
-    my $how = 'worker ' . ($response->header('X-Worker') // '');
 
     # a clear drops the client's keys, which then gets told to forget them
 
@@ -575,6 +585,30 @@ sub _returned {
     return if $zone eq 'goods' || $self->{wrong}{$key}++;
 
     $self->_wrong(returned => "zone $zone, key $key: $how");
+}
+
+
+# Tests keys by the endpoint and returns its answers, with the times of the
+# request; an empty list if it was cut.
+
+sub _test_keys {
+    my ($self, $zone, @keys) = @_;
+
+    my %request = (method => 'POST', path => "/bloom/zones/$zone/test",
+                   body => join "\n", @keys);
+    $self->_exchange(\%request);
+    my $response = $request{response} or return;
+    my ($list) = $response->body =~ /"answers":\s*\[(.*?)\]/s;
+    my @answers = ($list // '') =~ /"(\w+)"/g;
+
+    if ($response->status != 200 || @answers != @keys) {
+        $self->_wrong(failed => "$request{path}: " . @keys
+                                . ' keys, answered '
+                                . substr $response, 0, 300);
+        return;
+    }
+
+    return (\%request, @answers);
 }
 
 

@@ -234,13 +234,7 @@ sub _ask_expiring {
     $self->_exchange(@requests);
 
     for (@requests) {
-        my $response = $_->{response} or next;
-        my ($known) = $response->body =~ /^([01]?) of \d+$/;
-
-        if ($response->status != 200 || !defined $known) {
-            $self->_wrong(failed => "$_->{path}: $response");
-            next;
-        }
+        my $known = $self->_known($_) // next;
 
         $self->_judge_expiring($zone, $_->{number},
                                $known eq '' ? 'unknown'
@@ -250,30 +244,6 @@ sub _ask_expiring {
     $self->_test_expiring($zone, $some->(100, @edge), $some->(60, @over),
                           $some->(60, @other));
     $self->_test_removed($zone, $never, @removed);
-}
-
-
-# Tests keys by the endpoint and returns its answers, with the times of the
-# request; an empty list if it was cut.
-
-sub _test_keys {
-    my ($self, $zone, @keys) = @_;
-
-    my %request = (method => 'POST', path => "/bloom/zones/$zone/test",
-                   body => join "\n", @keys);
-    $self->_exchange(\%request);
-    my $response = $request{response} or return;
-    my ($list) = $response->body =~ /"answers":\s*\[(.*?)\]/s;
-    my @answers = ($list // '') =~ /"(\w+)"/g;
-
-    if ($response->status != 200 || @answers != @keys) {
-        $self->_wrong(failed => "$request{path}: " . @keys
-                                . ' keys, answered '
-                                . substr $response, 0, 300);
-        return;
-    }
-
-    return (\%request, @answers);
 }
 
 

@@ -142,22 +142,15 @@ sub _scan {
     $self->{next}{$zone} = $from + SCAN if $from + SCAN <= NUMBERS;
     $self->_set_row($zone, $_, 0) for @numbers;
 
-    my %request = (method => 'POST', path => "/bloom/zones/$zone/test",
-                   body => join "\n", map { $self->_name($zone, $_) } @numbers);
-    $self->_exchange(\%request) if @numbers;
-    my $response = $request{response} or return;
+    return if !@numbers;
 
-    if ($response->status != 200) {
-        $self->_wrong(failed => "$request{path}: $response");
-        return;
-    }
-
-    my $answers = $response->json->{answers};
-    my @absent = grep { $answers->[$_] ne 'present' } 0 .. $#numbers;
+    my (undef, @answers) = $self->_test_keys(
+        $zone, map { $self->_name($zone, $_) } @numbers) or return;
+    my @absent = grep { $answers[$_] ne 'present' } 0 .. $#numbers;
 
     splice @absent, 3 if @absent > 3;
     push @{ $self->{feedback}{$zone}{suspects} }, shuffle @numbers[
-        @absent, grep { $answers->[$_] eq 'present' } 0 .. $#numbers];
+        @absent, grep { $answers[$_] eq 'present' } 0 .. $#numbers];
 }
 
 

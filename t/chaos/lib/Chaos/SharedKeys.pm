@@ -147,13 +147,7 @@ sub _shared_lookup {
 sub _shared_answered {
     my ($self, $zone, $request) = @_;
 
-    my $response = $request->{response} or return;
-    my ($known) = $response->body =~ /^([01]?) of \d+$/;
-
-    if ($response->status != 200 || !defined $known) {
-        $self->_wrong(failed => "$request->{path}: $response");
-        return;
-    }
+    my $known = $self->_known($request) // return;
 
     $self->{count}{asked}++;
     $self->{count}{unknown}++ if $known eq '';
