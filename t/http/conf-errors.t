@@ -953,6 +953,8 @@ subtest 'images that nginx cannot load' => sub {
          ['damaged in its table', $put->(8191, "\x01"), 'bytes 4096 to 8191'],
          ['damaged in its payload', $put->(8192, ~substr $good, 8192, 1),
           'bytes 8192 to ' . ($size - 1), 'again'],
+         ['a symbolic link to itself', sub { symlink $_[0], "$dir/$_[0]" },
+          'cannot be opened ('],
          ['a directory', sub { mkdir "$dir/$_[0]" }, 'not a regular file'],
          ['a FIFO', sub { POSIX::mkfifo("$dir/$_[0]", 0600) },
           'not a regular file'])

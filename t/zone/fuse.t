@@ -437,14 +437,4 @@ subtest 'a zone that is too small for the first layer' => sub {
 };
 
 
-subtest 'a zone that starts empty has another layout' => sub {
-    configure($t, ['zone=ids capacity=100 fpr=0.01 layout=fuse']);
-
-    my ($exit, $output) = $t->test_config;
-
-    isnt($exit, 0, 'layout=fuse is refused');
-    like($output, qr/invalid value "fuse" of "layout=".*"blocked" or "classic"/,
-         'the message has the layouts');
-};
-
 done_testing;
