@@ -65,7 +65,7 @@ sub locations {
 
     return join '', map {
         my $name = /^[=~@]/ ? $_ : "/$_";
-        my $answers = $rules->{$_} =~ /\b(?:proxy_pass|return|try_files|ssi) /
+        my $answers = $rules->{$_} =~ /\b(?:proxy_pass|scgi_pass|return|try_files|ssi) /
                       ? '' : " proxy_pass http://127.0.0.1:%%PORT_$port%%;";
 
         "location $name { $rules->{$_};$answers }\n"
