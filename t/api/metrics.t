@@ -292,28 +292,6 @@ subtest 'loads have metrics' => sub {
 };
 
 
-subtest 'counters never go backwards' => sub {
-    my $counters = sub {
-        my $s = samples($t);
-        return { map { $_ => $s->{$_} } grep { /_total\{/ } keys %$s };
-    };
-
-    my $before = $counters->();
-    my $line = 'location /more { bloom_reject absent $arg_x zone=ids; }';
-
-    configure(server => "\n\n$line");
-    $t->reload;
-    $t->kill_worker;
-    my $after = $counters->();
-
-    my @less = grep { !defined $after->{$_} || $after->{$_} < $before->{$_} }
-                    keys %$before;
-    is("@less", '', 'no counter is less after a reload and a dead worker');
-    cmp_ok(scalar keys %$after, '>', scalar keys %$before,
-           'an added rule has counters of its own');
-};
-
-
 subtest 'the number of series of rules is bounded' => sub {
     my $rules = join "\n", map {
         "location /many$_ { bloom_reject absent \$arg_id zone=ids name=m$_; }"

@@ -228,8 +228,8 @@ my %value = (
         [qw(0 0k k -1 1.5 1x 1kk 4399g 18446744073709551616
             18446744073709551615g 0x10)], [qw(1 10k 1M 1g)]],
     'zone fpr=' => [
-        [qw(0 1 0.51 51% 9e-10 -0.1 +0.1 .1x x 0x1p-3 inf nan 1e-400 0.1%% 0,1),
-         '1' x 100], [qw(0.5 1% 1e-9)]],
+        [qw(0 1 0.51 51% 9e-10 -0.1 +0.1 .1x x 0x1p-3 inf nan 1e-400 0.1%%),
+         '0,1', '1' x 100], [qw(0.5 1% 1e-9)]],
     'zone layout=' => [[qw(round Blocked blockedx fuse)], [qw(blocked classic)]],
     'zone hash=' => [[qw(md5 murmur)], [qw(murmur3 siphash)]],
     'zone form=' => [[qw(cooked URL)], [qw(raw lower host url)]],
@@ -544,7 +544,12 @@ Z; bloom_remove $arg_id zone=z; >bloom_source zone=z name=s;
 >bloom_source zone=z name=s; Z; bloom_remove $arg_id zone=z;
     => "z" "bloom_remove" remove "bloom_source"
 
+bloom_state_path a; >bloom_state_path b;        => "bloom_state_path" duplicate
+bloom_state_path;                               => arguments "bloom_state_path"
+bloom_zone zone=z file=ids.bloom journal=off watch=500ms max_age=1d;  => ok
+
 [server]
+bloom_state_path a;                             => "bloom_state_path" not allowed
 bloom_zone zone=z capacity=1k fpr=0.1;          => "bloom_zone" not allowed here
 bloom_guard zone=ids min_keys=1;                => "bloom_guard" not allowed here
 END
@@ -577,7 +582,18 @@ bloom_route absent $uri zone=ids to=@know;      => "@know" SERVER add
 bloom_reject absent $uri zone=ids; >bloom_unknown to=@none;  => "@none" "bloom_unknown" SERVER add
 bloom_reject absent $uri zone=ids; bloom_unknown to=@known;  => ok
 
+bloom_api;                                      => "bloom_api" not allowed here
+location ~ /b { >bloom_api; }                   => "bloom_api" location
+location @b { >bloom_api; }                     => "bloom_api" location
+location ^~ /b { bloom_api write=off; }         => ok
+bloom_add $arg_k zone=ids; location /b { bloom_add off; }  => ok
+bloom_add $arg_k zone=ids; bloom_add x$uri zone=ids if=$arg_i;  => ok
+bloom_remove $arg_k zone=ids; location /b { bloom_remove off; }  => ok
+
 [location]
+bloom_add off on;                               => "bloom_add"
+bloom_api on;                                   => "on" "write="
+bloom_api; >bloom_api;                          => "bloom_api" duplicate
 bloom_reject absent $uri zone=nope;             => "nope" zone=nope declare
 bloom_api zone=ids zone=nope;                   => "nope" zone=nope declare
 bloom_reject missing $uri zone=ids;             => "missing" "absent" "present"
@@ -789,6 +805,8 @@ bloom_zone zone=full capacity=10 fpr=0.1 removals=0; bloom_remove $uri zone=full
     => warns "full" "bloom_remove" "removals=0"
 bloom_zone zone=fixed file=ids.bloom journal=off; bloom_add $uri zone=fixed;
     => warns "fixed" none "bloom_add" "journal=off"
+bloom_state_path off; >bloom_zone zone=fixed file=ids.bloom; bloom_add $uri zone=fixed;
+    => warns "fixed" none "bloom_add"
 bloom_zone zone=fixed file=ids.bloom journal=off; bloom_remove $uri zone=fixed;
     => warns "fixed" none "bloom_remove" "journal=off"
 bloom_zone zone=fixed file=ids.bloom journal=off; bloom_reject absent $uri zone=fixed; bloom_audit 1% add=on;
