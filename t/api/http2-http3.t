@@ -127,8 +127,11 @@ sub test_images {
     is_error($r, 412, qr/generation/, 'serving= refuses another generation');
     is(generation($t, 'ids'), $before + 2, 'the refused image is not loaded');
 
+    # HTTP/3 has no largest frame
+
     $r = $c->ask(PUT => "$path?serving=$token",
-                 body => $t->read_file('two.bloom'));
+                 body => $t->read_file('two.bloom'),
+                 $class->name eq 'HTTP/3' ? (piece => 2 ** 24) : ());
     is($r->status, 200, 'serving= accepts the generation');
 
     $r = $c->ask(PUT => $path, body => 'no image' x 1000);

@@ -120,15 +120,8 @@ sub dump_config {
 
 subtest 'nginx -T shows and tests a configuration' => sub {
     configure($t, \@zones, api => 1, add => 1);
-
-    my ($exit, $out, $err) = dump_config();
-    is($exit, 0, 'nginx -T accepts the configuration');
-    like($out, qr/^bloom_zone zone=ids file=ids\.bloom;$/m,
-         'nginx -T shows the zones');
-    like($err, qr/test is successful/, 'nginx -T reports success');
-    ok(!-e "$dir/state/ids/control", 'nginx -T creates no journal');
-
     $t->run;
+
     my @keys = add_keys('before nginx -T');
     ok(settled($t, 'seen', sub { !$_[0]{journal}{unsynced_bytes} }),
        'the journal is on disk');
@@ -139,17 +132,13 @@ subtest 'nginx -T shows and tests a configuration' => sub {
     stop_process($helper);
     my $before = state_files();
 
-    install_image($t, 'two');
-    ($exit) = dump_config();
-    is($exit, 0, 'nginx -T accepts another image beside a running nginx');
-
     configure($t, [@zones, 'zone=more capacity=10k fpr=0.01'], api => 1);
-    ($exit, $out) = dump_config();
+    my ($exit, $out, $err) = dump_config();
     is($exit, 0, 'nginx -T accepts another configuration');
-    like($out, qr/zone=more/, 'nginx -T shows the other configuration');
+    like($out, qr/^bloom_zone zone=more /m, 'nginx -T shows its zones');
+    like($err, qr/test is successful/, 'nginx -T reports success');
 
-    $t->write_file('ids.bloom.new', 'no image');
-    rename "$dir/ids.bloom.new", "$dir/ids.bloom" or die "rename: $!";
+    replace_file($t, 'ids.bloom', 'no image');
     ($exit, $out, $err) = dump_config();
     is($exit, 1, 'nginx -T refuses a file that is no image');
     like($err, qr/\[emerg\].*image .*ids\.bloom/, 'nginx -T names the file');
@@ -157,16 +146,8 @@ subtest 'nginx -T shows and tests a configuration' => sub {
     is_deeply(state_files(), $before,
               'nginx -T changes nothing in the state directory');
     resume_process($helper);
-
-    is(ask($t, 'ids', qw(id1 one two)), '110',
-       'the running nginx serves its image');
     all_present('after nginx -T', @keys);
-
     install_image($t, 'one');
-    configure($t, \@zones, api => 1, add => 1);
-    $t->stop;
-    $t->run;
-    all_present('after nginx -T and a start', @keys);
     $t->stop;
 };
 

@@ -105,26 +105,4 @@ subtest 'image files have various names' => sub {
 };
 
 
-subtest 'nginx starts again' => sub {
-    configure($t, ['zone=ids file=ids.bloom']);
-
-    $t->run;
-    $t->stop;
-    $t->run;
-    is(ask($t, 'ids', @ids, @others), "$all$none",
-       'the zone answers from its image after a stop');
-
-    $t->kill_all;
-    $t->run;
-    is(ask($t, 'ids', @ids, @others), "$all$none",
-       'the zone answers from its image after kill -9 of all processes');
-
-    $t->stop;
-    $t->build_image('ids.bloom', \@others);
-    $t->run;
-    is(ask($t, 'ids', @others), $all,
-       'the zone answers from an image that was replaced during a stop');
-};
-
-
 done_testing;
