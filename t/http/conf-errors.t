@@ -999,6 +999,56 @@ subtest 'images that nginx cannot load' => sub {
 };
 
 
+# A filter that grows is made for all its layers: "small" for 300 + 600 keys.
+
+subtest 'images without room for additions' => sub {
+    my @keys = map { "k$_" } 1 .. 1000;
+
+    $t->build_image('full.bloom', \@keys);
+    $t->build_image('over.bloom', \@keys, '-n', 900);
+    $t->build_image('nearly.bloom', [@keys[0 .. 990]], '-n', 1000);
+    $t->build_image('roomy.bloom', [@keys[0 .. 989]], '-n', 1000);
+    $t->build_image('small.bloom', \@keys, '-n', 300);
+
+    verdicts(<<'END');
+[http]
+bloom_zone zone=z file=full.bloom; bloom_add $arg_k zone=z;
+    => warns "z" full.bloom" no room 1000 keys for 1000; "-n" than 1000
+bloom_zone zone=z file=over.bloom; bloom_add $arg_k zone=z;
+    => warns "z" over.bloom" no room 1000 keys for 900; "-n" than 1000
+bloom_zone zone=z file=nearly.bloom; bloom_add $arg_k zone=z;
+    => warns "z" nearly.bloom" hardly room 991 keys for 1000; "-n" than 1000
+bloom_zone zone=z file=small.bloom max_keys=400; bloom_add $arg_k zone=z;
+    => warns "z" small.bloom" no room 1000 keys for 900; "-n" than 1000
+bloom_zone zone=z file=full.bloom; bloom_audit 1% add=on; bloom_reject absent $uri zone=z;
+    => warns "z" full.bloom" no room
+bloom_zone zone=z file=full.bloom; server { listen 127.0.0.1:%%PORT_8081%%; location / { bloom_api write=on; } }
+    => warns "z" full.bloom" no room
+bloom_zone zone=z file=full.bloom; server { listen 127.0.0.1:%%PORT_8081%%; location / { bloom_api; } }
+    => quiet
+bloom_zone zone=z file=full.bloom; server { listen 127.0.0.1:%%PORT_8081%%; location / { bloom_api write=on zone=ids; } }
+    => quiet
+bloom_zone zone=z file=roomy.bloom; bloom_add $arg_k zone=z;    => quiet
+bloom_zone zone=z file=full.bloom max_keys=2k; bloom_add $arg_k zone=z;
+    => quiet
+bloom_zone zone=z file=full.bloom; bloom_reject absent $uri zone=z;  => quiet
+bloom_zone zone=z file=full.bloom journal=off; server { listen 127.0.0.1:%%PORT_8081%%; location / { bloom_api write=on; } }
+    => quiet
+bloom_state_path off; bloom_zone zone=z file=full.bloom; server { listen 127.0.0.1:%%PORT_8081%%; location / { bloom_api write=on; } }
+    => quiet
+END
+
+    write_conf('http', 'bloom_zone zone=z file=full.bloom;'
+                       . ' bloom_add $arg_k zone=z;');
+    my $mark = $t->log_mark;
+
+    $t->run;
+    is(() = $t->log_since($mark) =~ /\[warn\] .*has no room/g, 1,
+       'a start warns, too, and once');
+    $t->stop;
+};
+
+
 # The master is not root.  It runs copies of nginx and of the module, since it
 # may not be allowed to read the checkout.
 
