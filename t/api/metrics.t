@@ -14,6 +14,7 @@ use BloomTest;
 use BloomTest::Api;
 use BloomTest::Process qw(spawn wait_until);
 use BloomTest::Prometheus;
+use BloomTest::Rules;
 
 my $t = BloomTest->new;
 my $dir = $t->testdir;
@@ -28,12 +29,7 @@ $t->build_image('next.bloom', [1 .. 500], '-p', '1e-3', '--seed', 2);
 sub configure {
     my (%option) = @_;
 
-    $t->write_file_expand('nginx.conf', <<"CONF");
-%%TEST_GLOBALS%%
-worker_processes 2;
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
+    configure_rules($t, {}, <<"CONF", main => 'worker_processes 2;');
     bloom_state_path %%TESTDIR%%/state;
     bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom;
     bloom_zone zone=aged file=%%TESTDIR%%/aged.bloom max_age=1h;
@@ -70,7 +66,6 @@ http {
         location /lookup { return 200 "\$known"; }
         $option{server}
     }
-}
 CONF
 }
 
@@ -366,16 +361,11 @@ YML
 
 
 subtest 'the metrics are valid if no zone is declared' => sub {
-    $t->write_file_expand('nginx.conf', <<'CONF');
-%%TEST_GLOBALS%%
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
+    configure_rules($t, {}, <<'CONF');
     server {
         listen 127.0.0.1:%%PORT_8080%%;
         location /bloom/ { bloom_api; }
     }
-}
 CONF
     $t->stop;
     $t->run;

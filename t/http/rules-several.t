@@ -68,11 +68,7 @@ my %rules = (
 
 $_ .= '; try_files /page =500' for values %rules;
 
-$t->write_file_expand('nginx.conf', <<'CONF' . locations(\%rules) . '} }');
-%%TEST_GLOBALS%%
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
+configure_rules($t, {}, <<'CONF' . locations(\%rules) . '}');
     bloom_zone zone=raw file=%%TESTDIR%%/raw.bloom;
     bloom_zone zone=lower file=%%TESTDIR%%/lower.bloom;
     bloom_zone zone=host file=%%TESTDIR%%/host.bloom;
