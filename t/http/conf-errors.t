@@ -15,6 +15,7 @@ use File::Copy qw(copy);
 use POSIX ();
 
 use BloomTest;
+use BloomTest::Image qw(patch_header);
 use BloomTest::Process qw(run_command);
 
 my $top = abs_path(dirname(__FILE__) . '/../..');
@@ -964,6 +965,8 @@ subtest 'images that nginx cannot load' => sub {
          ['empty', '', 'is empty', 'build it again'],
          ['text', "ids\nof\nmine\n", 'not a Bloom filter', 'ngx-bloom build'],
          ['of a newer version', $put->(8, pack 'V', 3), 'version 3', 'newer'],
+         ['of a newer key form', patch_header($good, 76 => pack 'V', 77),
+          'key form 77', 'newer'],
          ['big-endian', $put->(12, pack 'N', 0x01020304), 'big-endian'],
          ['truncated', substr($good, 0, -1), 'truncated', $size - 1, $size],
          ['too long', "$good\n", 'too long', $size + 1, $size, 'again'],
