@@ -350,29 +350,4 @@ subtest 'restarts' => sub {
     is(source_state($t, 'lag'), 'waiting', 'a start waits for a sign of life');
 };
 
-subtest 'nothing else may change the zone' => sub {
-    my %lines = (
-        'bloom_add' => 'location /x { bloom_add $arg_k zone=live; }',
-        'bloom_remove' => 'location /x { bloom_remove $arg_k zone=live; }',
-        'add=on" of bloom_audit' => 'location /x { bloom_audit 1%'
-            . ' add=on; bloom_reject absent $arg_k zone=live; }',
-        'except=on" of bloom_feedback' => 'location /x { bloom_feedback 404'
-            . ' except=on; bloom_reject absent $arg_k zone=live; }',
-    );
-
-    for (sort keys %lines) {
-        configure($t, \@zones, api => 1, workers => 2, server => $lines{$_});
-        like($t->reload_fails, qr/"bloom_source" .* zone "live", which takes(?#
-                               ) changes from "\Q$_\E.*, too/,
-             "$_ is refused");
-    }
-
-    configure($t, \@zones, api => 1, http => 'bloom_state_path off;');
-    like($t->reload_fails,
-         qr/"bloom_source" .* which has no journal, .*"bloom_state_path" is off/,
-         'and so is a zone without a state directory');
-
-    configure($t, \@zones, api => 1, workers => 2);
-};
-
 done_testing;

@@ -544,6 +544,10 @@ Z; bloom_remove $arg_id zone=z; >bloom_source zone=z name=s;
     => "z" "bloom_remove" remove "bloom_source"
 >bloom_source zone=z name=s; Z; bloom_remove $arg_id zone=z;
     => "z" "bloom_remove" remove "bloom_source"
+Z; bloom_audit 1% add=on; bloom_reject absent $arg_k zone=z; >bloom_source zone=z name=s;
+    => "z" "add=on" of bloom_audit remove "bloom_source"
+Z; bloom_feedback 404 except=on; bloom_reject absent $arg_k zone=z; >bloom_source zone=z name=s;
+    => "z" "except=on" of bloom_feedback remove "bloom_source"
 
 bloom_state_path a; >bloom_state_path b;        => "bloom_state_path" duplicate
 bloom_state_path;                               => arguments "bloom_state_path"
