@@ -84,8 +84,7 @@ build('seen', [], '--allow-empty');
 
 configure($t, ['zone=ids:4m file=ids.bloom',
                'zone=grows file=small.bloom max_keys=50k',
-               'zone=seen:4m file=seen.bloom',
-               'zone=still file=small.bloom journal=off'],
+               'zone=seen:4m file=seen.bloom'],
           api => 1, add => 1, remove => 1, workers => 2);
 
 subtest 'nginx -t accepts the images' => sub {
@@ -179,13 +178,6 @@ subtest 'added keys are in a layer' => sub {
     add_all('seen', keys_of('s', 900));
     is(present('seen', keys_of('s', 900)), 900,
        'keys are added behind a base without keys');
-};
-
-
-subtest 'a zone without a journal refuses additions' => sub {
-    is_error(api($t, POST => 'zones/still/keys', body => "k\n"), 409,
-             qr/no journal/, 'an addition is refused as for any layout');
-    is(present('still', keys_of('s', 500)), 500, 'the zone serves');
 };
 
 
@@ -365,23 +357,6 @@ subtest 'past the room, keys are added, and the log warns' => sub {
          qr/\[warn\] .*was made for .* build its next image with "-n" greater/,
          'the log warns of the rate');
     is(filter('seen')->{layers}, 1, 'there is no second layer');
-};
-
-
-subtest 'watch' => sub {
-    install_image($t, 'fuse8');
-    configure($t, ['zone=ids file=ids.bloom watch=1s'], api => 1, add => 1);
-    $t->stop;
-    $t->run;
-    have_all('after a start');
-
-    my $was = generation($t, 'ids');
-
-    install_image($t, 'fuse9');
-    ok(wait_until(sub { generation($t, 'ids') > $was }),
-       'a replaced file is loaded');
-    is(build_id($t, 'ids'), info('fuse9')->{build_id}, 'it serves');
-    have_all('with the replaced file');
 };
 
 
