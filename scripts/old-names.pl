@@ -222,6 +222,7 @@ my @refusing = (
     ['docs/api.md', 'If-Match', 'A change with `If-Match` gets 412'],
     ['docs/api.md', 'If-Match', '| 412 | `generation_changed` |'],
 
+    ['t/http/conf-errors.t', 'bloom_unavailable', 'bloom_unavailable reject;'],
     ['t/http/conf-errors.t', 'bloom_unavailable',
      '=> "bloom_unavailable" "bloom_unknown"'],
     ['src/cli/terminal/options.c', '--key', '{ "--key", '],

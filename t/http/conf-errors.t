@@ -144,16 +144,17 @@ sub is_warned {
 
 
 # Tests a table of configurations.  The line "[BLOCK]" begins those in a block.
-# A configuration stands before "=>", and behind it "ok", "quiet" (nginx warns of
-# nothing), or the words that the message has: of an error, or of a warning after
-# "warns".  Z is a zone that starts empty.
+# A configuration, which may go on in lines that begin with spaces, stands before
+# "=>", and behind it "ok", "quiet" (nginx warns of nothing), or the words that
+# the message has: of an error, or of a warning after "warns".  Z is a zone that
+# starts empty.
 
 sub verdicts {
     my ($table) = @_;
 
     my $where;
 
-    for my $row (grep { /\S/ } split /\n(?!\s+=>)/, $table) {
+    for my $row (grep { /\S/ } split /\n(?=\S)/, $table) {
         if ($row =~ /^\[(\w+)\]$/) {
             $where = $1;
             next;
@@ -163,6 +164,7 @@ sub verdicts {
             or die "not a row: $row";
         my @words = split ' ', $words;
 
+        $lines =~ s/\n\s+/ /g;
         $lines =~ s/\bZ\b/bloom_zone zone=z capacity=1k fpr=0.1/;
         $lines =~ s/^(?!.*>\w)/>/;
 
@@ -517,7 +519,8 @@ Z; >bloom_guard zone=ids:1m min_keys=1;         => "ids:1m" zone= name
 bloom_guard zone=nope min_keys=1;               => "nope" zone=nope declare
 Z; bloom_guard zone=z min_keys=1; >bloom_guard zone=z max_loss=1%;
     => "z" bloom_guard already BEFORE write
-Z; bloom_guard zone=z min_keys=1k must_have=a must_not_have=b max_loss=1%;  => ok
+Z; bloom_guard zone=z min_keys=1k must_have=a must_not_have=b max_loss=1%;
+    => ok
 bloom_guard zone=z max_loss=1% max_growth=2; Z;  => ok
 Z expire=24h; >bloom_guard zone=z min_keys=1;   => "z" guard expire= remove
 >bloom_guard zone=z min_keys=1; Z expire=24h;   => "z" guard expire= remove
@@ -544,9 +547,11 @@ Z; bloom_remove $arg_id zone=z; >bloom_source zone=z name=s;
     => "z" "bloom_remove" remove "bloom_source"
 >bloom_source zone=z name=s; Z; bloom_remove $arg_id zone=z;
     => "z" "bloom_remove" remove "bloom_source"
-Z; bloom_audit 1% add=on; bloom_reject absent $arg_k zone=z; >bloom_source zone=z name=s;
+Z; bloom_audit 1% add=on; bloom_reject absent $arg_k zone=z;
+    >bloom_source zone=z name=s;
     => "z" "add=on" of bloom_audit remove "bloom_source"
-Z; bloom_feedback 404 except=on; bloom_reject absent $arg_k zone=z; >bloom_source zone=z name=s;
+Z; bloom_feedback 404 except=on; bloom_reject absent $arg_k zone=z;
+    >bloom_source zone=z name=s;
     => "z" "except=on" of bloom_feedback remove "bloom_source"
 
 bloom_state_path a; >bloom_state_path b;        => "bloom_state_path" duplicate
@@ -554,16 +559,20 @@ bloom_state_path;                               => arguments "bloom_state_path"
 bloom_zone zone=z file=ids.bloom journal=off watch=500ms max_age=1d;  => ok
 
 [server]
-bloom_state_path a;                             => "bloom_state_path" not allowed
+bloom_state_path a;
+    => "bloom_state_path" not allowed
 bloom_zone zone=z capacity=1k fpr=0.1;          => "bloom_zone" not allowed here
-bloom_guard zone=ids min_keys=1;                => "bloom_guard" not allowed here
+bloom_guard zone=ids min_keys=1;
+    => "bloom_guard" not allowed here
 END
 
 
 subtest 'lookups and rules' => sub { verdicts(<<'END') };
 [http]
 bloom_lookup $uri $known zone=nope;             => "nope" zone=nope declare
-bloom_lookup $uri $known zone=later; bloom_zone zone=later capacity=1k fpr=0.1;  => ok
+bloom_lookup $uri $known zone=later;
+    bloom_zone zone=later capacity=1k fpr=0.1;
+    => ok
 bloom_lookup $uri known zone=ids;               => name "known" "$"
 bloom_lookup $uri $ zone=ids;                   => name "$" must
 bloom_lookup $uri $uri zone=ids;                => duplicate "uri"
@@ -576,15 +585,20 @@ bloom_lookup $uri $known zone=ids; >bloom_lookup $args $known zone=ids;
 bloom_reject absent $uri zone=nope;             => "nope" zone=nope declare
 bloom_route absent $uri zone=ids to=@unknown;   => "@unknown" SERVER add
 bloom_rules off;                                => "bloom_rules" not allowed
-bloom_unavailable reject;                       => "bloom_unavailable" "bloom_unknown"
-server { listen 127.0.0.1:%%PORT_8080%%; location /b { bloom_api zone=later zone=ids; } } bloom_zone zone=later capacity=1k fpr=0.1;
+bloom_unavailable reject;
+    => "bloom_unavailable" "bloom_unknown"
+server { listen 127.0.0.1:%%PORT_8080%%; location /b {
+    bloom_api zone=later zone=ids;
+    } } bloom_zone zone=later capacity=1k fpr=0.1;
     => ok
 
 [server]
-bloom_lookup $uri $known zone=ids;              => "bloom_lookup" not allowed here
+bloom_lookup $uri $known zone=ids;
+    => "bloom_lookup" not allowed here
 bloom_reject absent $uri zone=nope;             => "nope" zone=nope declare
 bloom_route absent $uri zone=ids to=@know;      => "@know" SERVER add
-bloom_reject absent $uri zone=ids; >bloom_unknown to=@none;  => "@none" "bloom_unknown" SERVER add
+bloom_reject absent $uri zone=ids; >bloom_unknown to=@none;
+    => "@none" "bloom_unknown" SERVER add
 bloom_reject absent $uri zone=ids; bloom_unknown to=@known;  => ok
 
 bloom_api;                                      => "bloom_api" not allowed here
@@ -610,7 +624,8 @@ bloom_reject absent $uri zone=ids match=all;    => "match=" without "split="
 bloom_route absent $uri zone=ids to=name;       => "to=" "@name" "/"
 bloom_route absent $uri zone=ids to=@known2;    => "@known2" SERVER add
 bloom_unknown to=/x?y=$arg_z;                   => ok
-if ($uri) { >bloom_reject absent x zone=ids; }  => "bloom_reject" not allowed here
+if ($uri) { >bloom_reject absent x zone=ids; }
+    => "bloom_reject" not allowed here
 bloom_add $uri zone=ids; >bloom_add off;        => "bloom_add off" remove
 bloom_add off; >bloom_add $uri zone=ids;        => "bloom_add off" remove
 bloom_add off; >bloom_add off;                  => "bloom_add off" remove
@@ -714,9 +729,11 @@ END
 
     verdicts(<<'END');
 [http]
-bloom_arg id $arg_id; bloom_arg id $same $escaped; bloom_arg "a b[]" $odd; bloom_lookup $same $known zone=ids;
+bloom_arg id $arg_id; bloom_arg id $same $escaped; bloom_arg "a b[]" $odd;
+    bloom_lookup $same $known zone=ids;
     => ok
-bloom_cookie id $id; bloom_header id $same; bloom_cookie a.b-c_D $odd $odd_escaped; bloom_lookup $odd $known zone=ids;
+bloom_cookie id $id; bloom_header id $same;
+    bloom_cookie a.b-c_D $odd $odd_escaped; bloom_lookup $odd $known zone=ids;
     => ok
 bloom_cookie Host $a; bloom_header Hosts $b;    => ok
 END
@@ -798,7 +815,9 @@ subtest 'keys that are not there yet' => sub {
 [location]
 bloom_add $upstream_http_x_id zone=ids;     => quiet
 [server]
-location /accel { internal; >bloom_reject present $upstream_http_x_id zone=ids; }  => quiet
+location /accel { internal;
+    >bloom_reject present $upstream_http_x_id zone=ids; }
+    => quiet
 END
 };
 
@@ -806,15 +825,18 @@ END
 subtest 'keys that no zone can take' => sub {
     verdicts(<<'END');
 [http]
-bloom_zone zone=full capacity=10 fpr=0.1 removals=0; bloom_remove $uri zone=full;
+bloom_zone zone=full capacity=10 fpr=0.1 removals=0;
+    bloom_remove $uri zone=full;
     => warns "full" "bloom_remove" "removals=0"
 bloom_zone zone=fixed file=ids.bloom journal=off; bloom_add $uri zone=fixed;
     => warns "fixed" none "bloom_add" "journal=off"
-bloom_state_path off; >bloom_zone zone=fixed file=ids.bloom; bloom_add $uri zone=fixed;
+bloom_state_path off; >bloom_zone zone=fixed file=ids.bloom;
+    bloom_add $uri zone=fixed;
     => warns "fixed" none "bloom_add"
 bloom_zone zone=fixed file=ids.bloom journal=off; bloom_remove $uri zone=fixed;
     => warns "fixed" none "bloom_remove" "journal=off"
-bloom_zone zone=fixed file=ids.bloom journal=off; bloom_reject absent $uri zone=fixed; bloom_audit 1% add=on;
+bloom_zone zone=fixed file=ids.bloom journal=off;
+    bloom_reject absent $uri zone=fixed; bloom_audit 1% add=on;
     => warns "fixed" none "add=on" "journal=off"
 END
 
@@ -1027,21 +1049,27 @@ bloom_zone zone=z file=nearly.bloom; bloom_add $arg_k zone=z;
     => warns "z" nearly.bloom" hardly room 991 keys for 1000; "-n" than 1000
 bloom_zone zone=z file=small.bloom max_keys=400; bloom_add $arg_k zone=z;
     => warns "z" small.bloom" no room 1000 keys for 900; "-n" than 1000
-bloom_zone zone=z file=full.bloom; bloom_audit 1% add=on; bloom_reject absent $uri zone=z;
+bloom_zone zone=z file=full.bloom; bloom_audit 1% add=on;
+    bloom_reject absent $uri zone=z;
     => warns "z" full.bloom" no room
-bloom_zone zone=z file=full.bloom; server { listen 127.0.0.1:%%PORT_8081%%; location / { bloom_api write=on; } }
+bloom_zone zone=z file=full.bloom; server { listen 127.0.0.1:%%PORT_8081%%;
+    location / { bloom_api write=on; } }
     => warns "z" full.bloom" no room
-bloom_zone zone=z file=full.bloom; server { listen 127.0.0.1:%%PORT_8081%%; location / { bloom_api; } }
+bloom_zone zone=z file=full.bloom; server { listen 127.0.0.1:%%PORT_8081%%;
+    location / { bloom_api; } }
     => quiet
-bloom_zone zone=z file=full.bloom; server { listen 127.0.0.1:%%PORT_8081%%; location / { bloom_api write=on zone=ids; } }
+bloom_zone zone=z file=full.bloom; server { listen 127.0.0.1:%%PORT_8081%%;
+    location / { bloom_api write=on zone=ids; } }
     => quiet
 bloom_zone zone=z file=roomy.bloom; bloom_add $arg_k zone=z;    => quiet
 bloom_zone zone=z file=full.bloom max_keys=2k; bloom_add $arg_k zone=z;
     => quiet
 bloom_zone zone=z file=full.bloom; bloom_reject absent $uri zone=z;  => quiet
-bloom_zone zone=z file=full.bloom journal=off; server { listen 127.0.0.1:%%PORT_8081%%; location / { bloom_api write=on; } }
+bloom_zone zone=z file=full.bloom journal=off; server {
+    listen 127.0.0.1:%%PORT_8081%%; location / { bloom_api write=on; } }
     => quiet
-bloom_state_path off; bloom_zone zone=z file=full.bloom; server { listen 127.0.0.1:%%PORT_8081%%; location / { bloom_api write=on; } }
+bloom_state_path off; bloom_zone zone=z file=full.bloom; server {
+    listen 127.0.0.1:%%PORT_8081%%; location / { bloom_api write=on; } }
     => quiet
 END
 
