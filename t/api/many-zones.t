@@ -70,7 +70,8 @@ sub is_overtaken {
         @order = substr($t->read_file('order.log'), $from) =~ /"(\w+) \//g;
         return @order >= 2;
     });
-    is("@order[-2, -1]", "GET $method", "$what: the later request overtakes it");
+    is("@order[-2, -1]", "GET $method",
+       "$what: the later request overtakes it");
 }
 
 
@@ -141,7 +142,8 @@ subtest 'GET keys asks all zones and considers all rules in turns' => sub {
 
 
 subtest 'many keys that take a long time are looked up in turns' => sub {
-    my $body = join "\n", map { "\xc3\xa4.\xc3\xb6$_.\xc3\xbc.\xc3\xa9" } 1 .. 2000;
+    my $body = join "\n", map { "\xc3\xa4.\xc3\xb6$_.\xc3\xbc.\xc3\xa9" }
+                              1 .. 2000;
 
     is(scalar @{ api($t, POST => 'zones/hosts/test', body => $body)
                      ->json->{answers} }, 2000, 'all keys are answered');

@@ -366,7 +366,8 @@ subtest 'GET removed lists the removed keys' => sub {
     refusals_are($t, "GET zones/memory/removed?limit=$_"
                      . '  400 bad_query  "limit" 1 10000')
         for '', 0, -1, 10001, 'x', '9' x 30;
-    refusals_are($t, "GET zones/memory/removed?from=$_  400 bad_query  \"from\"")
+    refusals_are($t, "GET zones/memory/removed?from=$_"
+                     . '  400 bad_query  "from"')
         for '', 'x', '1-', '-1', '1-x', '1-2-3', '1-' . '9' x 30;
     is(api($t, GET => 'zones/memory/removed?from=1-' . '9' x 18)->status, 200,
        'a cursor past the end is answered');

@@ -173,8 +173,10 @@ subtest 'Expect: 100-continue' => sub {
 over_each($t, sub {
     my ($class) = @_;
 
-    for (['a length that is too large', length $large, '', 413, qr/zone=ids:\d+k/],
-         ['no image', length $two, 'x' x 4096, 422, qr/not a Bloom filter image/])
+    for (['a length that is too large', length $large, '', 413,
+          qr/zone=ids:\d+k/],
+         ['no image', length $two, 'x' x 4096, 422,
+          qr/not a Bloom filter image/])
     {
         my ($what, $length, $body, $status, $message) = @$_;
         my $c = $class->new($t);

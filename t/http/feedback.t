@@ -25,9 +25,11 @@ my %rules = (
     own        => "$ids; try_files /none =404",
     down       => "$ids; bloom_feedback 404 410; error_page 502 =404 /own/page;
                    proxy_pass http://127.0.0.1:%%PORT_8082%%",
-    page       => "$ids; proxy_intercept_errors on; error_page 404 =200 \@sorry",
+    page       => "$ids; proxy_intercept_errors on;
+                   error_page 404 =200 \@sorry",
     '@sorry'   => 'return 200 "sorry"',
-    fallback   => "$ids; proxy_intercept_errors on; error_page 404 = \@fallback",
+    fallback   => "$ids; proxy_intercept_errors on;
+                   error_page 404 = \@fallback",
     '@fallback' => 'proxy_set_header X-Status 404',
     two        => "$ids; bloom_reject absent \$arg_id zone=other",
     'dry-two'   => "bloom_dry_run on; $ids; $other",

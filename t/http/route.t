@@ -35,7 +35,8 @@ my %rules = (
     '@backend'    => 'proxy_pass http://127.0.0.1:%%PORT_8081%%',
     '= /try'      => "$route; try_files /page =404",
     '= /mirrored' => "mirror /mirror; $route",
-    '= /mirror'   => 'internal; proxy_pass http://127.0.0.1:%%PORT_8081%%/mirror',
+    '= /mirror'   => 'internal;
+                      proxy_pass http://127.0.0.1:%%PORT_8081%%/mirror',
     '= /answered' => "$route; return 200 answered",
     '= /ordered'  => "bloom_pass present \$arg_good zone=sites; $route;
                       bloom_reject present \$arg_k zone=bad",
@@ -146,7 +147,8 @@ subtest 'only a route that is taken counts as routed' => sub {
     my $routed = sub { zone_state($t, 'bad')->{counters}{routed} };
     my $before = $routed->();
 
-    $t->get("/$_") for 'basic?k=listed', 'denied?k=listed', 'fetch?k=listed&q=..';
+    $t->get("/$_") for 'basic?k=listed', 'denied?k=listed',
+                       'fetch?k=listed&q=..';
     is($routed->() - $before, 0,
        'a request that a check or an unsafe target stops is not routed');
 

@@ -169,7 +169,7 @@ subtest 'the keys may be any variables' => sub {
 };
 
 
-subtest 'unknown zones, lists, texts and bloom_pass decide in their turn' => sub {
+subtest 'unknown zones, lists, texts and bloom_pass have their turn' => sub {
     outcomes_are($t, <<'END');
 /unknown?one=a+b&two=x            481 raw    before an unknown zone
 /unknown?one=x&two=x&three=a+b    503 old    the unknown zone

@@ -131,7 +131,9 @@ for my $pages ('small', 'huge') {
 # have its keys, whose bits are all in one line at this rate.
 
 for my $capacity (80_000, 1000) {
-    subtest "each line of a dropped slice is cleared, capacity=$capacity" => sub {
+    subtest "each line of a dropped slice is cleared, capacity=$capacity"
+        => sub
+    {
         begin('small', "capacity=$capacity fpr=0.05 expire=8h");
 
         my @keys = map { "w$_" } 1 .. $capacity;

@@ -76,7 +76,8 @@ my $keys;    # of the zones
 # The zones that both modules know have the keys of the image, and no others.
 
 sub forget {
-    $keys = BloomTest::Upgrades->new($t, ids => [keys_of('id', 10)], seen => []);
+    $keys = BloomTest::Upgrades->new($t, ids => [keys_of('id', 10)],
+                                     seen => []);
 }
 
 

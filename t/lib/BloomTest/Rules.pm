@@ -65,7 +65,8 @@ sub locations {
 
     return join '', map {
         my $name = /^[=~@]/ ? $_ : "/$_";
-        my $answers = $rules->{$_} =~ /\b(?:proxy_pass|scgi_pass|return|try_files|ssi) /
+        my $own = qr/\b(?:proxy_pass|scgi_pass|return|try_files|ssi) /;
+        my $answers = $rules->{$_} =~ $own
                       ? '' : " proxy_pass http://127.0.0.1:%%PORT_$port%%;";
 
         "location $name { $rules->{$_};$answers }\n"
@@ -86,7 +87,8 @@ sub outcomes_are {
         my $response = $t->request($method, $path, %option);
         my $got = $expected =~ /^"/ ? '"' . $response->body =~ s/\s+$//r . '"'
                   : join ' ', $response->status,
-                              grep { length } $response->header('X-Bloom') // '';
+                              grep { length }
+                                   $response->header('X-Bloom') // '';
 
         Test::More::is($got =~ s/\s+$//r, $expected,
                        ($why // "$method leads to $expected") . ": $path");
