@@ -303,8 +303,8 @@ test-nginx: all build/bench/lookups build/reference/expressions build/reference/
 # A few tests of what depends on nginx: directives, phases, bodies of requests,
 # reloads, upgrades and restarts; fewer still; and what needs an nginx with HTTP/3
 
-short_tests = t/http/rules.t t/http/rules-phase.t t/http/route.t t/http/add.t \
-              t/http/change-lists.t t/http/cache.t t/http/retry.t \
+short_tests = t/http/rules.t t/http/rules-phase.t t/http/route.t \
+              t/http/changes.t t/http/change-lists.t t/http/cache.t t/http/retry.t \
               t/http/cookie-header.t \
               t/http/key-decode.t t/http/feedback.t t/http/audit.t \
               t/api/keys.t t/api/image.t t/zone/reload.t t/zone/upload.t \

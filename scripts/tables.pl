@@ -15,6 +15,10 @@
 # In the source, the comment before an element of a table describes it, in
 # Markdown.  It fails if an element has no description, or is of another form
 # than it knows, and if the document lacks a table.
+#
+# Tests that load this file read tables of the source by Tables::table().
+
+package Tables;
 
 use strict;
 use warnings;
@@ -330,6 +334,8 @@ sub guards {
     return "| message | what to do |\n|---|---|\n" . rows(@rows);
 }
 
+
+return 1 if caller;
 
 die "usage: $0 DOCUMENT\n" if @ARGV != 1;
 

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Tests that the endpoint reads bodies of any size over each protocol.  It keeps
-# and reports the keys of bodies that end early, break off or are mirrored.
+# Tests that the endpoint reads bodies of any size.  It keeps and reports the keys
+# of bodies that end early, break off or are mirrored.
 
 use strict;
 use warnings;
@@ -14,11 +14,10 @@ use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
-my $http2 = $t->http2('127.0.0.1:%%PORT_8082%%');
 
 configure($t, ['zone=seen capacity=4m fpr=1e-9',
                'zone=copy capacity=1m fpr=1e-9'],
-          api => 1, workers => 2, server => <<'SERVER', http => <<'CONF' =~ s/HTTP2/$http2/r);
+          api => 1, workers => 2, server => <<'SERVER', http => <<'CONF');
         location /mirrored/ {
             client_max_body_size 0;
             bloom_api write=on;
@@ -40,10 +39,6 @@ configure($t, ['zone=seen capacity=4m fpr=1e-9',
             proxy_pass http://127.0.0.1:%%PORT_8086%%$request_uri;
         }
 SERVER
-    server {
-        HTTP2
-        location /bloom/ { client_max_body_size 0; bloom_api write=on; }
-    }
     server {
         listen 127.0.0.1:%%PORT_8083%%;
         client_max_body_size 1k;
@@ -105,15 +100,6 @@ subtest 'bodies of many megabytes are read' => sub {
     is_added(post(body => $body, headers => { Expect => '100-continue' }),
              $count, 0, $count, undef,
              'a body after a 100 Continue is read whole');
-
-    if ($t->has_http2) {
-        my $file = $t->write_file('body', $lines->('yet-another-key-'));
-        my $r = $t->request_http2('POST', '/bloom/zones/seen/keys',
-                                  body_file => $file, port => 8082);
-        is_added($r, $count, $count, 0, undef,
-                 'a body over HTTP/2 is read whole');
-        all_in('yet-another-key-', $count, 'HTTP/2');
-    }
 
     unlike($t->log_since($mark), qr/buffered to a temporary file/,
            'nginx writes no body into a temporary file');
@@ -194,45 +180,6 @@ subtest 'a mirrored body is read by both endpoints' => sub {
        'a POST test is mirrored');
     is(($backend->requests)[$mirrored]{body}, $body,
        'the mirrored body of a POST test is whole');
-};
-
-
-subtest 'an image is sent and uploaded over HTTP/2' => sub {
-    plan skip_all => 'curl or nginx without HTTP/2' unless $t->has_http2;
-
-    my $image = $t->write_file('got.bloom',
-        $t->request_http2('GET', '/bloom/zones/seen/image', port => 8082)
-            ->body);
-    my ($exit) = $t->run_tool('verify', $image);
-    is($exit, 0, 'an image is fetched whole over HTTP/2');
-
-    my $r = $t->request_http2('PUT', '/bloom/zones/seen/image',
-                              body_file => $image, port => 8082);
-    is($r->status, 200, 'an image is uploaded over HTTP/2') or diag($r);
-    cmp_ok($r->json->{generation}, '>', 1,
-           'an image uploaded over HTTP/2 is another generation');
-    is(ask($t, 'seen', 'another-long-key-7', 'no'), '10',
-       'an image uploaded over HTTP/2 has its keys');
-};
-
-
-subtest 'keys are removed over HTTP/2' => sub {
-    plan skip_all => 'curl or nginx without HTTP/2' unless $t->has_http2;
-
-    my $path = '/bloom/zones/seen/keys?key=two1';
-    my $body = join '', map { "two$_\n" } 1 .. 1000;
-
-    add($t, 'seen', [map { "two$_" } 1 .. 1001]);
-
-    is($t->request_http2('DELETE', $path, port => 8082)->json->{removed}, 1,
-       'DELETE removes a key');
-
-    my $r = $t->request_http2('POST', '/bloom/zones/seen/remove?durable=true',
-                              body => $body, port => 8082);
-    is($r->json->{removed}, 999, 'POST remove removes the keys of its body');
-    is($r->json->{absent}, 1, 'the key that DELETE has removed is absent');
-    is(ask($t, 'seen', 'two1', 'two1000', 'two1001'), '001',
-       'the keys of the body are absent, another key is present');
 };
 
 

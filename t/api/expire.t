@@ -12,7 +12,6 @@ use Time::Local qw(timegm);
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Clock;
-use BloomTest::Hostile qw(shared_memory);
 use BloomTest::Process qw(wait_until);
 use BloomTest::Prometheus;
 use BloomTest::Zones;
@@ -21,9 +20,6 @@ use constant { HOUR => 3600, LIFE => 8 * 3600 };
 
 my $t = BloomTest->new;
 my $clock = BloomTest::Clock->new($t);
-my $large = 40_000_000;            # bytes of zone "late", which no other has
-
-# the helper looks after the zones in this order
 
 configure($t, [
     'zone=ids capacity=8k fpr=0.001 expire=8h',
@@ -33,7 +29,7 @@ configure($t, [
     'zone=few capacity=1k fpr=0.01 expire=8h journal=off',
     'zone=brief capacity=1k fpr=1e-9 expire=10s',
     'zone=adapts capacity=1k fpr=1e-6 expire=8h journal=off',
-    "zone=late:$large capacity=8k fpr=0.001 expire=8h journal=off",
+    'zone=late capacity=8k fpr=0.001 expire=8h journal=off',
     'zone=plain capacity=1k fpr=0.001',
 ], api => 1, server => <<'CONF', http => <<'CONF');
     location /except {
@@ -540,72 +536,6 @@ subtest 'POST clear' => sub {
     add($t, 'ids', ['cleared']);
     is_from_now(expires('ids', 'cleared')->{from}, LIFE,
                 'keys that are added now live for a life');
-};
-
-
-# No slice is ready although one should be: the test writes this state into the
-# zone's memory.  Only a helper that clears slices too slowly causes it.
-
-subtest 'no slice is ready' => sub {
-    plan(skip_all => 'only root may write the memory of nginx') if $> != 0;
-
-    add($t, 'late', ['a']);
-
-    my ($pid) = $t->workers;
-    my ($from, $to) = shared_memory($pid, $large);
-    my $all = (1 << 17) - 1;
-
-    open my $memory, '+<:raw', "/proc/$pid/mem" or die "/proc/$pid/mem: $!";
-
-    # ring->turn, ->live and ->full: slice 0 is open, and the others are ready
-
-    my $ring = pack 'Q<3', 2 << 48 | ($all - 1) << 6, 1, 0;
-    my $at;
-
-    for (my $i = $from; $i < $from + 2_000_000 && !defined $at; $i += 4096) {
-        sysseek $memory, $i, 0 or die "seek: $!";
-        sysread $memory, my $page, 4096 + length $ring or next;
-        my $found = index $page, $ring;
-        $at = $i + $found if $found >= 0;
-    }
-
-    defined $at or die 'the ring is not found';
-
-    my $set = sub {
-        my ($offset, $value) = @_;
-
-        sysseek $memory, $at + $offset, 0 or die "seek: $!";
-        syswrite $memory, pack 'Q<', $value or die "write: $!";
-    };
-
-    $set->(8, $all);
-    $set->(0, 2 << 48);
-    helped();
-    is(zone_state($t, 'late')->{expire}{ready}, 0, 'no slice is ready');
-    is(samples($t)->{'ready_slices{zone="late"}'}, 0, 'the metrics say so');
-    is(zone_state($t, 'late')->{expire}{live}, 17, 'all slices are live');
-
-    my @parts = parts('late');
-
-    ok(!$parts[$_]{open}, "part $_ is closed") for 0, 15;
-    ok($parts[16]{open}, 'the last one is open');
-
-    my $mark = $t->log_mark;
-    my $late = qr/"late" has had to open another slice for \d+ s, and none is ready: .* raise its "max_keys"/;
-
-    passes(HOUR + 300);
-    unlike($t->log_since($mark), $late, 'a short delay is usual');
-    $t->expect_log($late);
-    passes(1200);
-    like($t->log_since($mark), $late, 'the log warns of a long one');
-    passes(HOUR);
-    is(scalar(() = $t->log_since($mark) =~ /$late/g), 1, 'once');
-    unlike($t->log_since($mark), qr/in time again/, 'it is not over');
-    passes(LIFE - 2 * HOUR);
-    $t->wait_for_log(qr/"late" opens slices in time again/, $mark);
-    is(zone_state($t, 'late')->{expire}{ready} > 0, 1, 'slices are ready again');
-    is(scalar(() = $t->log_since($mark) =~ /in time again/g), 1,
-       'the log says so once');
 };
 
 

@@ -24,14 +24,8 @@ my $rounds = $ENV{FRAMES_ROUNDS} // 40;
 my $t = BloomTest->new;
 my $listen = listen_for_all($t);
 
-# images of more than three megabytes
-
-$t->build_image("$_->[0].bloom", [@$_], '-p', '1e-9', '-n', '600k')
-    for ['one', 'id1'], ['two', 'id1'];
-install_image($t, 'one');
-
-configure($t, ['zone=ids file=ids.bloom', 'zone=seen capacity=1m fpr=1e-9'],
-          api => 1, server => $listen);
+configure($t, ['zone=seen capacity=1m fpr=1e-9'], api => 1,
+          server => $listen);
 $t->run;
 
 
@@ -208,21 +202,6 @@ sub test_large {
     is(scalar(grep { $_ ne 'present' } lookup_keys($t, 'seen',
                                                    @keys[0 .. 9999])),
        0, 'its keys are present');
-
-    for my $image ('two', 'one') {
-        my $file = $t->read_file("$image.bloom");
-        my $r = $c->ask(PUT => '/bloom/zones/ids/image', body => $file,
-                        unsized => $image eq 'one',
-                        piece => $c->name eq 'HTTP/3' ? length $file
-                                                      : LARGEST);
-
-        is($r->status, 200, "an image is uploaded in $what") or diag $r;
-        is(ask($t, 'ids', 'id1', 'one', 'two'),
-           $image eq 'one' ? '110' : '101', 'the image serves');
-    }
-
-    cmp_ok(length $t->read_file('one.bloom'), '>', 3_000_000,
-           'the image is large');
 }
 
 

@@ -333,23 +333,6 @@ subtest 'keys are added to a zone with an image' => sub {
 };
 
 
-subtest 'hundreds of thousands of keys are added at once' => sub {
-    my @keys = map { "many$_" } 1 .. 300_000;
-    my $body = join '', map { "$_\n" } @keys;
-
-    is_added(post('seen', body => $body), 300_000, undef, undef, undef,
-             '300,000 keys in lines are taken');
-    my $r = api($t, POST => 'zones/seen/test', body => $body);
-    is(scalar(grep { $_ ne 'present' } @{ $r->json->{answers} }), 0,
-       '300,000 keys are in the zone');
-    is_added(post('seen', body => $body), 300_000, 0, 300_000, undef,
-             '300,000 keys in lines are already present');
-    is_added(post('seen', body => JSON::PP::encode_json(\@keys),
-                  headers => $json), 300_000, 0, 300_000, undef,
-             '300,000 keys in JSON are already present');
-};
-
-
 # The bytes that separate keys may be in any chunk.
 
 subtest 'a body may arrive in pieces of any size' => sub {

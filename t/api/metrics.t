@@ -14,6 +14,7 @@ use BloomTest;
 use BloomTest::Api;
 use BloomTest::Process qw(spawn wait_until);
 use BloomTest::Prometheus;
+use BloomTest::Rules;
 
 my $t = BloomTest->new;
 my $dir = $t->testdir;
@@ -28,12 +29,7 @@ $t->build_image('next.bloom', [1 .. 500], '-p', '1e-3', '--seed', 2);
 sub configure {
     my (%option) = @_;
 
-    $t->write_file_expand('nginx.conf', <<"CONF");
-%%TEST_GLOBALS%%
-worker_processes 2;
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
+    configure_rules($t, {}, <<"CONF", main => 'worker_processes 2;');
     bloom_state_path %%TESTDIR%%/state;
     bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom;
     bloom_zone zone=aged file=%%TESTDIR%%/aged.bloom max_age=1h;
@@ -70,7 +66,6 @@ http {
         location /lookup { return 200 "\$known"; }
         $option{server}
     }
-}
 CONF
 }
 
@@ -292,28 +287,6 @@ subtest 'loads have metrics' => sub {
 };
 
 
-subtest 'counters never go backwards' => sub {
-    my $counters = sub {
-        my $s = samples($t);
-        return { map { $_ => $s->{$_} } grep { /_total\{/ } keys %$s };
-    };
-
-    my $before = $counters->();
-    my $line = 'location /more { bloom_reject absent $arg_x zone=ids; }';
-
-    configure(server => "\n\n$line");
-    $t->reload;
-    $t->kill_worker;
-    my $after = $counters->();
-
-    my @less = grep { !defined $after->{$_} || $after->{$_} < $before->{$_} }
-                    keys %$before;
-    is("@less", '', 'no counter is less after a reload and a dead worker');
-    cmp_ok(scalar keys %$after, '>', scalar keys %$before,
-           'an added rule has counters of its own');
-};
-
-
 subtest 'the number of series of rules is bounded' => sub {
     my $rules = join "\n", map {
         "location /many$_ { bloom_reject absent \$arg_id zone=ids name=m$_; }"
@@ -388,16 +361,11 @@ YML
 
 
 subtest 'the metrics are valid if no zone is declared' => sub {
-    $t->write_file_expand('nginx.conf', <<'CONF');
-%%TEST_GLOBALS%%
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
+    configure_rules($t, {}, <<'CONF');
     server {
         listen 127.0.0.1:%%PORT_8080%%;
         location /bloom/ { bloom_api; }
     }
-}
 CONF
     $t->stop;
     $t->run;

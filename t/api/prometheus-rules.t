@@ -11,6 +11,7 @@ use JSON::PP ();
 
 use BloomTest;
 use BloomTest::Prometheus;
+use BloomTest::Rules;
 
 my $t = BloomTest->new;
 my $examples = 'conf-examples/prometheus';
@@ -28,11 +29,7 @@ sub slurp {
 
 sub metrics {
     $t->build_image('ids.bloom', ['one'], '--as-of', '2020-01-01T00:00:00Z');
-    $t->write_file_expand('nginx.conf', <<'CONF');
-%%TEST_GLOBALS%%
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
+    configure_rules($t, {}, <<'CONF');
     bloom_state_path %%TESTDIR%%/state;
     bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom max_age=100000d;
     bloom_zone zone=fleet capacity=1k fpr=0.01;
@@ -46,7 +43,6 @@ http {
             bloom_reject absent $arg_id zone=ids;
         }
     }
-}
 CONF
     $t->run;
     $t->get('/?id=none');

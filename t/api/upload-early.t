@@ -8,14 +8,14 @@
 use strict;
 use warnings;
 
-use JSON::PP ();
-
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Process qw(wait_until);
+use BloomTest::Protocols;
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
+my $listen = listen_for_all($t);
 my $state = $t->testdir . '/state/ids';
 my $path = '/bloom/zones/ids/image';
 
@@ -26,15 +26,9 @@ $t->build_image('url.bloom', ['id1/'], '-p', '1e-6', '-n', '100k', '--form',
 $t->build_image('large.bloom', ['id1'], '-p', '1e-6', '-n', '300k');
 
 install_image($t, 'one');
-my $http2 = $t->has_http2 ? <<"CONF" : '';
-    server {
-        @{[$t->http2('127.0.0.1:%%PORT_8081%%')]}
-        location /bloom/ { client_max_body_size 0; bloom_api write=on; }
-    }
-CONF
 configure($t, ['zone=ids:1200k file=ids.bloom form=raw',
                'zone=memory:1m capacity=1k fpr=1e-6 journal=off'], api => 1,
-          http => $http2);
+          server => $listen);
 $t->run;
 
 my $two = $t->read_file('two.bloom');
@@ -176,60 +170,25 @@ subtest 'Expect: 100-continue' => sub {
 };
 
 
-# Uploads over HTTP/2 frame by frame, since curl shows no response that arrives
-# before the end of its body.  Returns the status and the error.
+over_each($t, sub {
+    my ($class) = @_;
 
-sub refused_http2 {
-    my ($length, $body) = @_;
+    for (['a length that is too large', length $large, '', 413,
+          qr/zone=ids:\d+k/],
+         ['no image', length $two, 'x' x 4096, 422,
+          qr/not a Bloom filter image/])
+    {
+        my ($what, $length, $body, $status, $message) = @$_;
+        my $c = $class->new($t);
+        my $stream = $c->open(PUT => $path,
+                              headers => ['content-length' => $length]);
 
-    my $frame = sub {
-        my ($type, $flags, $stream, $payload) = @_;
-        return substr(pack('N', length $payload), 1)
-               . pack('CCN', $type, $flags, $stream) . $payload;
-    };
-    my $c = $t->connect(8081);
-
-    # HPACK: names by index, values as text
-
-    $c->send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" . $frame->(4, 0, 0, '')
-             . $frame->(1, 4, 1, "\x86" . pack('CC/aCC/aCC/aCCC/a', 2, 'PUT',
-                                               4, $path, 1, 'localhost',
-                                               15, 13, $length)));
-    $c->send($frame->(0, 0, 1, $body)) if defined $body;
-
-    my ($status, $text) = ('', '');
-
-    while (1) {
-        my ($high, $low, $type, $flags, $stream)
-            = unpack 'CnCCN', $c->_take(9) // last;
-        my $payload = $c->_take($high << 16 | $low) // last;
-
-        ($status) = $payload =~ /(\d{3})/ if $type == 1;
-        $text .= $payload if $type == 0;
-        last if $type < 2 && $flags & 1;
+        $c->data($stream, $body) if length $body;
+        is_error($c->response($stream), $status, $message,
+                 "$what is refused before the body ends");
     }
-
-    $c->abort;
-    return $status . ' ' . (eval {
-        JSON::PP::decode_json($text)->{error}{message}
-    } // $text);
-}
-
-subtest 'HTTP/2' => sub {
-    plan skip_all => 'curl or nginx without HTTP/2' unless $t->has_http2;
-
-    like(refused_http2(length $large), qr/^413 .*zone=ids:\d+k/,
-         'a length is refused before the body arrives');
-    like(refused_http2(length $two, 'x' x 4096),
-         qr/^422 .*not a Bloom filter image/,
-         'an image is refused when its header has arrived');
-    unchanged('HTTP/2');
-    is($t->request_http2(PUT => $path, port => 8081, body => $two)->status, 200,
-       'an image is loaded over HTTP/2');
-    is($t->put($path, $t->read_file('one.bloom'))->status, 200,
-       'another image is loaded over HTTP/1.1');
-    unchanged('uploads that were loaded');
-};
+    unchanged($class->name);
+});
 
 
 sub half {

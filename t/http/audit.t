@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # Tests bloom_audit: some requests that would be rejected are passed to the
-# backend, and its answers are counted, logged and, with add=on, the key is added.
+# backend.  Its answers are counted and logged, and with add=on the key is added.
 
 use strict;
 use warnings;
@@ -20,7 +20,42 @@ my $t = BloomTest->new;
 $t->build_image('hosts.bloom', ['one.example'], '-p', '1e-9', '--seed', 1,
                 '--form', 'host');
 
-configure_rules($t, { ids => ['id1'], bad => ['id-bad'] }, <<'CONF',
+my $absent = 'bloom_reject absent $arg_id zone';
+my $cached = "$absent=ids; proxy_cache cache; proxy_cache_key \$uri;
+              proxy_cache_valid any 1h";
+
+my %rules = (
+    ''       => "$absent=ids",
+    off      => "bloom_audit off; $absent=ids",
+    half     => "bloom_audit 50%; $absent=ids",
+    add      => "bloom_audit 100% add=on; $absent=adder",
+    fixed    => "bloom_audit 100% add=on; $absent=fixed",
+    hosts    => "bloom_audit 100% add=on; $absent=hosts",
+    feedback => "bloom_feedback 403; $absent=ids",
+    dry      => "bloom_dry_run on; $absent=ids",
+    bad      => "$absent=ids; bloom_reject present \$arg_id zone=bad",
+    allowed  => "$absent=ids; bloom_pass absent \$arg_id zone=bad",
+    present  => 'bloom_reject present $arg_id zone=ids',
+    route    => 'bloom_route absent $arg_id zone=ids to=@routed',
+    '@routed' => 'return 404',
+    split    => "$absent=ids split=,",
+    own      => "$absent=ids; try_files /none /static",
+    static   => 'return 200 "static"',
+    silent   => "$absent=ids; proxy_read_timeout 200ms",
+    down     => "$absent=ids; proxy_pass http://127.0.0.1:%%PORT_8082%%",
+    sorry    => "$absent=ids; error_page 502 = \@sorry;
+                 proxy_pass http://127.0.0.1:%%PORT_8082%%",
+    '@sorry' => 'proxy_pass http://127.0.0.1:%%PORT_8081%%',
+    accel    => "$absent=ids",
+    ignored  => "$absent=ids; proxy_ignore_headers X-Accel-Redirect;
+                 proxy_pass http://127.0.0.1:%%PORT_8081%%/accel",
+    cached   => $cached,
+    'cached-page' => "$cached; proxy_intercept_errors on;
+                      error_page 404 =200 /static",
+);
+
+configure_rules($t, { ids => ['id1'], bad => ['id-bad'] },
+                <<'CONF' . locations(\%rules, 8081) . '}',
     proxy_cache_path %%TESTDIR%%/cache keys_zone=cache:1m;
     bloom_zone zone=adder file=%%TESTDIR%%/ids.bloom;
     bloom_zone zone=hosts file=%%TESTDIR%%/hosts.bloom;
@@ -35,116 +70,7 @@ configure_rules($t, { ids => ['id1'], bad => ['id-bad'] }, <<'CONF',
         proxy_set_header X-Status $arg_status;
 
         location /bloom/ { bloom_api; }
-
-        location / {
-            bloom_reject absent $arg_id zone=ids;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location /off {
-            bloom_audit off;
-            bloom_reject absent $arg_id zone=ids;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location /half {
-            bloom_audit 50%;
-            bloom_reject absent $arg_id zone=ids;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location /add {
-            bloom_audit 100% add=on;
-            bloom_reject absent $arg_id zone=adder;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location /fixed {
-            bloom_audit 100% add=on;
-            bloom_reject absent $arg_id zone=fixed;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location /hosts {
-            bloom_audit 100% add=on;
-            bloom_reject absent $arg_id zone=hosts;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location /feedback {
-            bloom_feedback 403;
-            bloom_reject absent $arg_id zone=ids;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location /dry {
-            bloom_dry_run on;
-            bloom_reject absent $arg_id zone=ids;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location /bad {
-            bloom_reject absent $arg_id zone=ids;
-            bloom_reject present $arg_id zone=bad;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location /allowed {
-            bloom_reject absent $arg_id zone=ids;
-            bloom_pass absent $arg_id zone=bad;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location /present {
-            bloom_reject present $arg_id zone=ids;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location /route {
-            bloom_route absent $arg_id zone=ids to=@routed;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location @routed { return 404; }
-        location /split {
-            bloom_reject absent $arg_id zone=ids split=,;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location /own {
-            bloom_reject absent $arg_id zone=ids;
-            try_files /none /static;
-        }
-        location /static { return 200 "static"; }
-        location /silent {
-            bloom_reject absent $arg_id zone=ids;
-            proxy_read_timeout 200ms;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location /down {
-            bloom_reject absent $arg_id zone=ids;
-            proxy_pass http://127.0.0.1:%%PORT_8082%%;
-        }
-        location /sorry {
-            bloom_reject absent $arg_id zone=ids;
-            proxy_pass http://127.0.0.1:%%PORT_8082%%;
-            error_page 502 = @sorry;
-        }
-        location @sorry { proxy_pass http://127.0.0.1:%%PORT_8081%%; }
-        location /accel {
-            bloom_reject absent $arg_id zone=ids;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
         location /file { internal; root %%TESTDIR%%; }
-        location /ignored {
-            bloom_reject absent $arg_id zone=ids;
-            proxy_ignore_headers X-Accel-Redirect;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%/accel;
-        }
-        location /cached-page {
-            bloom_reject absent $arg_id zone=ids;
-            proxy_cache cache;
-            proxy_cache_key $uri;
-            proxy_cache_valid any 1h;
-            proxy_intercept_errors on;
-            error_page 404 =200 /static;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location /cached {
-            bloom_reject absent $arg_id zone=ids;
-            proxy_cache cache;
-            proxy_cache_key $uri;
-            proxy_cache_valid any 1h;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-    }
 CONF
                 main => 'worker_processes 2;');
 
@@ -189,15 +115,28 @@ sub audit {
 }
 
 
+# Tests a table of what requests add: a row has a path, what audit() returns,
+# and why it is so.
+
+sub audits {
+    my ($table, %option) = @_;
+
+    for (split /\n/, $table) {
+        my ($path, $want, $why) = split /\s{2,}/, $_, 3;
+
+        is(audit($path, %option), $want, "$why: $path");
+    }
+}
+
+
 subtest 'the answer of the backend confirms or contradicts the filter' => sub {
-    is(audit('/?id=id1'), '0 0 0 0 0 PASSED 200',
-       'a request for a present key is not audited');
     is(zone_state($t, 'ids')->{audit}{last_wrong_absent}, undef,
        'there is no time of a wrong absent before the first one');
-    is(audit('/?id=none'), '1 1 0 0 0 AUDITED 404',
-       'status 404 confirms that a key is absent');
-    is(audit('/?id=none&status=410'), '1 1 0 0 0 AUDITED 410',
-       'status 410 confirms that a key is absent');
+    audits(<<'END');
+/?id=id1              0 0 0 0 0 PASSED 200   a present key is not audited
+/?id=none             1 1 0 0 0 AUDITED 404  status 404 confirms it
+/?id=none&status=410  1 1 0 0 0 AUDITED 410  status 410 confirms it
+END
 
     my $mark = $t->log_mark;
     my $now = rfc3339(time - 1);
@@ -206,11 +145,14 @@ subtest 'the answer of the backend confirms or contradicts the filter' => sub {
     cmp_ok(zone_state($t, 'ids')->{audit}{last_wrong_absent}, 'ge', $now,
            'the state has the time of the last wrong absent');
     like($t->wait_for_log(qr/wrong absent/, $mark),
-         qr/\[error\] .* wrong absent: bloom zone "ids" lacks key "id2": add it, or load an image that has it; the backend answered 200 .*, client: /,
+         qr/\[error\] .* zone "ids" lacks key "id2": add it,.* answered 200 .*, client: /,
          'the error log names a wrongly absent key and what to do');
 
-    is(audit('/?id=id2&status=206'), '1 0 1 0 0 AUDITED 206',
-       'status 206 reveals that a key is wrongly absent');
+    audits(<<'END');
+/?id=id2&status=206           1 0 1 0 0 AUDITED 206  status 206 contradicts it
+/feedback?id=none&status=403  1 1 0 0 0 AUDITED 403  a status of bloom_feedback
+/feedback?id=none&status=404  1 0 0 1 0 AUDITED 404  not one of bloom_feedback
+END
     is(audit('/?id=id2', method => 'HEAD'), '1 0 1 0 0 AUDITED 200',
        'a HEAD request reveals that a key is wrongly absent');
 
@@ -218,85 +160,62 @@ subtest 'the answer of the backend confirms or contradicts the filter' => sub {
         is(audit("/?id=id2&status=$status"), "1 0 0 1 0 AUDITED $status",
            "status $status leaves an audited request unanswered");
     }
-
-    is(audit('/feedback?id=none&status=403'), '1 1 0 0 0 AUDITED 403',
-       'a status of bloom_feedback confirms that a key is absent');
-    is(audit('/feedback?id=none&status=404'), '1 0 0 1 0 AUDITED 404',
-       'status 404 leaves a request unanswered under bloom_feedback 403');
 };
 
 subtest 'only an answer of the backend itself counts' => sub {
-    is(audit('/own?id=id2'), '1 0 0 1 0 AUDITED 200',
-       'a file that nginx serves leaves an audited request unanswered');
-    is(audit('/down?id=id2'), '1 0 0 1 0 AUDITED 502',
-       'a backend that is down leaves an audited request unanswered');
-    is(audit('/sorry?id=id2'), '1 0 0 1 0 AUDITED 200',
-       'an error page by another backend leaves an audited request unanswered');
-    is(audit('/silent?id=id2'), '1 0 0 1 0 AUDITED 504',
-       'a backend that times out leaves an audited request unanswered');
-    is(audit('/cached?id=id2'), '1 0 1 0 0 AUDITED 200',
-       'a response that is not cached yet reveals a wrongly absent key');
-    is(audit('/cached?id=none'), '1 0 0 1 0 AUDITED 200',
-       'a cached response leaves an audited request unanswered');
-    is(audit('/cached-page?id=none'), '1 1 0 0 0 AUDITED 200',
-       'an uncached 404 behind an error page confirms that a key is absent');
-    is(audit('/cached-page?id=none'), '1 0 0 1 0 AUDITED 200',
-       'a cached 404 behind an error page leaves the request unanswered');
-    is(audit('/accel?id=id2'), '1 0 0 1 0 AUDITED 404',
-       'a backend that names a file leaves an audited request unanswered');
-    is(audit('/ignored?id=id2'), '1 0 1 0 0 AUDITED 200',
-       'an ignored X-Accel-Redirect does not hide a wrongly absent key');
+    audits(<<'END');
+/own?id=id2           1 0 0 1 0 AUDITED 200  a file that nginx serves
+/down?id=id2          1 0 0 1 0 AUDITED 502  a backend that is down
+/sorry?id=id2         1 0 0 1 0 AUDITED 200  an error page by another backend
+/silent?id=id2        1 0 0 1 0 AUDITED 504  a backend that times out
+/cached?id=id2        1 0 1 0 0 AUDITED 200  a response that is not cached yet
+/cached?id=none       1 0 0 1 0 AUDITED 200  a cached response
+/cached-page?id=none  1 1 0 0 0 AUDITED 200  a 404 behind an error page
+/cached-page?id=none  1 0 0 1 0 AUDITED 200  a cached 404 behind an error page
+/accel?id=id2         1 0 0 1 0 AUDITED 404  a backend that names a file
+/ignored?id=id2       1 0 1 0 0 AUDITED 200  an X-Accel-Redirect that is ignored
+END
 };
 
 subtest 'bloom_reject absent of one key is audited' => sub {
-    is(audit('/off?id=none'), '0 0 0 0 0 REJECTED 404',
-       'bloom_audit off audits no request');
     is(audit('/?id=none', method => 'POST'), '0 0 0 0 0 REJECTED 404',
        'a POST request is not audited');
-    is(audit('/present?id=id1'), '0 0 0 0 0 REJECTED 403',
-       'bloom_reject present is not audited');
-    is(audit('/route?id=none'), '0 0 0 0 0 ROUTED 404',
-       'bloom_route is not audited');
-    is(audit('/split?id=id1,none'), '0 0 0 0 0 REJECTED 404',
-       'a rule with split= is not audited');
-    is(audit('/bad?id=id-bad'), '1 0 0 1 0 REJECTED 403',
-       'a later rule that fires rejects an audited request');
-    is(audit('/bad?id=none'), '1 1 0 0 0 AUDITED 404',
-       'a later rule that does not fire passes an audited request');
-    is(audit('/allowed?id=none'), '1 1 0 0 0 AUDITED 404',
-       'a later bloom_pass leaves the request audited');
-    is(audit('/dry?id=id2'), '1 0 1 0 0 REJECTED_DRY_RUN 200',
-       'a dry run audits requests');
+    audits(<<'END');
+/off?id=none        0 0 0 0 0 REJECTED 404  bloom_audit off
+/present?id=id1     0 0 0 0 0 REJECTED 403  bloom_reject present
+/route?id=none      0 0 0 0 0 ROUTED 404    bloom_route
+/split?id=id1,none  0 0 0 0 0 REJECTED 404  a rule with split=
+/bad?id=id-bad      1 0 0 1 0 REJECTED 403  a later rule rejects
+/bad?id=none        1 1 0 0 0 AUDITED 404   a later rule does not fire
+/allowed?id=none    1 1 0 0 0 AUDITED 404   a later bloom_pass fires
+/dry?id=id2         1 0 1 0 0 REJECTED_DRY_RUN 200  a dry run audits requests
+END
 };
 
 subtest 'add=on adds wrongly absent keys' => sub {
     my $mark = $t->log_mark;
     is(audit('/add?id=id2', zone => 'adder'), '1 0 1 0 1 AUDITED 200',
        'a wrongly absent key is added');
-    like($t->wait_for_log(qr/wrong absent/, $mark), qr/lacks key "id2": it was added now; put it into the next image, too; the backend answered /,
+    like($t->wait_for_log(qr/wrong absent/, $mark),
+         qr/lacks key "id2": it was added now; put it into the next image, too/,
          'the error log says that a wrongly absent key was added');
-    is(audit('/add?id=id2', zone => 'adder'), '0 0 0 0 0 PASSED 200',
-       'the next request for an excepted key is passed');
-    is(audit('/add?id=none', zone => 'adder'), '1 1 0 0 0 AUDITED 404',
-       'a rightly absent key is not added');
+    audits(<<'END', zone => 'adder');
+/add?id=id2             0 0 0 0 0 PASSED 200   an added key passes
+/add?id=none            1 1 0 0 0 AUDITED 404  a rightly absent key is not added
+/add?id=none            1 1 0 0 0 AUDITED 404  it is audited again
+/add?id=id3&status=301  1 0 0 1 0 AUDITED 301  an unanswered key is not added
+END
+    audits(<<'END', zone => 'hosts');
+/hosts?id=ID.Example.            1 1 0 0 0 AUDITED 404  a host is absent
+/hosts?id=id.Example&status=200  1 0 1 0 1 AUDITED 200  a host is added
+/hosts?id=a.ID.example           0 0 0 0 0 PASSED 404   its subdomain passes
+END
     $mark = $t->log_mark;
     is(audit('/fixed?id=id2', zone => 'fixed'), '1 0 1 0 0 AUDITED 200',
        'a zone without a journal adds no key');
     like($t->wait_for_log(qr/wrong absent/, $mark),
          qr/lacks key "id2": add it, or load an image that has it;/,
          'the error log says what to do about a key that cannot be added');
-    is(audit('/add?id=none', zone => 'adder'), '1 1 0 0 0 AUDITED 404',
-       'a rightly absent key is audited again');
-    is(audit('/add?id=id3&status=301', zone => 'adder'),
-       '1 0 0 1 0 AUDITED 301', 'an unanswered key is not added');
-    is(audit('/hosts?id=ID.Example.', zone => 'hosts'),
-       '1 1 0 0 0 AUDITED 404',
-       'a host is confirmed absent from a zone with key form host');
-    is(audit('/hosts?id=id.Example&status=200', zone => 'hosts'),
-       '1 0 1 0 1 AUDITED 200',
-       'a zone with key form host adds a wrongly absent host');
-    is(audit('/hosts?id=a.ID.example', zone => 'hosts'),
-       '0 0 0 0 0 PASSED 404', 'a subdomain of a added host is passed');
 
     my ($journal) = grep { /^id2$/m }
         $t->run_tool('journal', '--keys', $t->testdir . '/state/adder');

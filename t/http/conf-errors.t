@@ -1,32 +1,45 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# Tests that nginx refuses wrong directives and images of the module, and that
-# its message names the file, the line and the reason.
+# Tests that nginx refuses wrong directives and images of the module, and warns
+# of directives that do not do what they seem to do.  Its message names the file,
+# the line, the value and what to do.  What it says about the parameters of
+# directives is read from their tables in the source.
 
 use strict;
 use warnings;
 
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
 use File::Copy qw(copy);
 use POSIX ();
 
 use BloomTest;
+use BloomTest::Image qw(patch_header);
 use BloomTest::Process qw(run_command);
+
+my $top = abs_path(dirname(__FILE__) . '/../..');
+
+require "$top/scripts/tables.pl";
 
 my $t = BloomTest->new;
 my $dir = $t->testdir;
 my $program = qr/(?:nginx|angie)/;    # Angie's messages begin with its own name
 
-$t->build_image('ids.bloom', ['one'], '-p', '1e-9', '--seed', 1);
+$t->build_image('ids.bloom', ['one'], '-p', '1e-9', '-n', '1k', '--seed', 1,
+                '--as-of', time);
 
 
 # Writes an nginx.conf with these lines in its block http, server or location.
-# Returns the number of the line that is marked with >, where the error is.
+# A line with > is that of the error; "; >" begins a line.  Returns the number of
+# the line.
 
 sub write_conf {
     my ($where, $lines) = @_;
 
     my %text = (http => '', server => '', location => '', $where => $lines);
+
+    s/([;{}]) >/$1\n>/g for values %text;
 
     $t->write_file_expand('nginx.conf', <<"CONF");
 %%TEST_GLOBALS%%
@@ -64,39 +77,38 @@ sub line_of {
 }
 
 
-# Tests that nginx refuses the lines with exactly this message.  The file and
-# the line follow it unless it contains %FILE%, %LINE% or, for the line of the
-# server, %SERVER%.
+# Returns lines of a configuration as they are called in the name of a test.
+
+sub quoted {
+    my ($where, $lines) = @_;
+
+    my $text = $lines =~ s/>(?=\w)//r =~ s/\s+/ /gr;
+
+    return "'" . (length $text > 200 ? substr($text, 0, 200) . '...' : $text)
+           . "' in $where";
+}
+
+
+# Tests that nginx refuses the lines with a message that has these texts and the
+# line of the error.  In a text, SERVER stands for the line of the server, and
+# BEFORE for the line before that of the error.
 
 sub is_refused {
-    my ($where, $lines, $message, $what) = @_;
+    my ($where, $lines, @texts) = @_;
 
     my $line = write_conf($where, $lines);
     my $server = line_of($t->read_file('nginx.conf'), qr/server \{/);
     my ($exit, $output) = $t->test_config;
+    my ($message) = $output =~ /^$program: \[emerg\] (.*)$/m;
 
-    $message .= ' in %FILE%:%LINE%' unless $message =~ /%FILE%/;
-    $message =~ s/%FILE%/$dir\/nginx.conf/g;
-    $message =~ s/%LINE-1%/$line - 1/ge;
-    $message =~ s/%LINE%/$line/g;
-    $message =~ s/%SERVER%/$server/g;
+    s/\bSERVER\b/nginx.conf:$server/, s/\bBEFORE\b/'nginx.conf:' . ($line - 1)/e
+        for @texts;
 
-    $what //= quoted($where, $lines);
+    my @missing = grep { index($message // '', $_) < 0 }
+                       @texts, "$dir/nginx.conf:$line";
 
-    ok($exit != 0 && $output =~ /^$program: \[emerg\] \Q$message\E$/m,
-       "nginx refuses $what")
-        or diag("exit status $exit, expected:\n$message\ngot:\n$output");
-}
-
-
-# Returns the message about a parameter that the directive does not take.
-
-sub invalid {
-    my ($directive, @takes) = @_;
-
-    return "invalid parameter \"%s\": \"$directive\" takes "
-           . join ', ', map { /^(?:exact|dry_run)$/ ? "\"$_\"" : "\"$_=\"" }
-                            @takes;
+    ok($exit != 0 && !@missing, 'nginx refuses ' . quoted($where, $lines))
+        or diag("exit status $exit, missing: @missing\ngot:\n$output");
 }
 
 
@@ -107,378 +119,632 @@ sub is_accepted {
     my ($exit, $output) = $t->test_config;
 
     is($exit, 0, 'nginx accepts ' . quoted($where, $lines)) or diag($output);
+
+    return $output;
 }
 
 
-# Returns lines of a configuration as they are called in the name of a test.
+# Tests that nginx accepts the lines and warns with these texts and the marked
+# line, or of nothing if there is no text.
 
-sub quoted {
-    my ($where, $lines) = @_;
+sub is_warned {
+    my ($where, $lines, @texts) = @_;
 
-    my $text = $lines =~ s/^\s*>//mr =~ s/\s+/ /gr;
+    my $line = write_conf($where, $lines);
+    my @warnings = is_accepted($where, $lines) =~ /\[warn\] (.*)/g;
+    my $shown = quoted($where, $lines);
 
-    return "'$text' in $where";
+    return is("@warnings", '', "nginx warns of nothing in $shown") if !@texts;
+
+    my @missing = grep { index("@warnings", $_) < 0 }
+                       @texts, "$dir/nginx.conf:$line";
+
+    is("@missing", '', "nginx warns of $shown") or diag("got: @warnings");
 }
 
 
-# Tests that nginx refuses the lines with each of the values in place of %s.
+# Tests a table of configurations.  The line "[BLOCK]" begins those in a block.
+# A configuration, which may go on in lines that begin with spaces, stands before
+# "=>", and behind it "ok", "quiet" (nginx warns of nothing), or the words that
+# the message has: of an error, or of a warning after "warns".  Z is a zone that
+# starts empty.
 
-sub table {
-    my ($where, $case, $message, @values) = @_;
+sub verdicts {
+    my ($table) = @_;
 
-    for my $value (@values) {
-        is_refused($where, '>' . $case =~ s/%s/$value/r,
-                   $message =~ s/%s/$value/r);
-    }
-}
+    my $where;
 
+    for my $row (grep { /\S/ } split /\n(?=\S)/, $table) {
+        if ($row =~ /^\[(\w+)\]$/) {
+            $where = $1;
+            next;
+        }
 
-subtest 'nginx refuses wrong parameters of bloom_zone' => sub {
-    is_refused('http', '>bloom_zone zone=ids capacity=1k fpr=0.1;',
-        'bloom zone "ids" has a "bloom_zone" already, in %FILE%:%LINE-1%;'
-        . ' write all parameters there in %FILE%:%LINE%', 'a zone that is declared twice');
-    is_refused('http', "bloom_zone zone=z capacity=1k fpr=0.1;\n"
-        . '>limit_req_zone $uri zone=z:1m rate=1r/s;',
-        'the shared memory zone "z" is already declared for a different use',
-        'a zone whose name another module uses later');
-    is_refused('http', "limit_req_zone \$uri zone=z:1m rate=1r/s;\n"
-        . '>bloom_zone zone=z capacity=1k fpr=0.1;',
-        'the shared memory zone "z" is already declared for a different use',
-        'a zone whose name another module uses before');
+        my ($lines, $words) = $row =~ /^\s*(.*?)\s+=>\s+(.*)$/s
+            or die "not a row: $row";
+        my @words = split ' ', $words;
 
-    my $unknown = 'unknown bloom zone "nope" in %FILE%:%LINE%: declare it with'
-                  . ' "bloom_zone zone=nope ..."';
+        $lines =~ s/\n\s+/ /g;
+        $lines =~ s/\bZ\b/bloom_zone zone=z capacity=1k fpr=0.1/;
+        $lines =~ s/^(?!.*>\w)/>/;
 
-    is_refused('http', '>bloom_lookup $uri $known zone=nope;', $unknown);
-    is_refused($_, '>bloom_reject absent $uri zone=nope;', $unknown,
-               "a rule with an unknown zone in $_")
-        for qw(http server location);
-    is_accepted('http', 'bloom_lookup $uri $known zone=later;'
-                        . 'bloom_zone zone=later capacity=1k fpr=0.1;');
-
-    is_refused('location', '>bloom_api zone=ids zone=nope;', $unknown);
-    is_refused('location', '>bloom_api zone=ids zone=ids;',
-               'duplicate parameter "zone=ids"');
-    table('location', 'bloom_api zone=%s;',
-          'invalid value "%s" of "zone=": it must be the name of a zone', '',
-          'ids:1m');
-    is_refused('location', '>bloom_api zones=ids;',
-               'invalid parameter "zones=ids": "bloom_api" takes "write=", '
-               . '"image=", "zone="');
-    is_refused('location', '>bloom_api write=maybe;',
-               'invalid value "maybe" of "write=": it must be "on" or "off"');
-    is_refused('location', '>bloom_api write=on write=off;',
-               'duplicate parameter "write=off"');
-    is_accepted('http', 'server { listen 127.0.0.1:%%PORT_8081%%;'
-                        . 'location /b { bloom_api zone=later zone=ids; } }'
-                        . 'bloom_zone zone=later capacity=1k fpr=0.1;');
-
-    my $either = 'bloom zone "z" must have either "file=", or "capacity="'
-                 . ' and "fpr="';
-
-    is_refused('http', '>bloom_zone zone=z fpr=0.1;',
-               "$either; it has neither");
-    is_refused('http',
-               '>bloom_zone zone=z file=ids.bloom capacity=1k fpr=0.1;',
-               "$either; it has both: leave out one of them");
-    is_refused('http', '>bloom_zone zone=z file=;',
-               'invalid value "" of "file=": it must be the path of an image');
-
-    is_refused('http', '>bloom_zone zone=z;', "$either; it has neither");
-    is_refused('http', '>bloom_zone;',
-               'invalid number of arguments in "bloom_zone" directive');
-    is_refused('http', '>bloom_zone file=ids.bloom;',
-               '"bloom_zone" directive must have the "zone=" parameter');
-    table('http', 'bloom_zone zone=%s file=ids.bloom;',
-          'invalid value "" of "zone=": it must be the name of a zone',
-          '', ':1m');
-
-    my %only = ('file=ids.bloom'
-                    => [capacity => qw(fpr=0.1 layout=classic hash=murmur3
-                                       expire=24h)],
-                'capacity=1k fpr=0.1' => [file => qw(watch=1h max_age=1h)]);
-
-    for my $with (sort keys %only) {
-        my ($other, @parameters) = @{ $only{$with} };
-        my ($has) = $with =~ /^(\w+=)/;
-
-        for my $parameter (@parameters) {
-            my ($name) = $parameter =~ /^(\w+=)/;
-
-            is_refused('http', ">bloom_zone zone=z $parameter $with;",
-                       "bloom zone \"z\" has \"$has\" and \"$name\", which goes"
-                       . " with \"$other=\" only: leave out one of them");
+        if ($words[0] eq 'ok') {
+            is_accepted($where, $lines);
+        } elsif ($words[0] eq 'quiet') {
+            is_warned($where, $lines);
+        } elsif ($words[0] eq 'warns') {
+            is_warned($where, $lines, @words[1 .. $#words]);
+        } else {
+            is_refused($where, $lines, @words);
         }
     }
+}
 
-    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
-          invalid('bloom_zone', qw(zone file capacity fpr layout hash form
-                                   max_keys removals expire watch max_age
-                                   required journal label)),
-          qw(colour=red status=404 to=@x decode=uri capacity Capacity=1k
-             huge_pages=off =));
-    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
-          'duplicate parameter "%s"', qw(zone=y capacity=1k fpr=0.1));
 
-    table('http', "bloom_zone zone=z capacity=1k fpr=0.1 'label=%s';",
-          q(invalid value "%s" of "label=": it must be 1 to 100 bytes of printable UTF-8)
-          . q( without any of "'<>&\; write a label with spaces as)
-          . ' "label=A list"',
-          '', 'x' x 101, "a\tb", "\x7f", "\xc3", "\xc2\x85",
-          "a\xe2\x80\xaeb", "a\xd8\x9cb", "\xf0\x9f\x98", 'R&D', '<b>',
-          '"URLhaus"');
-    is_accepted('http', "bloom_zone zone=z capacity=1k fpr=0.1 'label=$_';")
-        for 'x', 'x' x 100, "Abuse.ch \xc3\x96 \$1 \xf0\x9f\x98\x80";
+# ---- the parameters of directives, by their tables ----
 
-    is_refused('server', '>bloom_zone zone=z capacity=1k fpr=0.1;',
-               '"bloom_zone" directive is not allowed here');
+# The files with tables of parameters, by table.
+
+my %table = (
+    zone     => ['conf_zone', 'conf_zone_table'],
+    key      => ['conf_key', 'conf_key_table'],
+    audit    => ['audit', 'audit_table'],
+    feedback => ['feedback', 'feedback_table'],
+    endpoint => ['api/ngx_http_bloom_endpoint', 'endpoint_table'],
+);
+
+# Directives: their table, the groups of rows that they take, the block, and the
+# lines, where parameters are put in place of %s.
+
+my %directive = (
+    bloom_zone => ['zone', 'ZONE', 'http',
+                   'bloom_zone zone=z capacity=1k fpr=0.1 %s;'],
+    bloom_guard => ['zone', 'GUARD', 'http',
+                    'Z; bloom_guard zone=z %s;'],
+    bloom_source => ['zone', 'SOURCE', 'http',
+                     'Z; bloom_source zone=z name=s %s;'],
+    bloom_lookup => ['key', 'KEY', 'http',
+                     'bloom_lookup $uri $known zone=ids %s;'],
+    bloom_reject => ['key', 'KEY REJECT RULE', 'location',
+                     'bloom_reject absent $uri zone=ids %s;'],
+    bloom_pass => ['key', 'KEY RULE', 'location',
+                   'bloom_pass absent $uri zone=ids %s;'],
+    bloom_route => ['key', 'KEY ROUTE RULE', 'location',
+                    'bloom_route absent $uri zone=ids to=@known %s;'],
+    bloom_add => ['key', 'KEY CHANGE', 'location',
+                  'bloom_add $uri zone=ids %s;'],
+    bloom_remove => ['key', 'KEY CHANGE', 'location',
+                     'bloom_remove $uri zone=ids %s;'],
+    bloom_audit => ['audit', 'AUDIT', 'server', 'bloom_audit 1% %s;'],
+    bloom_feedback => ['feedback', 'FEEDBACK', 'http',
+                       'bloom_feedback 404 %s;'],
+    bloom_api => ['endpoint', 'ENDPOINT', 'location', 'bloom_api %s;'],
+);
+
+# Values, by table and parameter: those that are refused, and those that are
+# accepted.  The empty value is refused by each parameter.
+
+my %value = (
+    'zone zone=' => [[], ['z']],
+    'zone file=' => [[], ['ids.bloom']],
+    'zone capacity=' => [
+        [qw(0 0k k -1 1.5 1x 1kk 4399g 18446744073709551616
+            18446744073709551615g 0x10)], [qw(1 10k 1M 1g)]],
+    'zone fpr=' => [
+        [qw(0 1 0.51 51% 9e-10 -0.1 +0.1 .1x x 0x1p-3 inf nan 1e-400 0.1%%),
+         '0,1', '1' x 100], [qw(0.5 1% 1e-9)]],
+    'zone layout=' => [[qw(round Blocked blockedx fuse)], [qw(blocked classic)]],
+    'zone hash=' => [[qw(md5 murmur)], [qw(murmur3 siphash)]],
+    'zone form=' => [[qw(cooked URL)], [qw(raw lower host url)]],
+    'zone max_keys=' => [
+        [qw(0 0k -1 1.5k 1x off 4399g 18446744073709551616 0x10)],
+        [qw(1001 2K 131071000)]],
+    'zone removals=' => [
+        [qw(-1 1.5 1x off 10000001 11m 1g 18446744073709551616 0x10)],
+        [qw(0 1 10k 100K)]],
+    'zone expire=' => [
+        [qw(0 1s 1999ms -1h 1x off 3651d 99999999d)], [qw(2000ms 8s 1d 3650d)]],
+    'zone watch=' => [['0', '-1s', 'x'], ['1ms', '1h']],
+    'zone max_age=' => [['0', '-1s', 'x'], ['1s', '1h']],
+    'zone required=' => [['yes'], [qw(on off)]],
+    'zone journal=' => [[qw(yes On 1)], [qw(auto on off)]],
+    'zone label=' => [
+        ['x' x 101, "a\tb", "\x7f", "\xc3", "\xc2\x85", "a\xe2\x80\xaeb",
+         "a\xd8\x9cb", "\xf0\x9f\x98", 'R&D', '<b>', '"URLhaus"'],
+        ['x', 'x' x 100, "Abuse.ch \xc3\x96 \$1 \xf0\x9f\x98\x80"]],
+    'zone must_have=' => [[], ['a']],
+    'zone must_not_have=' => [[], ['a']],
+    'zone min_keys=' => [[qw(0 -1 1.5k 10% 9999g)], ['1k']],
+    'zone max_loss=' => [
+        [qw(-1% -1 1.5 .5% 1e2% 20%% 100.1% 4399g off)],
+        [qw(0.5% 100% 0 4398g)]],
+    'zone max_growth=' => [
+        [qw(-1% -1 1.5 .5% 1e2% 20%% 1000001% 4399g off)],
+        [qw(1000000% 0% 10k)]],
+    'zone name=' => [['a+b', 'a,b', 's' x 256], ['s', 'a.b_c:d/e-f']],
+    'zone max_lag=' => [[qw(0 999ms x -1s on)], [qw(1s off)]],
+
+    'key zone=' => [['ids:1m'], ['ids']],
+    'key decode=' => [[qw(on url Form)], [qw(uri form off)]],
+    'key if=' => [['reads', 1], ['$uri']],
+    'key status=' => [
+        [qw(200 302 399 600 404x -404 99999999999999999999)], [qw(400 599)]],
+    'key to=' => [
+        [qw(@ name known http://example.com/ $uri @$arg_x)],
+        [qw(@known / /x?y=$arg_z)]],
+    'key split=' => [[',,', 'comma'], [',']],
+    'key match=' => [[qw(every All)], ['any split=,', 'all split=,']],
+    'key invalid=' => [[qw(on off Fire firex passed)], [qw(fire pass)]],
+    'key empty=' => [[qw(on off Fire)], [qw(fire pass)]],
+    'key exact' => [[], ['']],
+    'key dry_run' => [[], ['']],
+    'key name=' => [[], ['list']],
+
+    'audit add=' => [['yes'], [qw(on off)]],
+    'audit rate=' => [
+        [qw(1 r/s 0r/s -1r/s 1r/h 1.5r/s 1000001r/s 10r/sx on)],
+        [qw(1r/m 1000000r/s)]],
+    'feedback except=' => [['yes'], [qw(on off)]],
+    'feedback rate=' => [[qw(0r/s 1000001r/s 10r/sx)], ['10r/s']],
+    'feedback after=' => [
+        [qw(0 999ms 601s 11m 1d -1m x 1sx)], [qw(1s 10m)]],
+    'endpoint write=' => [['maybe'], [qw(on off)]],
+    'endpoint image=' => [['maybe'], [qw(on off)]],
+    'endpoint zone=' => [['ids:1m'], ['ids']],
+);
+
+
+# Returns a table of the source.  `file` is a part of a name in src/http/.
+
+sub source_table {
+    my ($file, $name) = @_;
+
+    $file = "ngx_http_bloom_$file" if $file !~ m{/};
+
+    return map { $_->{columns} }
+               Tables::table("$top/src/http/$file.c", "ngx_http_bloom_$name");
+}
+
+
+# Returns the text of a macro of the header for directives.
+
+sub macro {
+    my ($name) = @_;
+
+    open my $in, '<', "$top/src/http/ngx_http_bloom_conf.h" or die "header: $!";
+    my $header = do { local $/; <$in> };
+    my ($text) = $header =~ /^#define $name\b[\s\\]*"((?:[^"\\]|\\.)*)"/m
+        or die "no text $name";
+
+    return $text =~ s/\\(.)/$1/gr;
+}
+
+
+# Returns the texts that a message about a wrong value has: what the row says
+# that it must be, or the names of its choice.
+
+sub wanted {
+    my ($file, $post, $want) = @_;
+
+    return ref $want ? $$want : $want eq 'NULL' ? () : macro($want)
+        if $post eq 'NULL' || $want ne 'NULL';
+
+    $file = 'conf' if $post eq 'ngx_http_bloom_conf_on_off';
+
+    return map { "\"$$_\"" } grep { ref }
+           map { $_->[0] } source_table($file, $post =~ s/^ngx_http_bloom_//r);
+}
+
+
+# The rows of each table: name, whether a directive takes it, whether it is gone,
+# the texts about a wrong value, and what it goes with.
+
+my %rows;
+
+for my $name (keys %table) {
+    my ($file) = @{ $table{$name} };
+
+    for (source_table(@{ $table{$name} })) {
+        my ($parameter, $where, $read, undef, $post, $want) = @$_;
+        next if !ref $parameter;
+
+        my %in = map { s/NGX_HTTP_BLOOM_CONF_//r => 1 } split /\|/, $where;
+
+        push @{ $rows{$name} },
+             { name => $$parameter, in => \%in, gone => $read eq 'NULL',
+               want => [$read =~ /range/ ? () : wanted($file, $post =~ /\(/
+                                                       ? 'NULL' : $post, $want)] };
+    }
+}
+
+
+# Returns the rows that a directive takes.
+
+sub taken {
+    my ($table, $groups) = @{ $directive{$_[0]} };
+
+    return grep { my $in = $_->{in}; grep { $in->{$_} } split ' ', $groups }
+                @{ $rows{$table} };
+}
+
+
+# Returns the block and the lines of a directive with a parameter, which replaces
+# one of the same name.
+
+sub lines_with {
+    my ($directive, $parameter) = @_;
+
+    my (undef, undef, $where, $lines) = @{ $directive{$directive} };
+    my ($name) = $parameter =~ /^'?(\w+=)/;
+
+    $lines =~ s/\bZ\b/bloom_zone zone=z capacity=1k fpr=0.1/;
+    $lines =~ s/^(.*)(?=\b$directive\b)/$1>/s;
+    $lines =~ s/>$directive\b.*?\K \Q$name\E\S+(?= )// if defined $name;
+    $lines =~ s/%s/$parameter/;
+
+    return ($where, $lines);
+}
+
+
+for my $directive (sort keys %directive) {
+    my ($table) = @{ $directive{$directive} };
+    my @taken = taken($directive);
+
+    subtest "the parameters of $directive" => sub {
+        is_refused(lines_with($directive, $_),
+                   "invalid parameter \"$_\"", "\"$directive\" takes",
+                   map { "\"$_->{name}\"" } grep { !$_->{gone} } @taken)
+            for 'colour=red', 'exact=on',
+                $directive eq 'bloom_feedback' ? () : ('capacity', 'exac', '=');
+
+        for my $row (@taken) {
+            my $name = $row->{name};
+
+            if ($row->{gone}) {
+                is_refused(lines_with($directive, "$name$_"),
+                           "invalid parameter \"$name$_\"", @{ $row->{want} })
+                    for '', '1';
+                next;
+            }
+
+            my ($refused, $accepted) = @{ $value{"$table $name"}
+                                          // die "no values of $name" };
+
+            if ($name =~ /=$/) {
+                is_refused(lines_with($directive, "'$name$_'"),
+                           "invalid value \"$_\" of \"$name\"",
+                           @{ $row->{want} })
+                    for '', @$refused;
+            }
+
+            # each line has a zone
+
+            for my $value ($name eq 'zone=' ? () : @$accepted) {
+                my ($where, $lines) = lines_with($directive, "'$name$value'"
+                                                 =~ s/ split=,'/' split=,/r);
+
+                $lines =~ s/ capacity=1k fpr=0.1// if $name eq 'file=';
+                $lines =~ s/capacity=1k fpr=0.1/file=ids.bloom/
+                    if $row->{in}{FILE};
+                is_accepted($where, $lines);
+            }
+
+            my $twice = "$name$accepted->[0]";
+
+            is_refused(lines_with($directive, "$twice $name$accepted->[0]"),
+                       "duplicate parameter \"$name");
+        }
+
+        for my $row (grep { $_->{in}{MUST} } @taken) {
+            my ($where, $lines) = lines_with($directive, "$row->{name}x ");
+
+            $lines =~ s/ \Q$row->{name}\Ex//;
+            is_refused($where, $lines, "\"$directive\" directive must have",
+                       "\"$row->{name}\"");
+        }
+    };
+}
+
+
+subtest 'a parameter of another directive with zones is named' => sub {
+    my %of = map { $_ => { map { $_->{name} => 1 } taken($_) } }
+                 qw(bloom_zone bloom_guard bloom_source);
+
+    for my $directive (sort keys %of) {
+        for my $other (grep { $_ ne $directive } sort keys %of) {
+            is_refused(lines_with($directive, "${_}1"),
+                       "invalid parameter \"${_}1\"", "parameter of \"$other\"")
+                for grep { !$of{$directive}{$_} }
+                    map { $_->{gone} ? () : $_->{name} } taken($other);
+        }
+    }
 };
 
 
-subtest 'nginx refuses wrong parameters of bloom_guard' => sub {
-    my $zone = 'bloom_zone zone=z capacity=1k fpr=0.1;';
+subtest 'parameters that do not go together' => sub {
+    for my $row (taken('bloom_zone')) {
+        my ($has, $goes) = $row->{in}{FILE} ? ('capacity=1k fpr=0.1', 'file=')
+                                            : ('file=ids.bloom', 'capacity=');
+        my ($in) = $has =~ /^(\w+=)/;
 
-    table('http', "$zone bloom_guard zone=z min_keys=%s;",
-          'invalid value "%s" of "min_keys=": it must be a count such as 10m,'
-          . ' up to 4398g', '', '0', '-1', '1.5k', '10%', '9999g');
-    table('http', "$zone bloom_guard zone=z max_loss=%s;",
-          'invalid value "%s" of "max_loss=": it must be a percentage such as'
-          . ' 1%, up to 100%, or a number of keys such as 500',
-          '', '-1%', '-1', '1.5', '.5%', '1e2%', '20%%', '100.1%', '4399g',
-          'off');
-    table('http', "$zone bloom_guard zone=z max_growth=%s;",
-          'invalid value "%s" of "max_growth=": it must be a percentage such as'
-          . ' 50%, or a number of keys such as 10k',
-          '', '-1%', '-1', '1.5', '.5%', '1e2%', '20%%', '1000001%', '4399g',
-          'off');
-    table('http', "$zone bloom_guard zone=z $_=%s;",
-          "invalid value \"%s\" of \"$_=\": it must be a file of keys", '')
-        for 'must_have', 'must_not_have';
-    table('http', "$zone bloom_guard zone=%s min_keys=1;",
-          'invalid value "%s" of "zone=": it must be the name of a zone',
-          '', 'ids:1m');
-    table('http', "$zone bloom_guard zone=z %s;",
-          'invalid parameter "%s": write "max_loss=" and "max_growth=" of'
-          . ' "bloom_guard"',
-          qw(max_change=20% max_change=));
-    table('http', "$zone bloom_guard zone=z %s;",
-          invalid('bloom_guard', qw(zone must_have must_not_have min_keys
-                                    max_loss max_growth)),
-          qw(image=a min_keys));
-    table('http', "$zone bloom_guard zone=z %s;",
-          'invalid parameter "%s": it is a parameter of "bloom_zone"',
-          qw(file=a max_age=1d));
-    is_refused('http', "$zone\n>bloom_guard min_keys=1;",
-               '"bloom_guard" directive must have the "zone=" parameter');
-    is_refused('http', "$zone\n>bloom_guard zone=z;",
-               '"bloom_guard" directive must have a guard, such as'
-               . ' "max_loss=1%"');
-    is_refused('server', '>bloom_guard zone=ids min_keys=1;',
-               '"bloom_guard" directive is not allowed here');
+        next if $row->{name} =~ /^(?:file|capacity)=$/
+                || !$row->{in}{FILE} && !$row->{in}{CAPACITY};
 
-    # it may stand before the zone
+        my $value = $value{"zone $row->{name}"}[1][0];
 
-    for my $guard (map { "bloom_guard zone=z min_keys=1k must_have=a"
-                         . " must_not_have=b $_;" }
-                   'max_loss=0.5% max_growth=1000000%',
-                   'max_loss=100% max_growth=0%', 'max_loss=0 max_growth=10k',
-                   'max_loss=4398g')
-    {
-        is_accepted('http', "$zone $guard");
-        is_accepted('http', "$guard $zone");
+        is_refused('http', ">bloom_zone zone=z $has $row->{name}$value;",
+                   '"z"', "\"$in\"", "\"$row->{name}\"", "\"$goes\" only");
+    }
+};
+
+
+# ---- other errors ----
+
+subtest 'zones, guards and sources' => sub { verdicts(<<'END') };
+[http]
+bloom_zone;                                     => arguments "bloom_zone"
+bloom_zone file=ids.bloom;                      => "bloom_zone" "zone="
+bloom_zone zone= file=ids.bloom;                => zone= name of a zone
+bloom_zone zone=:1m file=ids.bloom;             => zone= name of a zone
+bloom_zone zone=z;                              => "z" file= fpr= neither
+bloom_zone zone=z fpr=0.1;                      => "z" file= fpr= neither
+bloom_zone zone=z file=ids.bloom capacity=1k fpr=0.1;  => "z" both leave out
+bloom_zone zone=z capacity=1k;                  => "z" without fpr=0.001
+bloom_zone zone=z capacity=4398g fpr=1e-9;      => =4398000000000 "z" 1 TiB
+bloom_zone zone=ids capacity=1k fpr=0.1;        => "ids" already BEFORE write
+Z; >limit_req_zone $uri zone=z:1m rate=1r/s;    => "z" different use
+limit_req_zone $uri zone=z:1m rate=1r/s; >Z;    => "z" different use
+Z max_keys=1;                                   => max_keys=1" 1001 131071000
+Z max_keys=999;                                 => max_keys=999" 1001
+Z max_keys=1000;                                => max_keys=1000" 1001
+Z max_keys=131071001;                           => max_keys=131071001" 131071000
+bloom_zone zone=z capacity=1 fpr=1e-9 max_keys=2;      => ok
+bloom_zone zone=z file=ids.bloom max_keys=1;    => ok
+Z expire=24h layout=classic;                    => "z" expire= leave "layout="
+Z expire=24h max_keys=1;                        => max_keys=1" 1001 4125
+Z expire=24h max_keys=4126;                     => max_keys=4126" 1001 4125
+Z expire=24h max_keys=4125;                     => ok
+Z expire=24h max_keys=1001 layout=blocked form=url;    => ok
+Z hash=siphash form=raw layout=blocked;         => ok
+bloom_zone zone=z fpr=0.1 capacity=1k;          => ok
+bloom_state_path off; >Z journal=on;            => "z" journal=on path off: set
+>Z journal=on; bloom_state_path off;            => "z" journal=on path off: set
+bloom_state_path off; Z;                        => ok
+bloom_state_path off; Z journal=auto;           => ok
+bloom_state_path off; Z journal=off;            => ok
+
+Z; >bloom_guard min_keys=1;                     => "bloom_guard" "zone="
+Z; >bloom_guard zone=z;                         => guard "max_loss=1%"
+Z; >bloom_guard zone=ids:1m min_keys=1;         => "ids:1m" zone= name
+bloom_guard zone=nope min_keys=1;               => "nope" zone=nope declare
+Z; bloom_guard zone=z min_keys=1; >bloom_guard zone=z max_loss=1%;
+    => "z" bloom_guard already BEFORE write
+Z; bloom_guard zone=z min_keys=1k must_have=a must_not_have=b max_loss=1%;
+    => ok
+bloom_guard zone=z max_loss=1% max_growth=2; Z;  => ok
+Z expire=24h; >bloom_guard zone=z min_keys=1;   => "z" guard expire= remove
+>bloom_guard zone=z min_keys=1; Z expire=24h;   => "z" guard expire= remove
+
+Z; >bloom_source name=s;                        => "bloom_source" "zone="
+bloom_source zone=nope name=s;                  => "nope" zone=nope declare
+Z; bloom_source zone=z name=s; >bloom_source zone=z name=s max_lag=30s;
+    => "z" bloom_source already BEFORE write
+bloom_source zone=z name=s max_lag=off; Z form=url;  => ok
+Z max_keys=2k; bloom_source zone=z name=s;      => ok
+Z expire=1h; >bloom_source zone=z name=s;       => "z" expire= remove
+>bloom_source zone=z name=s; Z expire=1h;       => "z" expire= remove
+Z journal=off; >bloom_source zone=z name=s;     => "z" journal=off remove
+>bloom_source zone=z name=s; Z journal=off;     => "z" journal=off remove
+Z; bloom_state_path off; >bloom_source zone=z name=s;
+    => "z" no journal "bloom_state_path" set a path
+>bloom_source zone=z name=s; Z; bloom_state_path off;
+    => "z" no journal "bloom_state_path" set a path
+Z; bloom_add $arg_id zone=z; >bloom_source zone=z name=s;
+    => "z" "bloom_add" remove "bloom_source"
+>bloom_source zone=z name=s; Z; bloom_add $arg_id zone=z;
+    => "z" "bloom_add" remove "bloom_source"
+Z; bloom_remove $arg_id zone=z; >bloom_source zone=z name=s;
+    => "z" "bloom_remove" remove "bloom_source"
+>bloom_source zone=z name=s; Z; bloom_remove $arg_id zone=z;
+    => "z" "bloom_remove" remove "bloom_source"
+Z; bloom_audit 1% add=on; bloom_reject absent $arg_k zone=z;
+    >bloom_source zone=z name=s;
+    => "z" "add=on" of bloom_audit remove "bloom_source"
+Z; bloom_feedback 404 except=on; bloom_reject absent $arg_k zone=z;
+    >bloom_source zone=z name=s;
+    => "z" "except=on" of bloom_feedback remove "bloom_source"
+
+bloom_state_path a; >bloom_state_path b;        => "bloom_state_path" duplicate
+bloom_state_path;                               => arguments "bloom_state_path"
+bloom_zone zone=z file=ids.bloom journal=off watch=500ms max_age=1d;  => ok
+
+[server]
+bloom_state_path a;
+    => "bloom_state_path" not allowed
+bloom_zone zone=z capacity=1k fpr=0.1;          => "bloom_zone" not allowed here
+bloom_guard zone=ids min_keys=1;
+    => "bloom_guard" not allowed here
+END
+
+
+subtest 'lookups and rules' => sub { verdicts(<<'END') };
+[http]
+bloom_lookup $uri $known zone=nope;             => "nope" zone=nope declare
+bloom_lookup $uri $known zone=later;
+    bloom_zone zone=later capacity=1k fpr=0.1;
+    => ok
+bloom_lookup $uri known zone=ids;               => name "known" "$"
+bloom_lookup $uri $ zone=ids;                   => name "$" must
+bloom_lookup $uri $uri zone=ids;                => duplicate "uri"
+bloom_lookup $uri $args zone=ids;               => duplicate "args"
+bloom_lookup $uri $bloom_status zone=ids;       => duplicate "bloom_status"
+map $uri $known { default 1; } >bloom_lookup $uri $known zone=ids;
+    => duplicate "known"
+bloom_lookup $uri $known zone=ids; >bloom_lookup $args $known zone=ids;
+    => duplicate "known"
+bloom_reject absent $uri zone=nope;             => "nope" zone=nope declare
+bloom_route absent $uri zone=ids to=@unknown;   => "@unknown" SERVER add
+bloom_rules off;                                => "bloom_rules" not allowed
+bloom_unavailable reject;
+    => "bloom_unavailable" "bloom_unknown"
+server { listen 127.0.0.1:%%PORT_8080%%; location /b {
+    bloom_api zone=later zone=ids;
+    } } bloom_zone zone=later capacity=1k fpr=0.1;
+    => ok
+
+[server]
+bloom_lookup $uri $known zone=ids;
+    => "bloom_lookup" not allowed here
+bloom_reject absent $uri zone=nope;             => "nope" zone=nope declare
+bloom_route absent $uri zone=ids to=@know;      => "@know" SERVER add
+bloom_reject absent $uri zone=ids; >bloom_unknown to=@none;
+    => "@none" "bloom_unknown" SERVER add
+bloom_reject absent $uri zone=ids; bloom_unknown to=@known;  => ok
+
+bloom_api;                                      => "bloom_api" not allowed here
+location ~ /b { >bloom_api; }                   => "bloom_api" location
+location @b { >bloom_api; }                     => "bloom_api" location
+location ^~ /b { bloom_api write=off; }         => ok
+bloom_add $arg_k zone=ids; location /b { bloom_add off; }  => ok
+bloom_add $arg_k zone=ids; bloom_add x$uri zone=ids if=$arg_i;  => ok
+bloom_remove $arg_k zone=ids; location /b { bloom_remove off; }  => ok
+
+[location]
+bloom_add off on;                               => "bloom_add"
+bloom_api on;                                   => "on" "write="
+bloom_api; >bloom_api;                          => "bloom_api" duplicate
+bloom_reject absent $uri zone=nope;             => "nope" zone=nope declare
+bloom_api zone=ids zone=nope;                   => "nope" zone=nope declare
+bloom_reject missing $uri zone=ids;             => "missing" "absent" "present"
+bloom_reject Absent $uri zone=ids;              => "Absent" "absent" "present"
+bloom_reject absentx $uri zone=ids;             => "absentx" "absent" "present"
+bloom_reject zone=ids $uri zone=ids;            => "zone=ids" "absent" "present"
+bloom_reject absent;                            => arguments "bloom_reject"
+bloom_reject absent $uri zone=ids match=all;    => "match=" without "split="
+bloom_route absent $uri zone=ids to=name;       => "to=" "@name" "/"
+bloom_route absent $uri zone=ids to=@known2;    => "@known2" SERVER add
+bloom_unknown to=/x?y=$arg_z;                   => ok
+if ($uri) { >bloom_reject absent x zone=ids; }
+    => "bloom_reject" not allowed here
+bloom_add $uri zone=ids; >bloom_add off;        => "bloom_add off" remove
+bloom_add off; >bloom_add $uri zone=ids;        => "bloom_add off" remove
+bloom_add off; >bloom_add off;                  => "bloom_add off" remove
+bloom_add $uri zone=ids; bloom_remove off;      => ok
+bloom_remove $uri zone=ids; >bloom_remove off;  => "bloom_remove off" remove
+bloom_remove off; >bloom_remove $uri zone=ids;  => "bloom_remove off" remove
+bloom_remove off; >bloom_remove off;            => "bloom_remove off" remove
+bloom_remove $uri zone=ids; bloom_add off;      => ok
+bloom_rules on;                                 => "on" "off"
+bloom_rules offf;                               => "offf" "off"
+bloom_rules off; >bloom_rules off;              => "bloom_rules" duplicate
+bloom_pass absent $uri zone=ids; bloom_rules off;  => ok
+bloom_rules off; bloom_pass absent $uri zone=ids;  => ok
+END
+
+
+subtest 'every server that inherits a route needs its location' => sub {
+    my $rule = 'bloom_route absent $uri zone=ids to=@known;';
+    my $second = 'server { listen 127.0.0.1:%%PORT_8081%%;';
+
+    my $line = write_conf('http', ">$rule\n$second\nlocation / { } }");
+    my ($exit, $output) = $t->test_config;
+    my $next = $line + 1;
+
+    ok($exit != 0,
+       'nginx refuses a server that lacks the location of an inherited route');
+    like($output, qr/"\@known" .* in \S+:$line: .* server in \S+:$next, /,
+         'the message names the server that lacks the location');
+
+    is_accepted('http', "$rule $second location \@known { } }");
+    is_accepted('http', "$rule $second bloom_rules off; }");
+    is_accepted('http', "$rule $second bloom_reject absent x zone=ids; }");
+};
+
+
+# These directives are read by the same functions in each block.
+
+subtest 'settings' => sub {
+    for my $where (qw(http server location)) {
+        verdicts("[$where]\n" . <<'END');
+bloom_dry_run maybe;                    => "maybe" "bloom_dry_run" "on" "off"
+bloom_unknown off;                      => "off" "pass" "reject" "to=@exact"
+bloom_unknown fail;                     => "fail" "pass" "reject" "to=@exact"
+bloom_unknown @x;                       => "@x" "pass" "reject" "to=@exact"
+bloom_unknown to=;                      => "" "to=" "@name" "/"
+bloom_unknown to=@;                     => "@" "to=" "@name" "/"
+bloom_unknown to=exact;                 => "exact" "to=" "@name" "/"
+bloom_unknown to=$uri;                  => "$uri" "to=" "@name" "/"
+bloom_log_level debug;                  => "debug" "info" "warn" "error"
+bloom_log_level warning;                => "warning" "info" "warn" "error"
+bloom_dry_run on; >bloom_dry_run on;          => "bloom_dry_run" duplicate
+bloom_unknown pass; >bloom_unknown pass;      => "bloom_unknown" duplicate
+bloom_log_level info; >bloom_log_level info;  => "bloom_log_level" duplicate
+bloom_audit 1%; >bloom_audit off;             => "bloom_audit" duplicate
+bloom_feedback off; >bloom_feedback 404;      => "bloom_feedback" duplicate
+bloom_feedback except=on;               => "bloom_feedback" status 404
+bloom_feedback except=off;              => "bloom_feedback" status 404
+bloom_feedback except=on rate=1r/s;     => "bloom_feedback" status 404
+END
     }
 
-    is_refused('http', '>bloom_guard zone=nope min_keys=1;',
-               'unknown bloom zone "nope" in %FILE%:%LINE%: declare it with'
-               . ' "bloom_zone zone=nope ..."');
-    is_refused('http', "$zone bloom_guard zone=z min_keys=1;\n"
-                       . '>bloom_guard zone=z max_loss=1%;',
-               'bloom zone "z" has a "bloom_guard" already, in'
-               . ' %FILE%:%LINE-1%; write all parameters there'
-               . ' in %FILE%:%LINE%', 'a zone that is guarded twice');
-    is_refused('http', join("\n", @$_),
-               '"bloom_guard" in %FILE%:%LINE% names bloom zone "z", which has'
-               . ' "expire=" and loads no image; remove one of them')
-        for ['bloom_zone zone=z capacity=1k fpr=0.1 expire=24h;',
-             '>bloom_guard zone=z min_keys=1;'],
-            ['>bloom_guard zone=z min_keys=1;',
-             'bloom_zone zone=z capacity=1k fpr=0.1 expire=24h;'];
-
-    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
-          'invalid parameter "%s": it is a parameter of "bloom_guard"',
-          qw(must_have=a must_not_have=b min_keys=1 max_loss=1% max_growth=1));
-    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
-          'invalid parameter "%s": write "max_loss=" and "max_growth=" of'
-          . ' "bloom_guard"', qw(max_change=20% max_change=));
+    is_refused('http', ">bloom_feedback $_;", 'status "' . s/^404 //r . '"',
+               'from 400 to 499', '"off" alone')
+        for qw(399 500 200 x on 404x), '404 off', '404 4040', '404 except';
+    is_refused('http', ">bloom_audit $_;", "fraction \"$_\"",
+               'from 0.001% to 100%', '"off" alone')
+        for qw(0% 0.0009% 0.0001% 100.001% 101% -1% % x% on 1%% 0 0.0001
+               100.001 -1 1 0.1 100 0.001),
+            '99999999999999999999%', '9' x 40;
 };
 
 
-subtest 'nginx refuses wrong parameters of bloom_source' => sub {
-    my $zone = 'bloom_zone zone=z capacity=1k fpr=0.1';
-
-    table('http', "$zone; bloom_source zone=z name=%s;",
-          'invalid value "%s" of "name=": it must be 1 to 255 letters, digits'
-          . ' and characters of "._:/-"', '', 'a+b', 'a,b', 's' x 256);
-    table('http', "$zone; bloom_source zone=z name=s max_lag=%s;",
-          'invalid value "%s" of "max_lag=": it must be a time of at least 1s,'
-          . ' such as 30s, or "off"', '', qw(0 999ms x -1s on));
-    table('http', "$zone; bloom_source zone=z name=s %s;",
-          invalid('bloom_source', qw(zone name max_lag)),
-          qw(source=s lag=1s max_lag));
-    is_refused('http', "$zone;\n>bloom_source zone=z max_lag=30s;",
-               '"bloom_source" directive must have the "name=" parameter');
-    is_refused('http', "$zone;\n>bloom_source name=s;",
-               '"bloom_source" directive must have the "zone=" parameter');
-    is_refused('http', '>bloom_source zone=nope name=s;',
-               'unknown bloom zone "nope" in %FILE%:%LINE%: declare it with'
-               . ' "bloom_zone zone=nope ..."');
-    is_refused('http', "$zone; bloom_source zone=z name=s;\n"
-                       . '>bloom_source zone=z name=s max_lag=30s;',
-               'bloom zone "z" has a "bloom_source" already, in'
-               . ' %FILE%:%LINE-1%; write all parameters there'
-               . ' in %FILE%:%LINE%', 'a zone that has two sources');
-
-    my $names = '"bloom_source" in %FILE%:%LINE% names bloom zone "z", which';
-    my $remove = 'remove that or "bloom_source", or use another zone';
-
-    for (['expire=1h;', 'has "expire=", and the keys of a source do not expire;'
-                        . ' remove one of them'],
-         ['journal=off;', 'has "journal=off", and the journal keeps the changes'
-                          . ' of the source; remove one of them'],
-         ['; bloom_state_path off;',
-          'has no journal, which keeps the changes of the source, since'
-          . ' "bloom_state_path" is off; set a path'],
-         ['; bloom_add $arg_id zone=z;',
-          "takes changes from \"bloom_add\", too; $remove"],
-         ['; bloom_remove $arg_id zone=z;',
-          "takes changes from \"bloom_remove\", too; $remove"])
-    {
-        my ($more, $why) = @$_;
-
-        is_refused('http', "$zone $more\n>bloom_source zone=z name=s;",
-                   "$names $why");
-        is_refused('http', ">bloom_source zone=z name=s;\n$zone $more",
-                   "$names $why");
+subtest 'variables of arguments, cookies and headers' => sub {
+    for my $directive (qw(bloom_arg bloom_cookie bloom_header)) {
+        verdicts("[http]\n" . <<'END' =~ s/\bD\b/$directive/gr);
+D id id;                                => name "id" "$"
+D id $;                                 => name "$" must
+D id $id escaped;                       => name "escaped" "$"
+D id $id $id;                           => duplicate "id"
+D id $uri;                              => duplicate "uri"
+D id $id; >D ID $ID;                    => duplicate "ID"
+bloom_arg id $id; >D id $id;            => duplicate "id"
+map $uri $id { default x; } >D id $id;  => duplicate "id"
+D id;                                   => arguments "D"
+D id $a $b $c;                          => arguments "D"
+[server]
+D id $id;                               => "D" not allowed here
+END
     }
 
-    for my $source (map { "bloom_source zone=z name=$_;" }
-                    's', 'a.b_c:d/e-f', 's max_lag=1s', 's max_lag=off')
-    {
-        is_accepted('http', "$zone max_keys=2k form=url; $source");
-        is_accepted('http', "$source $zone max_keys=2k form=url;");
+    my %wrong = (arg => [''], cookie => ['', 'a=', 'a b', 'a,', 'é'],
+                 header => ['', 'X-Id:', 'X Id', 'Host', 'hOST']);
+    my %must = (arg => ['argument', 'not empty'], cookie => ['cookie', '"="'],
+                header => ['header', '"$host"']);
+
+    for my $source (sort keys %wrong) {
+        is_refused('http', ">bloom_$source \"$_\" \$id;",
+                   "invalid $must{$source}[0] name \"$_\"", $must{$source}[1])
+            for @{ $wrong{$source} };
     }
 
-    table('http', "$zone %s;",
-          'invalid parameter "%s": write "name=" of "bloom_source"',
-          qw(source=s source=));
-    table('http', "$zone %s;",
-          'invalid parameter "%s": it is a parameter of "bloom_source"',
-          qw(max_lag=30s max_lag=));
+    verdicts(<<'END');
+[http]
+bloom_arg id $arg_id; bloom_arg id $same $escaped; bloom_arg "a b[]" $odd;
+    bloom_lookup $same $known zone=ids;
+    => ok
+bloom_cookie id $id; bloom_header id $same;
+    bloom_cookie a.b-c_D $odd $odd_escaped; bloom_lookup $odd $known zone=ids;
+    => ok
+bloom_cookie Host $a; bloom_header Hosts $b;    => ok
+END
 };
 
 
-subtest 'nginx refuses wrong values of journal=' => sub {
-    my $zone = 'bloom_zone zone=z capacity=1k fpr=0.1';
-
-    table('http', "$zone journal=%s;",
-          'invalid value "%s" of "journal=": it must be "auto", "on" or "off"',
-          '', qw(yes On 1));
-    is_refused('http', join("\n", @$_),
-               'bloom zone "z" in %FILE%:%LINE% has "journal=on", but'
-               . ' "bloom_state_path" is off: set a path, or leave out'
-               . ' "journal=on"')
-        for ['bloom_state_path off;', ">$zone journal=on;"],
-            [">$zone journal=on;", 'bloom_state_path off;'];
-    is_accepted('http', "bloom_state_path off; $zone $_;")
-        for '', 'journal=auto', 'journal=off';
-    is_accepted('http', "$zone journal=$_;") for qw(auto on off);
-};
-
-
-subtest 'nginx refuses wrong parameters of zones that start empty' => sub {
-    table('http', 'bloom_zone zone=z capacity=%s fpr=0.1;',
-          'invalid value "%s" of "capacity=": it must be a count such as 10m, up to 4398g',
-          qw(0 0k k -1 1.5 1x 1kk 4399g 18446744073709551616
-             18446744073709551615g 0x10));
-    table('http', 'bloom_zone zone=z capacity=%s fpr=1e-9;',
-          '"capacity=4398000000000" of bloom zone "z" is too large: the filter'
-          . ' would exceed 1 TiB', qw(4398g));
-
-    table('http', 'bloom_zone zone=z capacity=1k fpr=%s;',
-          'invalid value "%s" of "fpr=": it must be a rate from 1e-9 to 0.5',
-          '', '0,1', '1' x 100, qw(0 1 0.51 51% 9e-10 -0.1 +0.1 .1x x 0x1p-3 inf
-                                   nan 1e-400 0.1%%));
-    is_refused('http', '>bloom_zone zone=z capacity=1k;',
-               'bloom zone "z" has "capacity=" without "fpr=": add one, such'
-               . ' as "fpr=0.001"');
-
-    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 layout=%s;',
-          'invalid value "%s" of "layout=": it must be "blocked" or "classic"; a'
-          . ' filter in layout fuse is an image, which "file=" names',
-          '', qw(round Blocked blockedx fuse));
-    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 hash=%s;',
-          'invalid value "%s" of "hash=": it must be "murmur3" or "siphash"',
-          '', qw(md5 murmur));
-    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 %s;',
-          'invalid parameter "%s": its name is "form="', qw(key=url key=));
-    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 form=%s;',
-          'invalid value "%s" of "form=": it must be "raw", "lower", "host" or "url"',
-          '', qw(cooked));
-    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 removals=%s;',
-          'invalid value "%s" of "removals=": it must be a count such as 10k, up to 10m, or'
-          . ' 0',
-          '', qw(-1 1.5 1x off 10000001 11m 1g 18446744073709551616 0x10));
-    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 max_keys=%s;',
-          'invalid value "%s" of "max_keys=": it must be a count such as 10m, up to 4398g; leave it out if the filter must not grow',
-          '', qw(0 0k -1 1.5k 1x off 4399g 18446744073709551616 0x10));
-    table('http', 'bloom_zone zone=z file=ids.bloom max_keys=%s;',
-          'invalid value "%s" of "max_keys=": it must be a count such as 10m, up to 4398g; leave it out if the filter must not grow',
-          '', qw(0 many 4399g));
-    table('http', 'bloom_zone zone=z capacity=1k fpr=0.1 max_keys=%s;',
-          'invalid "max_keys=%s" of bloom zone "z": with "capacity=1000" it must'
-          . ' be from 1001 to 131071000',
-          qw(1 999 1000 131071001));
-    is_accepted('http', "bloom_zone zone=z $_;")
-        for map({ "capacity=1k fpr=0.1 max_keys=$_" } qw(1001 2K 131071000)),
-            'capacity=1 fpr=1e-9 max_keys=2', 'file=ids.bloom max_keys=1';
-    my $expires = 'bloom_zone zone=z capacity=1k fpr=0.1';
-
-    table('http', "$expires expire=%s;",
-          'invalid value "%s" of "expire=": it must be a time such as 24h, from 2s to'
-          . ' 3650d',
-          '', qw(0 1s 1999ms -1h 1x off 3651d 99999999d));
-    table('http', "$expires expire=24h %s;",
-          'invalid parameter "%s": the zone chooses the number of slices'
-          . ' itself; leave it out', qw(slices=8 slices=));
-    is_refused('http', ">$expires expire=24h layout=classic;",
-               'bloom zone "z" has "expire=" and the layout classic: keys'
-               . ' expire in the layout blocked only; leave out "layout="');
-    table('http', "$expires expire=24h max_keys=%s;",
-          'invalid "max_keys=%s" of bloom zone "z": with "capacity=1000" it must'
-          . ' be from 1001 to 4125', qw(1 1000 4126 131071000));
-    is_accepted('http', "$expires $_;")
-        for 'expire=8s', 'expire=2000ms', 'expire=1d', 'expire=3650d',
-            'expire=24h max_keys=4125',
-            'expire=24h max_keys=1001', 'expire=24h layout=blocked form=url';
-
-    table('http', 'bloom_zone zone=z file=ids.bloom form=%s;',
-          'invalid value "%s" of "form=": it must be "raw", "lower", "host" or "url"',
-          '', qw(cooked URL));
-
-    is_accepted('http', "bloom_zone zone=z $_;")
-        for 'capacity=1 fpr=0.5', 'capacity=10k fpr=1%', 'capacity=1M fpr=1e-9',
-            'capacity=1g fpr=0.1', 'capacity=1k fpr=0.1 layout=classic',
-            'fpr=0.1 capacity=1k hash=siphash form=raw layout=blocked',
-            map({ "capacity=1k fpr=0.1 form=$_" } qw(lower host url)),
-            map { "capacity=1k fpr=0.1 removals=$_" } qw(0 1 10k 100K);
-};
-
-
-subtest 'nginx refuses wrong sizes of zones' => sub {
-    table('http', 'bloom_zone zone=z:%s file=ids.bloom;',
-          'invalid zone size "%s": it must be a size such as 64m',
-          '', qw(64x 0 0m m -1m 1.5m 1mm 18446744073709551616
-                 17179869184g 0x10));
+subtest 'sizes of zones' => sub {
+    is_refused('http', ">bloom_zone zone=z:$_ file=ids.bloom;",
+               "invalid zone size \"$_\"", 'such as 64m')
+        for '', qw(64x 0 0m m -1m 1.5m 1mm 18446744073709551616 17179869184g
+                   0x10);
     is_accepted('http', "bloom_zone zone=z:$_ file=ids.bloom;")
         for qw(1048576 1024k 4096K 64m 2M 1g 1G);
 
@@ -487,10 +753,7 @@ subtest 'nginx refuses wrong sizes of zones' => sub {
     for my $zone ('file=ids.bloom', 'capacity=100k fpr=0.001') {
         my $line = write_conf('http', ">bloom_zone zone=z:4k $zone;");
         my $output = $t->run_fails;
-        my ($needed) = $output =~ /\[emerg\]\ .*\ bloom\ zone\ "z"\ is\ too
-            \ small:\ it\ needs\ (\d+k)\ for\ two\ images\ of\ \d+k,\ one\ that
-            \ serves\ and\ one\ that\ is\ being\ loaded;\ omit\ the\ size,\ or
-            \ write\ "zone=z:\1"\ in\ \Q$dir\E\/nginx.conf:$line$/mx;
+        my ($needed) = $output =~ /\[emerg\] .* bloom zone "z" is too small: it needs (\d+k) .*; omit the size, or write "zone=z:\1" in \Q$dir\E\/nginx.conf:$line$/m;
 
         ok(defined $needed, "nginx says which size a zone with $zone needs")
             or diag($output);
@@ -508,408 +771,125 @@ subtest 'nginx refuses wrong sizes of zones' => sub {
 };
 
 
-subtest 'nginx refuses wrong parameters of rules' => sub {
-    table('location', 'bloom_reject %s $uri zone=ids;',
-          'invalid condition "%s": it must be "absent" or "present"',
-          qw(missing Absent absentx zone=ids));
+# ---- warnings ----
 
-    is_refused('location', '>bloom_reject absent;',
-               'invalid number of arguments in "bloom_reject" directive');
-    is_refused('location', '>bloom_reject absent $uri;',
-               '"bloom_reject" directive must have the "zone=" parameter');
-    table('location', 'bloom_reject absent $uri zone=%s;',
-          'invalid value "%s" of "zone=": it must be the name of a zone', '',
-          'ids:1m');
-
-    table('location', 'bloom_reject absent $uri zone=ids status=%s;',
-          'invalid value "%s" of "status=": it must be a code from 400 to 599',
-          '', qw(200 302 399 600 404x -404 99999999999999999999));
-    table('location', 'bloom_reject absent $uri zone=ids decode=%s;',
-          'invalid value "%s" of "decode=": it must be "uri", "form" or "off"',
-          '', qw(on url Form));
-    table('location', 'bloom_pass absent $uri zone=ids split=%s;',
-          'invalid value "%s" of "split=": it must be one byte, such as split=,',
-          '', ',,', 'comma');
-    table('location', 'bloom_pass absent $uri zone=ids split=, match=%s;',
-          'invalid value "%s" of "match=": it must be "any" or "all"', '', qw(every All));
-    is_refused('location', '>bloom_reject absent $uri zone=ids match=all;',
-               '"bloom_reject" directive has "match=" without "split="');
-
-    my @rule = qw(split match invalid empty exact dry_run name);
-
-    table('location', "$_ zone=ids if=%s;",
-          'invalid value "%s" of "if=": it must be a condition with a variable, such as'
-          . ' if=$variable', '', 'reads', 1)
-        for 'bloom_reject absent $uri', 'bloom_pass absent $uri',
-            'bloom_route absent $uri to=@known', 'bloom_add $uri',
-            'bloom_remove $uri';
-
-    table('location', 'bloom_reject absent $uri zone=ids %s;',
-          invalid('bloom_reject', qw(zone decode if status), @rule),
-          qw(to=@known file=ids.bloom fpr=0.1 x exact=on exactly exac
-             dry_run=off dry_runs));
-    table('location', 'bloom_pass absent $uri zone=ids %s;',
-          invalid('bloom_pass', qw(zone decode if), @rule),
-          qw(to=@known status=404));
-    table('location', 'bloom_route absent $uri zone=ids to=@known %s;',
-          invalid('bloom_route', qw(zone decode if to), @rule), qw(status=404));
-    table('location', 'bloom_route absent $uri zone=ids to=@known %s;',
-          'duplicate parameter "%s"', qw(zone=ids to=/x));
-    table('location', 'bloom_pass absent $uri zone=ids exact dry_run %s;',
-          'duplicate parameter "%s"', qw(exact dry_run));
-    for my $parameter (qw(invalid empty)) {
-        table('location', "bloom_pass absent \$uri zone=ids $parameter=%s;",
-              "invalid value \"%s\" of \"$parameter=\": it must be \"fire\" or"
-              . ' "pass"', '', qw(on off Fire firex passed));
-        is_accepted('location', "bloom_reject absent \$uri zone=ids"
-                                . " $parameter=$_;")
-            for qw(fire pass);
-        table('location',
-              "bloom_pass absent \$uri zone=ids $parameter=fire %s;",
-              'duplicate parameter "%s"', "$parameter=fire");
-    }
-    my %other = (bloom_add => 'bloom_remove', bloom_remove => 'bloom_add');
-    my @others = ('match=all', 'invalid=fire', 'empty=fire', 'exact',
-                  'dry_run');
-
-    table('http', 'bloom_lookup $uri $known zone=ids %s;',
-          invalid('bloom_lookup', qw(zone decode)), 'split=,', @others);
-
-    for my $directive ('bloom_add', 'bloom_remove') {
-        my $level = "a level with keys of its own inherits none anyway";
-
-        table('location', "$directive \$uri zone=ids %s;",
-              invalid($directive, qw(zone decode if split)), @others);
-        table('location', "$directive \$uri zone=ids split=%s;",
-              'invalid value "%s" of "split=": it must be one byte, such as split=,',
-              '', ',,', 'comma');
-        is_refused('location', "$directive \$uri zone=ids;\n>$directive off;",
-                   "\"$directive off\" cannot be used together with another"
-                   . " \"$directive\", because $level: remove it");
-        is_refused('location', "$directive off;\n>$directive $_;",
-                   "\"$directive off\" cannot be used together with another"
-                   . " \"$directive\", because $level: remove it")
-            for '$uri zone=ids', 'off';
-        is_accepted('location', "$directive \$uri zone=ids; $other{$directive}"
-                                . ' off;');
-    }
-    table('location', 'bloom_pass absent $uri zone=ids decode=uri %s;',
-          'duplicate parameter "%s"', qw(decode=form));
-
-    is_refused('location', "if (\$uri) {\n>bloom_reject absent x zone=ids; }",
-               '"bloom_reject" directive is not allowed here',
-               'a rule within "if"');
-};
-
-
-subtest 'nginx refuses wrong targets of routes' => sub {
-    my $where = '"@name" without variables, or a URI that begins with "/"';
-
-    table('location', 'bloom_route absent $uri zone=ids to=%s;',
-          "invalid value \"%s\" of \"to=\": it must be $where",
-          '', qw(@ name known http://example.com/ $uri @$arg_x));
-    is_refused('location', '>bloom_route absent $uri zone=ids;',
-               '"bloom_route" directive must have the "to=" parameter');
-    is_accepted('location', "bloom_route absent \$uri zone=ids to=$_;")
-        for qw(@known / /x?y=$arg_z);
-
-    my $unknown = 'unknown location "@%s" for "bloom_route" in %FILE%:%LINE%:'
-                  . ' the directive applies in the server in %FILE%:%SERVER%,'
-                  . ' which has no "location @%s"; add one';
-
-    for my $where (qw(http server location)) {
-        for my $name (qw(unknown know known2)) {
-            is_refused($where, ">bloom_route absent \$uri zone=ids to=\@$name;",
-                       $unknown =~ s/%s/$name/gr,
-                       "a route to an unknown location \@$name in $where");
-        }
-    }
-
-    # every server that inherits the rule needs the location
-
-    my $rule = 'bloom_route absent $uri zone=ids to=@known;';
-    my $second = 'server { listen 127.0.0.1:%%PORT_8081%%;';
-
-    my $line = write_conf('http', ">$rule\n$second\nlocation / { } }");
-    my ($exit, $output) = $t->test_config;
-    my $next = $line + 1;
-
-    ok($exit != 0,
-       'nginx refuses a server that lacks the location of an inherited route');
-    like($output, qr/"\@known" .* in \S+:$line: the directive applies in the server in \S+:$next, /,
-         'the message names the server that lacks the location');
-
-    is_accepted('http', "$rule $second location \@known { } }");
-    is_accepted('http', "$rule $second bloom_rules off; }");
-    is_accepted('http', "$rule $second bloom_reject absent x zone=ids; }");
-};
-
-
-subtest 'nginx refuses wrong settings of bloom_rules' => sub {
-    table('location', 'bloom_rules %s;', 'invalid value "%s": it must be "off"',
-          qw(on offf));
-    is_refused('location', "bloom_rules off;\n>bloom_rules off;",
-               '"bloom_rules" directive is duplicate');
-    is_accepted('location', 'bloom_pass absent $uri zone=ids; bloom_rules off;');
-    is_accepted('location', 'bloom_rules off; bloom_pass absent $uri zone=ids;');
-    is_refused('http', '>bloom_rules off;',
-               '"bloom_rules" directive is not allowed here');
-};
-
-
-subtest 'nginx names what an old directive is called' => sub {
-    is_refused('http', '>bloom_unavailable reject;',
-               'unknown directive "bloom_unavailable": its name is'
-               . ' "bloom_unknown"');
-};
-
-
-subtest 'nginx refuses bloom_unknown to= an unknown location' => sub {
-    my $rule = 'bloom_reject absent $uri zone=ids;';
-
-    my $line = write_conf('server', "$rule\n>bloom_unknown to=\@none;");
-    my ($exit, $output) = $t->test_config;
-
-    is($exit, 1, 'nginx refuses an unknown location');
-    like($output, qr/unknown location "\@none" for "bloom_unknown" in \S+nginx\.conf:$line: the directive applies in the server in .* which has no "location \@none"; add one/,
-         'the message names the directive and the location');
-    is_accepted('server', "$rule bloom_unknown to=\@known;");
-};
-
-
-# Returns the warnings of a test of this configuration.
-
-sub warnings {
-    write_conf(@_);
-
-    my ($exit, $output) = $t->test_config;
-    is($exit, 0, 'nginx accepts ' . quoted(@_)) or diag($output);
-
-    return join '', $output =~ /\[warn\] (.*\n)/g;
-}
-
-
-subtest 'nginx warns of rules that drop inherited ones' => sub {
+subtest 'rules that drop inherited ones' => sub {
     my $list = 'bloom_reject absent $uri zone=ids;';
-    my $drops = qr/the rules from \S+:(\d+) on are not inherited where the rules from \S+:(??{ $1 + 2 }) on apply: .*write "bloom_rules off"/;
 
-    like(warnings('server', "$list\n>location /a {\n$list }"), $drops,
-         'nginx names the rule that drops and the rule that is dropped');
-    is(warnings('server', "$list\n>location /a { bloom_rules off;\n$list }"),
-       '', 'bloom_rules off beside the rule silences the warning');
-    is(warnings('server', "$list\n>location /a {\n$list bloom_rules off; }"),
-       '', 'so does bloom_rules off after the rule');
-    is(warnings('server', "$list\n>location /a { bloom_rules off; }"),
-       '', 'bloom_rules off alone is not warned of');
-    is(warnings('server', "$list\n>location /a { }"),
-       '', 'a location that inherits is not warned of');
-    like(warnings('http', "$list\n>server {\n$list }"), qr/are not inherited/,
-         'nginx warns of a server that drops the rules of http');
+    is_warned('server', ">$list\nlocation /a {\n$list }",
+              'not inherited', '"bloom_rules off"');
+    is_warned('http', ">$list\nserver {\n$list }", 'not inherited');
+    is_warned('server', "$list\n>location /a { $_ }")
+        for "bloom_rules off;\n$list", "$list bloom_rules off;",
+            'bloom_rules off;', '';
+
+    my $line = write_conf('server', ">$list\nlocation /a {\n$list }");
+
+    like(($t->test_config)[1],
+         qr/rules from \S+:$line on .* rules from \S+:@{[ $line + 2 ]} on/,
+         'nginx names the rule that is dropped and the rule that drops');
 };
 
 
-subtest 'nginx warns of keys that are not there yet' => sub {
-    for my $case (['$request_body', 'has not read the body'],
-                  ['x${request_body}y', 'has not read the body'],
-                  ['$request_body_file', 'has not read the body'],
-                  ['$host:$upstream_http_x_id', 'X-Accel-Redirect'],
-                  ['$upstream_cache_status', 'X-Accel-Redirect'],
-                  ['$sent_http_x', 'no response has been sent'])
-    {
-        my ($key, $when) = @$case;
+subtest 'keys that are not there yet' => sub {
+    my %when = map { ${ $_->[0] } => ${ $_->[2] } } grep { ref $_->[0] }
+               source_table('conf_warn', 'conf_warn_names');
 
-        like(warnings('location', ">bloom_reject present \"$key\" zone=ids;"),
-             qr/"\$\w+" in the key of the rule in \S+:\d+ has no value when rules run: .*\Q$when\E/,
-             "nginx warns of the key $key, and says when it exists");
-        like(warnings('location', '>bloom_reject present $uri zone=ids'
-                                  . " \"if=$key\";"),
-             qr/"\$\w+" in "if=" of the rule in \S+:\d+ has no value when rules run: .*\Q$when\E/,
-             "nginx warns of the condition $key, and says when it exists");
+    for my $key ('$request_body', 'x${request_body}y', '$request_body_file',
+                 '$host:$upstream_http_x_id', '$upstream_cache_status',
+                 '$sent_http_x')
+    {
+        my ($why) = map { $when{$_} } grep { index($key, $_) >= 0 } keys %when;
+        my ($variable) = $key =~ /(\w+)\}?y?$/;
+
+        is_warned('location', ">bloom_reject present \"$key\" zone=ids;",
+                  'the key of the rule in', $variable =~ s/y$//r, $why);
+        is_warned('location', '>bloom_reject present $uri zone=ids'
+                              . " \"if=$key\";", '"if=" of the rule in', $why);
     }
 
-    for my $key ('$arg_request_body', '$uri', '$host:$http_sent_x',
-                 '$request_uri', '$cookie_upstream_x')
-    {
-        is(warnings('location', ">bloom_reject present \"$key\" zone=ids;"),
-           '', "nginx does not warn of the key $key");
-    }
-
-    is(warnings('location', '>bloom_add $upstream_http_x_id zone=ids;') =~ /has no value/,
-       '', 'bloom_add may use a variable of the upstream');
-    is(warnings('server', "location /accel { internal;\n"
-                          . '>bloom_reject present $upstream_http_x_id zone=ids; }'),
-       '', 'so may a rule in an internal location');
+    is_warned('location', ">bloom_reject present \"$_\" zone=ids;")
+        for '$arg_request_body', '$uri', '$host:$http_sent_x', '$request_uri',
+            '$cookie_upstream_x';
+    verdicts(<<'END');
+[location]
+bloom_add $upstream_http_x_id zone=ids;     => quiet
+[server]
+location /accel { internal;
+    >bloom_reject present $upstream_http_x_id zone=ids; }
+    => quiet
+END
 };
 
 
-subtest 'nginx refuses wrong and duplicate settings' => sub {
-    for my $where (qw(http server location)) {
-        is_refused($where, '>bloom_dry_run maybe;',
-            'invalid value "maybe" in "bloom_dry_run" directive, it must be'
-            . ' "on" or "off"');
-        table($where, 'bloom_unknown %s;',
-              'invalid value "%s": it must be "pass", "reject", or where to'
-              . ' route the request, such as "to=@exact"', 'off', 'fail', '@x');
-        table($where, 'bloom_unknown to=%s;',
-              'invalid value "%s" of "to=": it must be "@name" without variables, or a URI'
-              . ' that begins with "/"', '', '@', 'exact', '$uri');
-        is_accepted($where, 'bloom_unknown to=/x?y=$arg_z;');
-        table($where, 'bloom_log_level %s;',
-              'invalid value "%s" of "bloom_log_level": it must be'
-              . ' "info", "notice", "warn" or "error"', 'debug', 'warning');
-    }
+subtest 'keys that no zone can take' => sub {
+    verdicts(<<'END');
+[http]
+bloom_zone zone=full capacity=10 fpr=0.1 removals=0;
+    bloom_remove $uri zone=full;
+    => warns "full" "bloom_remove" "removals=0"
+bloom_zone zone=fixed file=ids.bloom journal=off; bloom_add $uri zone=fixed;
+    => warns "fixed" none "bloom_add" "journal=off"
+bloom_state_path off; >bloom_zone zone=fixed file=ids.bloom;
+    bloom_add $uri zone=fixed;
+    => warns "fixed" none "bloom_add"
+bloom_zone zone=fixed file=ids.bloom journal=off; bloom_remove $uri zone=fixed;
+    => warns "fixed" none "bloom_remove" "journal=off"
+bloom_zone zone=fixed file=ids.bloom journal=off;
+    bloom_reject absent $uri zone=fixed; bloom_audit 1% add=on;
+    => warns "fixed" none "add=on" "journal=off"
+END
 
-    for my $setting ('bloom_dry_run on', 'bloom_unknown pass',
-                     'bloom_log_level info')
+    # half of the room is for excepted keys
+
+    for ([0, 'absent', 'on', 1], [1, 'absent', 'on', 1], [2, 'absent', 'on', 0],
+         [0, 'absent', 'off', 0], [0, 'present', 'on', 0])
     {
-        my ($name) = split ' ', $setting;
-        is_refused('server', "$setting;\n>$setting;",
-                   "\"$name\" directive is duplicate");
-    }
-};
+        my ($removals, $on, $except, $warns) = @$_;
 
-
-subtest 'nginx refuses wrong values of bloom_feedback and bloom_audit' => sub {
-    for my $where (qw(http server location)) {
-        my $feedback = 'invalid status "%s": it must be from 400 to 499, such'
-            . ' as 404, or "off" alone';
-
-        table($where, 'bloom_feedback %s;', $feedback,
-              qw(399 500 200 x on 404x));
-        table($where, 'bloom_feedback 404 %s;', $feedback,
-              qw(off 4040 except));
-        table($where, 'bloom_feedback 404 %s;',
-              invalid('bloom_feedback', qw(except rate after)),
-              qw(EXCEPT=on add=on));
-        table($where, 'bloom_feedback 404 except=%s;',
-              'invalid value "%s" of "except=": it must be "on" or "off"',
-              '', 'yes');
-        table($where, 'bloom_feedback 404 %s;',
-              'invalid parameter "%s": its name is "except="',
-              qw(learn=on learn=off));
-        table($where, 'bloom_feedback 404 %s;',
-              'invalid parameter "%s": its name is "rate="',
-              'learn_rate=1r/s');
-        table($where, 'bloom_feedback 404 %s;',
-              'invalid parameter "%s": its name is "after="',
-              'learn_after=1s');
-        table($where, 'bloom_feedback 404 except=on rate=%s;',
-              'invalid value "%s" of "rate=": it must be a number of keys from 1'
-              . ' to 1000000, such as "10r/s" or "30r/m"',
-              '', qw(0r/s 1000001r/s 10r/sx));
-        table($where, 'bloom_feedback 404 except=on after=%s;',
-              'invalid value "%s" of "after=": it must be a time from 1s to 10m',
-              '', qw(0 999ms 601s 11m 1d -1m x 1sx));
-        is_refused($where, ">bloom_feedback $_;",
-                   '"bloom_feedback" directive needs at least one status, such'
-                   . ' as 404')
-            for 'except=on', 'except=off', 'except=on rate=1r/s';
-        table($where, 'bloom_audit %s;',
-              'invalid fraction "%s": it must be from 0.001% to 100%, with'
-              . ' up to three decimals, or "off" alone',
-              qw(0% 0.0009% 0.0001% 100.001% 101% -1% % x% on 1%% 0 0.0001
-                 100.001 -1 1 0.1 100 0.001),
-              '99999999999999999999%', '9' x 40);
-        table($where, 'bloom_audit 1% %s;',
-              invalid('bloom_audit', qw(add rate)),
-              qw(add ADD=on except=on after=1s));
-        table($where, 'bloom_audit 1% add=%s;',
-              'invalid value "%s" of "add=": it must be "on" or "off"',
-              '', 'yes');
-        table($where, 'bloom_audit 1% %s;',
-              'invalid parameter "%s": its name is "add="',
-              qw(learn=on learn=off));
-        table($where, 'bloom_audit 1% %s;',
-              'invalid parameter "%s": its name is "rate="',
-              'learn_rate=1r/s');
-        table($where, 'bloom_audit 1% add=on rate=%s;',
-              'invalid value "%s" of "rate=": it must be a number of keys from 1'
-              . ' to 1000000, such as "10r/s" or "30r/m"',
-              '', qw(1 r/s 0r/s -1r/s 1r/h 1.5r/s
-                                             1000001r/s 10r/sx on));
-    }
-    is_refused('location', "bloom_audit 1%;\n>bloom_audit off;",
-               '"bloom_audit" directive is duplicate');
-    is_refused('location', "bloom_feedback off;\n>bloom_feedback 404;",
-               '"bloom_feedback" directive is duplicate');
-    table('location', 'bloom_reject absent $uri zone=ids name=%s;',
-          'invalid value "%s" of "name=": it must be a name that is not empty',
-          '');
-};
-
-
-subtest 'nginx warns of except=on where no key can be excepted' => sub {
-    for ([0, 'absent', 'except=on', 1],
-         [1, 'absent', 'except=on', 1],
-         [2, 'absent', 'except=on', 0],
-         [0, 'absent', 'except=off', 0],
-         [0, 'present', 'except=on', 0])
-    {
-        my ($removals, $on, $parameters, $warns) = @$_;
-        my $zone = "zone=few capacity=10 fpr=0.01 removals=$removals";
-
-        write_conf('http', "bloom_zone $zone;\n"
-            . ">bloom_reject $on \$uri zone=few;\n"
-            . "bloom_feedback 404 $parameters;");
-
-        my ($exit, $output) = $t->test_config;
-        my $what = "$parameters with removals=$removals and a rule on $on";
-        my $vain = qr/\[warn\] .*bloom zone "few" in .*nginx\.conf:\d+ excepts no key for "except=on" of "bloom_feedback", because it has "removals=$removals": excepted keys use up to half of that room; set it to 2 or more/;
-
-        is($exit, 0, "nginx accepts $what");
-        is(scalar(() = $output =~ /$vain/g), $warns,
-           'nginx ' . ($warns ? 'warns' : 'does not warn') . " of $what")
-            or diag($output);
+        is_warned('http', ">bloom_zone zone=few capacity=10 fpr=0.01"
+                  . " removals=$removals; bloom_feedback 404 except=$except;"
+                  . " bloom_reject $on \$uri zone=few;",
+                  $warns ? ('"few"', '"except=on"', "\"removals=$removals\"",
+                            'set it to 2 or more') : ());
     }
 };
 
 
-# Tests that nginx warns, or does not, of rules in a server and in a location.
-# The pattern captures the number of the line.
+# In the rules, R stands for an enforced rule that an audit is for.
 
-sub warns_where {
-    my ($pattern, $rules, $warned) = @_;
+subtest 'an enforced bloom_audit above 10%' => sub {
+    my $open = qr{\[warn\] .*"bloom_audit [\d.]+%" in .*nginx\.conf:(\d+) lets .* 10% or less, .*"bloom_dry_run on"};
 
-    for my $where (qw(server location)) {
-        my $line = write_conf($where, $rules);
-        my ($exit, $output) = $t->test_config;
-        my $shown = quoted($where, $rules);
-        is($exit, 0, "nginx accepts $shown");
-
-        my @lines = $output =~ /$pattern/g;
-        is("@lines", $warned ? $line : '',
-           $warned ? "nginx warns once of $shown"
-                   : "nginx does not warn of $shown");
-    }
-}
-
-
-subtest 'nginx warns of an enforced bloom_audit above 10%' => sub {
-    my $rule = 'bloom_reject absent $uri zone=ids;';
-    my $tried = 'bloom_reject absent $uri zone=ids dry_run;';
-    my $open = qr{\[warn\] .*"bloom_audit [\d.]+%" in .*nginx\.conf:(\d+) lets this share of the requests through that the rule in .*nginx\.conf:\d+ rejects: set it to 10% or less, such as "bloom_audit 0\.1%", or set "bloom_dry_run on" there to try the rule};
-
-    for (["$rule\n>bloom_audit 100%;", 1],
-         ["$rule\n>bloom_audit 10.001%;", 1],
-         ["$rule\n>bloom_audit 100%;\nbloom_dry_run off;", 1],
-         ["$tried\n$rule\n>bloom_audit 50%;", 1],
-         ["$rule\n$rule\n>bloom_audit 50%;", 1],
-         ["$rule\n>bloom_audit 10%;", 0],
-         ["$rule\n>bloom_audit 100%;\nbloom_dry_run on;", 0],
-         ["$tried\n>bloom_audit 100%;", 0],
-         ["bloom_reject present \$uri zone=ids;\n>bloom_audit 100%;", 0],
-         [">bloom_audit 100%;", 0])
+    for (['R; >bloom_audit 100%;', 1], ['R; >bloom_audit 10.001%;', 1],
+         ['R; >bloom_audit 100%; bloom_dry_run off;', 1],
+         ['R dry_run; R; >bloom_audit 50%;', 1], ['R; R; >bloom_audit 50%;', 1],
+         ['R; >bloom_audit 10%;', 0],
+         ['R; >bloom_audit 100%; bloom_dry_run on;', 0],
+         ['R dry_run; >bloom_audit 100%;', 0],
+         ['bloom_reject present $uri zone=ids; >bloom_audit 100%;', 0],
+         ['>bloom_audit 100%;', 0])
     {
-        warns_where($open, @$_);
+        my ($rules, $warned) = @$_;
+        $rules =~ s/\bR\b/bloom_reject absent \$uri zone=ids/g;
+
+        for my $where (qw(server location)) {
+            my $line = write_conf($where, $rules);
+            my @lines = is_accepted($where, $rules) =~ /$open/g;
+
+            is("@lines", $warned ? $line : '',
+               ($warned ? 'nginx warns once of ' : 'nginx does not warn of ')
+               . quoted($where, $rules));
+        }
     }
 
     # the dry run that ends in one location leaves its audit open
 
     my $line = write_conf('server', "bloom_dry_run on;\n>bloom_audit 100%;\n"
-        . "$rule\nlocation /on { }\nlocation /off { bloom_dry_run off; }");
-    my ($exit, $output) = $t->test_config;
-    is($exit, 0, 'nginx accepts a dry run that ends in a location');
-    is(join(' ', $output =~ /$open/g), $line,
+        . 'bloom_reject absent $uri zone=ids;'
+        . "\nlocation /on { }\nlocation /off { bloom_dry_run off; }");
+
+    is(join(' ', ($t->test_config)[1] =~ /$open/g), $line,
        'nginx warns of the audit of a location whose dry run has ended');
 };
 
@@ -993,190 +973,121 @@ subtest 'nginx warns of an allow list that opens a block list' => sub {
 };
 
 
-subtest 'nginx warns of directives whose keys the zone cannot take' => sub {
-    write_conf('server', '>bloom_remove $uri zone=full;');
-    my $full = $t->read_file('nginx.conf');
-    $full =~ s/^(\s*bloom_zone zone=ids .*)$/$1
-    bloom_zone zone=full capacity=10 fpr=0.1 removals=0;/m;
-    $t->write_file('nginx.conf', $full);
-    my ($code, $said) = $t->test_config;
+# ---- images ----
 
-    is($code, 0, 'nginx accepts bloom_remove for a zone with removals=0');
-    like($said, qr/\[warn\] .*bloom zone "full" in .* takes none of the keys of "bloom_remove", because it has "removals=0"/,
-         'nginx warns of bloom_remove for a zone with removals=0');
-
-    for my $adds ('bloom_add $uri zone=fixed;', 'bloom_remove $uri zone=fixed;',
-                  "bloom_reject absent \$uri zone=fixed;\n"
-                  . 'bloom_audit 1% add=on;')
-    {
-        write_conf('server', ">$adds");
-        my $conf = $t->read_file('nginx.conf');
-        $conf =~ s/^(\s*bloom_zone zone=ids .*)$/$1
-    bloom_zone zone=fixed file=ids.bloom journal=off;/m;
-        $t->write_file('nginx.conf', $conf);
-
-        my ($exit, $output) = $t->test_config;
-        my $shown = quoted('server', $adds);
-        is($exit, 0, "nginx accepts $shown");
-        like($output, qr/\[warn\] .*bloom zone "fixed" in .* takes none of the keys of "bloom_add", "bloom_remove" or "add=on": a zone with "file=" needs a journal for them, but it has "journal=off"/,
-             "nginx warns of $shown");
-    }
-};
-
-
-subtest 'nginx refuses wrong parameters of bloom_arg' => sub {
-    table('http', 'bloom_arg id %s;',
-          'invalid variable name "%s": it must be a name with "$" before it',
-          qw(id $));
-    table('http', 'bloom_arg id $id %s;',
-          'invalid variable name "%s": it must be a name with "$" before it',
-          qw(escaped $));
-    is_refused('http', '>bloom_arg "" $id;',
-               'invalid argument name "": it must be a name that is not empty');
-    is_refused('http', '>bloom_arg id $id $id;', 'the duplicate "id" variable');
-    is_refused('http', "bloom_arg id \$id;\n>bloom_arg ID \$ID;",
-               'the duplicate "ID" variable');
-    is_refused('http', "map \$uri \$id { default x; }\n>bloom_arg id \$id;",
-               'the duplicate "id" variable');
-    is_refused('http', '>bloom_arg id $uri;', 'the duplicate "uri" variable');
-    is_refused('http', '>bloom_arg id;',
-               'invalid number of arguments in "bloom_arg" directive');
-    is_refused('http', '>bloom_arg id $a $b $c;',
-               'invalid number of arguments in "bloom_arg" directive');
-    is_refused('server', '>bloom_arg id $id;',
-               '"bloom_arg" directive is not allowed here');
-    is_accepted('http', 'bloom_arg id $arg_id; bloom_arg id $same $escaped;'
-                        . 'bloom_arg "a b[]" $odd;'
-                        . 'bloom_lookup $same $known zone=ids;');
-};
-
-
-subtest 'nginx refuses wrong parameters of bloom_cookie and bloom_header' => sub {
-    for my $source (qw(cookie header)) {
-        table('http', "bloom_$source id %s;",
-              'invalid variable name "%s": it must be a name with "$" before it',
-              qw(id $));
-        is_refused('http', ">bloom_$source id \$id \$id;",
-                   'the duplicate "id" variable');
-        is_refused('http', "bloom_arg id \$id;\n>bloom_$source id \$id;",
-                   'the duplicate "id" variable');
-        is_refused('http', ">bloom_$source id;",
-                   "invalid number of arguments in \"bloom_$source\" directive");
-        is_refused('server', ">bloom_$source id \$id;",
-                   "\"bloom_$source\" directive is not allowed here");
-        is_accepted('http', "bloom_$source id \$id; bloom_$source id \$same;"
-                            . "bloom_$source a.b-c_D \$odd \$odd_escaped;"
-                            . 'bloom_lookup $odd $known zone=ids;');
-    }
-
-    table('http', 'bloom_cookie "%s" $id;',
-          'invalid cookie name "%s": it must be letters, digits and other'
-          . ' characters that a cookie\'s name may have, without "="',
-          '', 'a=', 'a b', 'a,', 'é');
-    table('http', 'bloom_header "%s" $id;',
-          'invalid header name "%s": it must be letters, digits and "-",'
-          . ' without ":", and not "Host": the host of a request is in "$host"',
-          '', 'X-Id:', 'X Id', 'Host', 'hOST');
-    is_accepted('http', 'bloom_cookie Host $a; bloom_header Hosts $b;');
-};
-
-
-subtest 'nginx refuses wrong parameters of bloom_lookup' => sub {
-    table('http', 'bloom_lookup $uri %s zone=ids;',
-          'invalid variable name "%s": it must be a name with "$" before it',
-          qw(known $));
-    table('http', 'bloom_lookup $uri $%s zone=ids;',
-          'the duplicate "%s" variable', qw(uri args bloom_status));
-    is_refused('http', "map \$uri \$known { default 1; }\n"
-                       . '>bloom_lookup $uri $known zone=ids;',
-               'the duplicate "known" variable');
-    is_refused('http', "bloom_lookup \$uri \$known zone=ids;\n"
-                       . '>bloom_lookup $args $known zone=ids;',
-               'the duplicate "known" variable');
-    is_refused('http', '>bloom_lookup $uri $known;',
-               '"bloom_lookup" directive must have the "zone=" parameter');
-    table('http', 'bloom_lookup $uri $known zone=ids %s;',
-          invalid('bloom_lookup', qw(zone decode)), qw(status=404 to=@known));
-    table('http', 'bloom_lookup $uri $known zone=ids decode=%s;',
-          'invalid value "%s" of "decode=": it must be "uri", "form" or "off"', qw(x));
-    is_refused('server', '>bloom_lookup $uri $known zone=ids;',
-               '"bloom_lookup" directive is not allowed here');
-};
-
-
-subtest 'nginx refuses images that it cannot load' => sub {
+subtest 'images that nginx cannot load' => sub {
     my $good = $t->read_file('ids.bloom');
+    my $size = length $good;
     my $put = sub {
         my ($at, $bytes) = @_;
         substr(my $image = $good, $at, length $bytes) = $bytes;
         return $image;
     };
 
-    my $size = length $good;
-    my $sum = 'is damaged: the checksum of';
-    my $again = 'copy or build it again';
+    # what the image is, its bytes, and what the message says; that about a
+    # damaged payload does not name the line
 
-    my @images = (
-        ['missing', undef, 'cannot be opened (2: No such file or directory);'
-                           . ' put an image there that nginx can read, or, to'
-                           . ' start without it, add "required=off"'],
-        ['empty', '', 'is empty; build it again'],
-        ['text', "ids\nof\nmine\n", 'is not a Bloom filter image; build'
-         . ' one with "ngx-bloom build"'],
-        ['of a newer version', $put->(8, pack 'V', 3), 'has version 3, but'
-         . ' this program reads versions up to 2; use a newer program'],
-        ['big-endian', $put->(12, pack 'N', 0x01020304), 'was written in'
-         . ' big-endian byte order, but an image is little-endian on'
-         . ' every machine; correct the program that wrote it'],
-        ['truncated', substr($good, 0, -1), 'is truncated: it has '
-         . ($size - 1) . " bytes, but its header says $size; $again"],
-        ['too long', "$good\n", 'is too long: it has '
-         . ($size + 1) . " bytes, but its header says $size; $again"],
-        ['damaged in its header', $put->(100, "\x01"),
-         "$sum its header differs; $again"],
-        ['damaged in its table', $put->(8191, "\x01"),
-         "$sum its table, bytes 4096 to 8191, differs; $again"],
-        ['damaged in its payload', $put->(8192, ~substr $good, 8192, 1),
-         "$sum bytes 8192 to " . ($size - 1) . " differs; $again", 'late'],
-        ['a directory', sub { mkdir "$dir/$_[0]" },
-         'is not a regular file'],
-        ['a FIFO', sub { POSIX::mkfifo("$dir/$_[0]", 0600) },
-         'is not a regular file'],
-    );
-
-    for (@images) {
-        my ($what, $content, $message, $late) = @$_;
+    for (['missing', undef, '(2: No such file', '"required=off"'],
+         ['empty', '', 'is empty', 'build it again'],
+         ['text', "ids\nof\nmine\n", 'not a Bloom filter', 'ngx-bloom build'],
+         ['of a newer version', $put->(8, pack 'V', 3), 'version 3', 'newer'],
+         ['of a newer key form', patch_header($good, 76 => pack 'V', 77),
+          'key form 77', 'newer'],
+         ['big-endian', $put->(12, pack 'N', 0x01020304), 'big-endian'],
+         ['truncated', substr($good, 0, -1), 'truncated', $size - 1, $size],
+         ['too long', "$good\n", 'too long', $size + 1, $size, 'again'],
+         ['damaged in its header', $put->(100, "\x01"), 'its header', 'again'],
+         ['damaged in its table', $put->(8191, "\x01"), 'bytes 4096 to 8191'],
+         ['damaged in its payload', $put->(8192, ~substr $good, 8192, 1),
+          'bytes 8192 to ' . ($size - 1), 'again'],
+         ['a symbolic link to itself', sub { symlink $_[0], "$dir/$_[0]" },
+          'cannot be opened ('],
+         ['a directory', sub { mkdir "$dir/$_[0]" }, 'not a regular file'],
+         ['a FIFO', sub { POSIX::mkfifo("$dir/$_[0]", 0600) },
+          'not a regular file'])
+    {
+        my ($what, $content, @texts) = @$_;
 
         my $name = "$what.bloom" =~ tr/ /-/r;
         $t->write_file($name, $content) if defined $content && !ref $content;
         $content->($name) or die "$name: $!" if ref $content;
 
         my $line = write_conf('http', ">bloom_zone zone=z file=$name;");
-        my $full = "image \"$dir/$name\" of bloom zone \"z\" ";
+        my @all = ("image \"$dir/$name\" of bloom zone \"z\" ", @texts,
+                   $what =~ /payload/ ? () : "$dir/nginx.conf:$line");
 
-        # nginx itself puts errno before the file and the line
+        for (['nginx -t', ($t->test_config)[1]], ['a start', $t->run_fails]) {
+            my ($who, $output) = @$_;
+            my ($message) = $output =~ /^$program: \[emerg\] (.*)$/m;
+            my @missing = grep { index($message // '', $_) < 0 } @all;
 
-        my ($said, $errno) = $message =~ /^(.*?)( \(\d+: .*\))?$/;
-        $full .= $said . ($errno // '');
-        $full .= " in $dir/nginx.conf:$line" unless $late;
-
-        my ($exit, $output) = $t->test_config;
-        ok($exit != 0 && $output =~ /^$program: \[emerg\] \Q$full\E$/m,
-           "nginx -t refuses an image that is $what")
-            or diag("expected: $full\ngot: $output");
-
-        $output = $t->run_fails;
-        ok($output =~ /^$program: \[emerg\] \Q$full\E$/m,
-           "nginx says at start why it refuses an image that is $what")
-            or diag("expected: $full\ngot: $output");
+            is("@missing", '', "$who refuses an image that is $what")
+                or diag($output);
+        }
     }
+};
+
+
+# A filter that grows is made for all its layers: "small" for 300 + 600 keys.
+
+subtest 'images without room for additions' => sub {
+    my @keys = map { "k$_" } 1 .. 1000;
+
+    $t->build_image('full.bloom', \@keys);
+    $t->build_image('over.bloom', \@keys, '-n', 900);
+    $t->build_image('nearly.bloom', [@keys[0 .. 990]], '-n', 1000);
+    $t->build_image('roomy.bloom', [@keys[0 .. 989]], '-n', 1000);
+    $t->build_image('small.bloom', \@keys, '-n', 300);
+
+    verdicts(<<'END');
+[http]
+bloom_zone zone=z file=full.bloom; bloom_add $arg_k zone=z;
+    => warns "z" full.bloom" no room 1000 keys for 1000; "-n" than 1000
+bloom_zone zone=z file=over.bloom; bloom_add $arg_k zone=z;
+    => warns "z" over.bloom" no room 1000 keys for 900; "-n" than 1000
+bloom_zone zone=z file=nearly.bloom; bloom_add $arg_k zone=z;
+    => warns "z" nearly.bloom" hardly room 991 keys for 1000; "-n" than 1000
+bloom_zone zone=z file=small.bloom max_keys=400; bloom_add $arg_k zone=z;
+    => warns "z" small.bloom" no room 1000 keys for 900; "-n" than 1000
+bloom_zone zone=z file=full.bloom; bloom_audit 1% add=on;
+    bloom_reject absent $uri zone=z;
+    => warns "z" full.bloom" no room
+bloom_zone zone=z file=full.bloom; server { listen 127.0.0.1:%%PORT_8081%%;
+    location / { bloom_api write=on; } }
+    => warns "z" full.bloom" no room
+bloom_zone zone=z file=full.bloom; server { listen 127.0.0.1:%%PORT_8081%%;
+    location / { bloom_api; } }
+    => quiet
+bloom_zone zone=z file=full.bloom; server { listen 127.0.0.1:%%PORT_8081%%;
+    location / { bloom_api write=on zone=ids; } }
+    => quiet
+bloom_zone zone=z file=roomy.bloom; bloom_add $arg_k zone=z;    => quiet
+bloom_zone zone=z file=full.bloom max_keys=2k; bloom_add $arg_k zone=z;
+    => quiet
+bloom_zone zone=z file=full.bloom; bloom_reject absent $uri zone=z;  => quiet
+bloom_zone zone=z file=full.bloom journal=off; server {
+    listen 127.0.0.1:%%PORT_8081%%; location / { bloom_api write=on; } }
+    => quiet
+bloom_state_path off; bloom_zone zone=z file=full.bloom; server {
+    listen 127.0.0.1:%%PORT_8081%%; location / { bloom_api write=on; } }
+    => quiet
+END
+
+    write_conf('http', 'bloom_zone zone=z file=full.bloom;'
+                       . ' bloom_add $arg_k zone=z;');
+    my $mark = $t->log_mark;
+
+    $t->run;
+    is(() = $t->log_since($mark) =~ /\[warn\] .*has no room/g, 1,
+       'a start warns, too, and once');
+    $t->stop;
 };
 
 
 # The master is not root.  It runs copies of nginx and of the module, since it
 # may not be allowed to read the checkout.
 
-subtest 'nginx refuses an image that its master cannot read' => sub {
+subtest 'an image that the master cannot read' => sub {
     my $nobody = 65534;
     my $root = $> == 0;
 
@@ -1222,12 +1133,8 @@ CONF
     ($exit, $out, $err) = run_command(\@test, env => $t->{env});
     isnt($exit, 0, 'nginx -t refuses an image that the master cannot read');
 
-    my $message = "image \"$dir/secret.bloom\" of bloom zone \"secret\" cannot"
-                  . ' be opened (13: Permission denied); put an image there'
-                  . ' that nginx can read, or, to start without it, add'
-                  . " \"required=off\" in $dir/own/nginx.conf:8";
-    like($err, qr/\[emerg\] .*: \Q$message\E$/m,
-         'the message gives the reason why the image cannot be opened');
+    like($err, qr/\[emerg\] .*"\Q$dir\E\/secret.bloom" of bloom zone "secret" .*\(13: Permission denied\).*"required=off" in \S+nginx.conf:8$/m,
+         'the message names the image, the reason, the remedy and the line');
 };
 
 

@@ -12,6 +12,7 @@ use BloomTest;
 use BloomTest::Connection;
 use BloomTest::Examples;
 use BloomTest::Process qw(spawn wait_until);
+use BloomTest::Rules;
 use File::Basename qw(basename dirname);
 use IO::Socket::INET;
 use IO::Socket::UNIX;
@@ -137,14 +138,9 @@ sub readme {
         $change->() for $text;
     }
 
-    $t->write_file_expand('nginx.conf', <<"CONF");
-%%TEST_GLOBALS%%
-events {}
-http {
-    %%TEST_GLOBALS_HTTP%%
+    configure_rules($t, {}, <<"CONF");
     upstream backend { server 127.0.0.1:%%PORT_8091%%; }
 $text
-}
 CONF
 
     if ($keys) {

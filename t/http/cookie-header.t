@@ -17,8 +17,33 @@ my $listen = listen_for_all($t);
 
 # In a zone of key form raw, only an ambiguous key is invalid.
 
+my $cookie = 'bloom_reject present $sid zone=bad';
+my $header = 'bloom_reject present $api_key zone=bad';
+
+my %rules = (
+    cookie => 'bloom_reject present $sid zone=empty invalid=fire status=409;
+               try_files /none /shown-cookie',
+    header => 'bloom_reject present $api_key zone=empty invalid=fire status=409;
+               try_files /none /shown-header',
+    'shown-cookie' => 'return 200 "<$sid>"',
+    'shown-header' => 'return 200 "<$api_key>"',
+    'bad-cookie' => "$cookie invalid=fire",
+    'bad-header' => "$header invalid=fire",
+    decoded => "$cookie invalid=fire decode=uri",
+    two     => "$cookie status=481 invalid=fire;
+                $header status=482 invalid=fire",
+    passing => "$cookie invalid=pass",
+    default => $cookie,
+    sent    => "$cookie invalid=fire;
+                proxy_set_header Cookie \"SID=\$sid_escaped\";
+                proxy_set_header X-Api-Key \$api_key_escaped;
+                proxy_pass http://127.0.0.1:%%PORT_8085%%",
+    names   => 'return 200 "<$host_cookie><$token><$auth>"',
+    listed  => 'set $x "$sid_listed|$both_listed"; return 200 $x',
+);
+
 configure_rules($t, { bad => ['evil', "two words", 'a,b', 'e%20f', 'e f'] },
-                <<'CONF' . "$listen\n}\n");
+                <<'CONF' . locations(\%rules, 8081) . <<"CONF", backend => 8081);
     bloom_zone zone=empty capacity=1k fpr=1e-9;
 
     bloom_cookie SID $sid $sid_escaped;
@@ -36,66 +61,19 @@ configure_rules($t, { bad => ['evil', "two words", 'a,b', 'e%20f', 'e f'] },
         listen 127.0.0.1:%%PORT_8080%%;
         add_header X-Bloom "$bloom_status $bloom_zone" always;
         add_header X-Escaped "<$sid_escaped><$api_key_escaped>" always;
-
-        location = /cookie {
-            bloom_reject present $sid zone=empty invalid=fire status=409;
-            try_files /none /shown-cookie;
-        }
-        location = /shown-cookie { return 200 "<$sid>"; }
-        location = /header {
-            bloom_reject present $api_key zone=empty invalid=fire status=409;
-            try_files /none /shown-header;
-        }
-        location = /shown-header { return 200 "<$api_key>"; }
-
-        location = /bad-cookie {
-            bloom_reject present $sid zone=bad invalid=fire;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location = /bad-header {
-            bloom_reject present $api_key zone=bad invalid=fire;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location = /decoded {
-            bloom_reject present $sid zone=bad invalid=fire decode=uri;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location = /two {
-            bloom_reject present $sid zone=bad status=481 invalid=fire;
-            bloom_reject present $api_key zone=bad status=482 invalid=fire;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location = /passing {
-            bloom_reject present $sid zone=bad invalid=pass;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location = /default {
-            bloom_reject present $sid zone=bad;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location = /sent {
-            bloom_reject present $sid zone=bad invalid=fire;
-            proxy_set_header Cookie "SID=$sid_escaped";
-            proxy_set_header X-Api-Key $api_key_escaped;
-            proxy_pass http://127.0.0.1:%%PORT_8085%%;
-        }
-        location = /names { return 200 "<$host_cookie><$token><$auth>"; }
-        location = /listed { set $x "$sid_listed|$both_listed"; return 200 $x; }
         location /bloom/ { bloom_api; }
+CONF
     }
 
     server {
-        listen 127.0.0.1:%%PORT_8081%%;
-        location / { return 200 "backend"; }
-    }
-
-    server {
-        add_header X-Bloom "$bloom_status $bloom_zone" always;
+        add_header X-Bloom "\$bloom_status \$bloom_zone" always;
         location / {
-            bloom_reject present $sid zone=bad invalid=fire;
-            bloom_reject present $api_key zone=bad invalid=fire;
+            $cookie invalid=fire;
+            $header invalid=fire;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
+        $listen
+    }
 CONF
 
 my $backend = $t->backend(8085, sub { 'backend' });

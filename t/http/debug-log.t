@@ -80,41 +80,31 @@ sub said {
 
 
 subtest 'the debug log has the key, answer and decision of each rule' => sub {
-    is(said('/two?id=one'),
-       'rule "shield" of zone "ids": key "one", answer present, continue'
-       . '|rule "list" of zone "bad": key "one", answer absent, continue',
-       'rules that do not fire continue');
-    is(said('/two?id=two'),
-       'rule "shield" of zone "ids": key "two", answer present, continue'
-       . '|rule "list" of zone "bad": key "two", answer present, reject',
-       'a rule that fires rejects');
-    is(said('/two?id=three'),
-       'rule "shield" of zone "ids": key "three", answer absent, reject',
-       'no rule follows a rejection');
-    is(said('/two'),
-       'rule "shield" of zone "ids": key "", answer empty, continue'
-       . '|rule "list" of zone "bad": key "", answer empty, continue',
-       'rules without a key continue');
-    is(said('/pass?id=one'),
-       'rule "let" of zone "ids": key "one", answer present, pass',
-       'a rule that passes ends its list');
-    is(said('/pass?id=three'),
-       'rule "let" of zone "ids": key "three", answer absent, continue'
-       . '|rule "away" of zone "bad": key "", answer empty, route',
-       'a rule routes a request');
-    is(said('/dry?id=three'),
-       'rule "trial" of zone "ids": key "three", answer absent, '
-       . 'reject in dry run',
-       'a dry run shows what the rule would do');
-    is(said('/unknown?id=three'),
-       'rule "down" of zone "none": key "three", answer unknown, reject',
-       'an unknown answer rejects if bloom_unknown says so');
-    is(said('/audit?id=three'),
-       'rule "sample" of zone "ids": key "three", answer absent, audit',
-       'an audit lets the request through');
-    is(said('/invalid?id=one&id=two'),
-       'rule "form" of zone "bad": key "", answer invalid, continue',
-       'a rule continues on an invalid key, and another one is skipped');
+    for (# path, and of each rule its name, zone, key, answer and decision
+         ['/two?id=one', 'shield ids one present continue',
+          'list bad one absent continue'],
+         ['/two?id=two', 'shield ids two present continue',
+          'list bad two present reject'],
+         ['/two?id=three', 'shield ids three absent reject'],
+         ['/two', 'shield ids - empty continue', 'list bad - empty continue'],
+         ['/pass?id=one', 'let ids one present pass'],
+         ['/pass?id=three', 'let ids three absent continue',
+          'away bad - empty route'],
+         ['/dry?id=three', 'trial ids three absent reject in dry run'],
+         ['/unknown?id=three', 'down none three unknown reject'],
+         ['/audit?id=three', 'sample ids three absent audit'],
+         ['/invalid?id=one&id=two', 'form bad - invalid continue'])
+    {
+        my ($path, @rules) = @$_;
+
+        is(said($path), join('|', map {
+            my ($rule, $zone, $key, $answer, $decision) = split ' ', $_, 5;
+            my $shown = $key eq '-' ? '' : $key;
+
+            qq(rule "$rule" of zone "$zone": key "$shown", )
+            . "answer $answer, $decision"
+        } @rules), "the debug log shows each rule that runs: $path");
+    }
 };
 
 

@@ -19,64 +19,34 @@ my @keys = map { "id$_" } 1 .. 100;
 
 # the backend has all keys, unless it is told to answer something else
 
-configure_rules($t, { ids => \@keys }, <<'CONF');
+my $except = 'bloom_feedback 404 except=on rate=1000r/s after=1s';
+my $audit = 'bloom_audit 100% add=on rate=1000r/s';
+my $argument = "bloom_reject absent \$arg_id zone=ids; $except";
+my $path = "bloom_reject absent \$id zone=ids; $except; $audit";
+
+my %rules = (
+    ''        => $argument,
+    audited   => "$argument; $audit",
+    '= /raw'  => $argument,
+    '= /arg'  => "$argument;
+                  proxy_pass http://127.0.0.1:%%PORT_8081%%/arg?id=\$arg_id",
+    '~ ^/raw/(?<id>[^/]+)$'         => $path,
+    '~ ^/checked/(?<id>[^/]+)$'     => "$path; rewrite ^ \$uri break",
+    '~ ^/request_uri/(?<id>[^/]+)$' => "$path; rewrite ^ \$uri break;
+                  proxy_pass http://127.0.0.1:%%PORT_8081%%/x\$request_uri",
+    '~ ^/scgi/(?<id>[^/]+)$'        => "$path; rewrite ^ \$uri break;
+                  scgi_param REQUEST_URI \$request_uri;
+                  scgi_pass 127.0.0.1:%%PORT_8083%%",
+);
+
+configure_rules($t, { ids => \@keys },
+                <<'CONF' . locations(\%rules, 8081) . '}');
     server {
         listen 127.0.0.1:%%PORT_8080%%;
         add_header X-Bloom "$bloom_status $bloom_zone" always;
         proxy_set_header X-Status $arg_status;
 
         location /bloom/ { bloom_api write=on; }
-
-        location / {
-            bloom_reject   absent $arg_id zone=ids;
-            bloom_feedback 404 except=on rate=1000r/s after=1s;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location /audited {
-            bloom_reject   absent $arg_id zone=ids;
-            bloom_feedback 404 except=on rate=1000r/s after=1s;
-            bloom_audit    100% add=on rate=1000r/s;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location = /raw {
-            bloom_reject   absent $arg_id zone=ids;
-            bloom_feedback 404 except=on rate=1000r/s after=1s;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location = /arg {
-            bloom_reject   absent $arg_id zone=ids;
-            bloom_feedback 404 except=on rate=1000r/s after=1s;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%/arg?id=$arg_id;
-        }
-        location ~ ^/raw/(?<id>[^/]+)$ {
-            bloom_reject   absent $id zone=ids;
-            bloom_feedback 404 except=on rate=1000r/s after=1s;
-            bloom_audit    100% add=on rate=1000r/s;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location ~ ^/checked/(?<id>[^/]+)$ {
-            bloom_reject   absent $id zone=ids;
-            bloom_feedback 404 except=on rate=1000r/s after=1s;
-            bloom_audit    100% add=on rate=1000r/s;
-            rewrite ^ $uri break;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location ~ ^/request_uri/(?<id>[^/]+)$ {
-            bloom_reject   absent $id zone=ids;
-            bloom_feedback 404 except=on rate=1000r/s after=1s;
-            bloom_audit    100% add=on rate=1000r/s;
-            rewrite ^ $uri break;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%/x$request_uri;
-        }
-        location ~ ^/scgi/(?<id>[^/]+)$ {
-            bloom_reject   absent $id zone=ids;
-            bloom_feedback 404 except=on rate=1000r/s after=1s;
-            bloom_audit    100% add=on rate=1000r/s;
-            rewrite ^ $uri break;
-            scgi_param REQUEST_URI $request_uri;
-            scgi_pass  127.0.0.1:%%PORT_8083%%;
-        }
-    }
 CONF
 
 # Returns the status of the backend for a path, which it neither decodes nor

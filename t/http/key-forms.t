@@ -11,7 +11,6 @@ use JSON::PP qw(decode_json);
 
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Image qw(patch_header);
 use BloomTest::Rules;
 
 my $t = BloomTest->new;
@@ -345,21 +344,5 @@ for my $zone (@zones) {
     is(join(' ', @{ $r->json->{answers} }), join(' ', @order),
        'POST test answers 3,000 keys in their order') or diag($r);
 }
-
-$t->stop;
-
-
-# ---- images with wrong key forms ----
-
-my $form = 76;    # where it is in the header
-
-$t->write_file('raw.bloom', patch_header($t->read_file('raw.bloom'),
-                                         $form => pack 'L<', 77));
-
-like($t->run_fails, qr{\[emerg\].*image\ "\S+/raw\.bloom"\ of\ bloom\ zone\ "raw"\ has
-                       \ key\ form\ 77,\ which\ this\ program\ does\ not\ know;
-                       \ use\ a\ newer\ program}x,
-     'nginx refuses an image with an unknown key form and says what to do');
-$t->expect_log(qr/key form 77/);
 
 done_testing();

@@ -92,32 +92,30 @@ sub body { return $t->get(@_)->body }
 
 
 subtest 'the variable says whether its key is present' => sub {
-    is(body('/return?id=one'), '<1>', 'the variable is 1 for a present key');
-    is(body('/return?id=none'), '<0>', 'the variable is 0 for an absent key');
-    is(body('/return?id=a+b'), '<1>',
-       'the variable is 1 for a key that is present after decoding');
-    is(body('/return?id='), '<>', 'the variable is empty for an empty key');
-    is(body('/return'), '<>', 'the variable is empty without a key');
-    is(body('/composed?a=o&b=ne'), '<11>',
-       'a key of two variables that is present has the value 1');
-    is(body('/composed?a=o&b=n'), '<01>',
-       'a key of two variables that is absent has the value 0');
-    is(body('/composed'), '<1>', 'a key of two empty variables has no value');
+    outcomes_are($t, <<'END');
+    /return?id=one       "<1>"   a present key
+    /return?id=none      "<0>"   an absent key
+    /return?id=a+b       "<1>"   a key that is present after decoding
+    /return?id=          "<>"    an empty key
+    /return              "<>"    no key
+    /composed?a=o&b=ne   "<11>"  a key of two variables that is present
+    /composed?a=o&b=n    "<01>"  a key of two variables that is absent
+    /composed            "<1>"   a key of two empty variables
+END
 };
 
 
 subtest 'the variable serves where nginx evaluates variables' => sub {
-    is(body('/map?id=one'), 'present', 'a map sees 1 for a present key');
-    is(body('/map?id=none'), 'absent', 'a map sees 0 for an absent key');
-    is(body('/map'), 'none', 'a map sees the empty text without a key');
-    is(body('/if?id=one'), 'passed', '"if ($known = 0)" skips a present key');
-    is($t->get('/if?id=none')->status, 404,
-       '"if ($known = 0)" selects an absent key');
-    is(body('/if'), 'passed',
-       '"if ($known = 0)" skips a request without a key');
-    is(body('/bare-if?id=one'), 'present',
-       '"if ($known)" selects a present key');
-    is(body('/bare-if?id=none'), 'not', '"if ($known)" skips an absent key');
+    outcomes_are($t, <<'END');
+    /map?id=one          "present"  a map sees 1
+    /map?id=none         "absent"   a map sees 0
+    /map                 "none"     a map sees the empty text
+    /if?id=one           "passed"   "if ($known = 0)" skips a present key
+    /if?id=none          404        "if ($known = 0)" selects an absent key
+    /if                  "passed"   "if ($known = 0)" skips no key
+    /bare-if?id=one      "present"  "if ($known)" selects a present key
+    /bare-if?id=none     "not"      "if ($known)" skips an absent key
+END
 
     my $r = $t->get('/rules?id=one');
     is($r->body, '<1>', 'a request that a rule passes has the variable');

@@ -14,6 +14,7 @@ use BloomTest::Clock;
 use BloomTest::Disk;
 use BloomTest::Modules;
 use BloomTest::Process qw(run_command wait_until);
+use BloomTest::Rules;
 use BloomTest::Zones qw(ask keys_of);
 use JSON::PP ();
 
@@ -794,12 +795,7 @@ CONF
 subtest 'without the module, require says what to do' => sub {
     my $t = BloomTest->new(module => 0);
 
-    $t->write_file_expand('nginx.conf', <<"CONF");
-%%TEST_GLOBALS%%
-$load
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
+    configure_rules($t, {}, <<"CONF", main => $load);
     @{[lua_path()]}
     server {
         listen 127.0.0.1:%%PORT_8080%%;
@@ -809,7 +805,6 @@ http {
             }
         }
     }
-}
 CONF
     $t->run;
     like($t->get('/')->body, qr{nginx has not loaded ngx_http_bloom_module, .*"load_module modules/},

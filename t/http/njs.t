@@ -9,6 +9,7 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Modules;
+use BloomTest::Rules;
 
 my $t = BloomTest->new;
 my $load = load_modules($t, 'ngx_http_js_module');
@@ -31,12 +32,7 @@ async function later(r) {
 
 export default { lower, sync, later };
 JS
-$t->write_file_expand('nginx.conf', <<"CONF");
-%%TEST_GLOBALS%%
-$load
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
+configure_rules($t, {}, <<"CONF", main => $load);
     bloom_zone zone=ids file=ids.bloom;
     js_path %%TESTDIR%%;
     js_import test.js;
@@ -52,7 +48,6 @@ http {
         location = /plain { return 200 "[\$known] [\$by_js]"; }
         location = /rule { bloom_reject absent \$lower zone=ids; empty_gif; }
     }
-}
 CONF
 $t->run;
 

@@ -184,27 +184,20 @@ subtest 'exact changes neither what is valid nor the canonical key' => sub {
         is($t->get("/$way-url-exact?k=HTTP://GOOD.example")->header('X-Key'),
            '<good.example/>', "\$bloom_key is the canonical key: $way");
     }
-
-    is(outcome($t, '/fire'), '403 REJECTED url',
-       'empty=fire holds for a rule with exact');
-    is(outcome($t, '/fire?k=http%3A'), '403 INVALID url',
-       'invalid=fire holds for a rule with exact');
 };
 
 
 subtest 'each action takes exact' => sub {
-    is($t->get('/route?k=good.example')->body, 'routed',
-       'bloom_route routes the key that is listed');
-    is($t->get('/route?k=good.example/x')->body, 'a page',
-       'bloom_route passes a key below it');
-    is(outcome($t, '/pass?k=good.example'), '200 PASSED url',
-       'bloom_pass passes the key that is listed');
-    is(outcome($t, '/pass?k=good.example/x'), '411 REJECTED raw',
-       'bloom_pass does not pass a key below it');
-    is(outcome($t, '/shield?k=good.example'), '200 PASSED url',
-       'bloom_reject absent passes the key that is listed');
-    is(outcome($t, '/shield?k=good.example/x'), '404 REJECTED url',
-       'bloom_reject absent rejects a key below it');
+    outcomes_are($t, <<'END');
+    /route?k=good.example     "routed"          bloom_route routes the listed key
+    /route?k=good.example/x   "a page"          and passes a key below it
+    /pass?k=good.example      200 PASSED url    bloom_pass passes the listed key
+    /pass?k=good.example/x    411 REJECTED raw  and not a key below it
+    /shield?k=good.example    200 PASSED url    a shield passes the listed key
+    /shield?k=good.example/x  404 REJECTED url  and not a key below it
+    /fire                     403 REJECTED url  empty=fire holds with exact
+    /fire?k=http%3A           403 INVALID url   invalid=fire holds with exact
+END
 };
 
 done_testing();

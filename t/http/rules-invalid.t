@@ -38,7 +38,7 @@ my %rules = (
     empty          => 'bloom_reject present $arg_k zone=urls empty=fire
                        invalid=pass',
     neither        => 'bloom_reject present $arg_k zone=urls invalid=pass
-                       empty=pass',
+                       empty=pass name=neither',
     composed       => 'bloom_reject present "$arg_k$arg_l" zone=urls
                        invalid=fire empty=fire',
     raw            => 'bloom_reject present $arg_k zone=ids invalid=fire',
@@ -109,7 +109,19 @@ my %rules = (
                      empty=fire',
 );
 
-configure_rules($t, { ids => ['one'] }, join "\n", <<'CONF',
+# A list that is audited, and those that bloom_feedback measures.
+
+my $measured = 'bloom_reject absent $arg_k zone=adder invalid=fire empty=fire';
+
+$rules{audit} = "bloom_audit 100% add=on; $measured status=410 name=audited";
+$rules{audit_dry} = "bloom_dry_run on; $rules{audit}";
+$rules{feedback_alone} = "bloom_feedback 404; bloom_dry_run on; $measured;
+                          proxy_pass http://127.0.0.1:%%PORT_8082%%";
+$rules{feedback} = $rules{feedback_alone}
+    =~ s/bloom_reject/bloom_reject absent \$arg_j zone=hosts; $&/r;
+
+configure_rules($t, { ids => ['one'] },
+                <<'CONF' . locations(\%rules, 8081) . <<'CONF', backend => 8081);
     bloom_zone zone=hosts file=%%TESTDIR%%/hosts.bloom;
     bloom_zone zone=urls file=%%TESTDIR%%/urls.bloom;
     bloom_zone zone=cold file=%%TESTDIR%%/cold.bloom max_age=1d;
@@ -117,60 +129,22 @@ configure_rules($t, { ids => ['one'] }, join "\n", <<'CONF',
     bloom_zone zone=adder file=%%TESTDIR%%/hosts.bloom;
     bloom_state_path %%TESTDIR%%/state;
 
+    add_header X-Bloom "$bloom_status $bloom_zone" always;
+    add_header X-Key "<$bloom_key>" always;
+
     server {
         listen 127.0.0.1:%%PORT_8080%%;
-        add_header X-Bloom "$bloom_status $bloom_zone" always;
-        add_header X-Key "<$bloom_key>" always;
-
         location /bloom/ { bloom_api; }
-        location @routed {
-            add_header X-Bloom "$bloom_status $bloom_zone" always;
-            add_header X-Key "<$bloom_key>" always;
-            bloom_rules off;
-            return 200 "routed";
-        }
+        location @routed { bloom_rules off; return 200 "routed"; }
         location @checked {
-            add_header X-Bloom "$bloom_status $bloom_zone" always;
             bloom_reject present $arg_k zone=hosts invalid=pass;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
-        location = /audit {
-            bloom_audit 100% add=on;
-            bloom_reject absent $arg_k zone=adder status=410 invalid=fire
-                         empty=fire name=audited;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location = /audit_dry {
-            bloom_audit 100% add=on;
-            bloom_dry_run on;
-            bloom_reject absent $arg_k zone=adder status=410 invalid=fire
-                         empty=fire name=audited;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location = /feedback_alone {
-            bloom_feedback 404;
-            bloom_dry_run on;
-            bloom_reject absent $arg_k zone=adder invalid=fire empty=fire;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%/none;
-        }
-        location = /feedback {
-            bloom_feedback 404;
-            bloom_dry_run on;
-            bloom_reject absent $arg_j zone=hosts;
-            bloom_reject absent $arg_k zone=adder invalid=fire empty=fire;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%/none;
-        }
 CONF
-    (map { "        location = /$_ { $rules{$_} name=$_;"
-           . ' proxy_pass http://127.0.0.1:%%PORT_8081%%; }' }
-         sort keys %rules),
-    '    }', <<'CONF');
-
+    }
     server {
-        listen 127.0.0.1:%%PORT_8081%%;
-        access_log off;
-        location / { return 200 "backend"; }
-        location /none { return 404; }
+        listen 127.0.0.1:%%PORT_8082%%;
+        location / { return 404; }
     }
 CONF
 
@@ -178,134 +152,101 @@ $t->run;
 $t->expect_log(qr/\[alert\] .*bloom zone "missing"/);
 
 
-sub is_outcome {
-    my ($path, $expected, $name) = @_;
-
-    is(outcome($t, $path), $expected, $name);
-}
-
-
 subtest 'a rule fires on an invalid and on an empty key' => sub {
-    for (# location, k, outcome
-         ['reject_present', '..', '403 INVALID hosts'],
-         ['reject_present', '', '403 REJECTED hosts'],
-         ['reject_present', 'evil.example', '403 REJECTED hosts'],
-         ['reject_present', 'good.example', '200 PASSED hosts'],
-         ['reject_absent', '..', '410 INVALID hosts'],
-         ['reject_absent', '', '410 REJECTED hosts'],
-         ['reject_absent', 'evil.example', '200 PASSED hosts'],
-         ['route', '..', '200 INVALID hosts'],
-         ['route', '', '200 ROUTED hosts'],
-         ['route', 'good.example', '200 PASSED hosts'],
-         ['pass', '..', '200 INVALID hosts'],
-         ['pass', '', '200 PASSED hosts'],
-         ['pass', 'good.example', '404 REJECTED ids'],
-         ['invalid', 'http://', '403 INVALID urls'],
-         ['invalid', '', '200 '],
-         ['empty', 'http://', '200 INVALID urls'],
-         ['empty', '', '403 REJECTED urls'],
-         ['neither', 'http://', '200 INVALID urls'],
-         ['neither', '', '200 '],
-         ['composed', 'http://', '403 INVALID urls'],
-         ['composed', '', '403 REJECTED urls'],
-         ['composed', 'http://good.example', '200 PASSED urls'],
-         ['raw', '..', '200 PASSED ids'],
-         ['second', '..', '482 INVALID hosts'],
-         ['second', '', '482 REJECTED hosts'],
-         ['second', '..&j=evil.example', '481 REJECTED hosts'],
-         ['first', '..&j=evil.example', '481 INVALID hosts'],
-         ['first', '&j=evil.example', '481 REJECTED hosts'],
-         ['first', 'good.example&j=evil.example', '482 REJECTED hosts'])
-    {
-        my ($name, $k, $expected) = @$_;
-
-        is_outcome("/$name?k=$k", $expected,
-                   "the outcome of $name for k=$k is $expected");
-    }
-
-    is_outcome('/empty', '403 REJECTED urls',
-               'empty=fire fires where the argument is missing');
-    is($t->get('/route?k=..')->body, 'routed',
-       'a route that fires on an invalid key leads to its target');
+    outcomes_are($t, <<'END');
+/reject_present?k=..                403 INVALID hosts
+/reject_present?k=                  403 REJECTED hosts
+/reject_present?k=evil.example      403 REJECTED hosts
+/reject_present?k=good.example      200 PASSED hosts
+/reject_absent?k=..                 410 INVALID hosts
+/reject_absent?k=                   410 REJECTED hosts
+/reject_absent?k=evil.example       200 PASSED hosts
+/route?k=..                         200 INVALID hosts
+/route?k=..                         "routed"
+/route?k=                           200 ROUTED hosts
+/route?k=good.example               200 PASSED hosts
+/pass?k=..                          200 INVALID hosts
+/pass?k=                            200 PASSED hosts
+/pass?k=good.example                404 REJECTED ids
+/invalid?k=http://                  403 INVALID urls
+/invalid?k=                         200
+/empty?k=http://                    200 INVALID urls
+/empty?k=                           403 REJECTED urls
+/empty                              403 REJECTED urls  the argument is missing
+/neither?k=http://                  200 INVALID urls
+/neither?k=                         200
+/composed?k=http://                 403 INVALID urls
+/composed?k=                        403 REJECTED urls
+/composed?k=http://good.example     200 PASSED urls
+/raw?k=..                           200 PASSED ids
+/second?k=..                        482 INVALID hosts
+/second?k=                          482 REJECTED hosts
+/second?k=..&j=evil.example         481 REJECTED hosts
+/first?k=..&j=evil.example          481 INVALID hosts
+/first?k=&j=evil.example            481 REJECTED hosts
+/first?k=good.example&j=evil.example  482 REJECTED hosts
+END
 };
 
 
 subtest 'the defaults depend on the kind of the rule' => sub {
-    for (# location, outcome for an invalid key, outcome for an empty key, body
-         # for an invalid key
-         ['reject_present', '403 INVALID hosts', '200 '],
-         ['reject_absent', '200 INVALID hosts', '200 '],
-         ['route_present', '200 INVALID hosts', '200 ', 'routed'],
-         ['route_absent', '200 INVALID hosts', '200 ', 'backend'],
+    for (# location, outcome for an invalid key, outcome for an empty key
+         ['reject_present', '403 INVALID hosts', '200'],
+         ['reject_absent', '200 INVALID hosts', '200'],
+         ['route_present', '200 INVALID hosts', '200'],
+         ['route_absent', '200 INVALID hosts', '200'],
          ['pass_present', '404 REJECTED ids', '404 REJECTED ids'],
          ['pass_absent', '404 REJECTED ids', '404 REJECTED ids'],
-         ['any', '403 INVALID hosts', '200 '])
+         ['any', '403 INVALID hosts', '200'])
     {
-        my ($name, $invalid, $empty, $body) = @$_;
+        my ($name, $invalid, $empty) = @$_;
 
-        is_outcome("/default_$name?k=..", $invalid,
-                   "$name has a default for an invalid key");
-        is_outcome("/default_$name?k=", $empty,
-                   "$name has a default for an empty key");
-        is_outcome("/default_$name", $empty,
-                   "$name has a default for a missing key");
-        is($t->get("/default_$name?k=..")->body, $body,
-           "$name leads an invalid key to $body") if $body;
+        outcomes_are($t, <<"END");
+/default_$name?k=..  $invalid
+/default_$name?k=    $empty
+/default_$name       $empty
+END
     }
 
-    is_outcome('/default_any?k=good.example,..', '403 INVALID hosts',
-               'an invalid part of a block list fires by default');
+    outcomes_are($t, <<'END');
+/default_route_present?k=..  "routed"
+/default_route_absent?k=..   "backend /default_route_absent?k=.."
+/default_any?k=good.example,..  403 INVALID hosts  an invalid part of a list
+END
 };
 
 
-subtest 'invalid= and empty= work with a zone that answers unknown' => sub {
-    is_outcome('/cold?k=..', '403 INVALID cold',
-               'invalid=fire fires on a key that is invalid in a stale image');
-    is_outcome('/cold?k=good.example', '200 UNKNOWN cold',
-               'invalid=fire does not fire on a key that is unknown');
-    is_outcome('/cold?k=', '403 REJECTED cold',
-               'empty=fire fires although nothing serves');
-    is_outcome('/cold_list?k=,', '403 REJECTED cold',
-               'empty=fire fires on a list of empty parts');
-    is_outcome('/missing?k=..', '200 UNKNOWN missing',
-               'no key is invalid without an image');
-    is_outcome('/missing?k=', '403 REJECTED missing',
-               'a key is empty without an image');
-};
-
-
-subtest 'a dry run says that the rule would fire' => sub {
-    is_outcome('/dry?k=..', '200 REJECTED_DRY_RUN hosts',
-               'an invalid key would be rejected in a dry run');
-    is_outcome('/dry?k=', '200 REJECTED_DRY_RUN hosts',
-               'an empty key would be rejected in a dry run');
-    is_outcome('/dry_route?k=..', '200 ROUTED_DRY_RUN hosts',
-               'an invalid key would be routed in a dry run');
-    is(decisions_logged($t, '/dry?k=..'),
-       'rejecting request, dry run: key ".." invalid for bloom zone "hosts"',
-       'the log says that an invalid key would be rejected');
-    is(decisions_logged($t, '/dry?k='),
-       'rejecting request, dry run: no key for bloom zone "hosts"',
-       'the log says that an empty key would be rejected');
+subtest 'invalid= and empty= in unknown zones, and in a dry run' => sub {
+    outcomes_are($t, <<'END');
+/cold?k=..            403 INVALID cold   an invalid key of a stale image
+/cold?k=good.example  200 UNKNOWN cold   invalid=fire is not for unknown keys
+/cold?k=              403 REJECTED cold  empty=fire, although nothing serves
+/cold_list?k=,        403 REJECTED cold  a list of empty parts
+/missing?k=..         200 UNKNOWN missing   no key is invalid without an image
+/missing?k=           403 REJECTED missing  a key is empty without an image
+/dry?k=..             200 REJECTED_DRY_RUN hosts
+/dry?k=               200 REJECTED_DRY_RUN hosts
+/dry_route?k=..       200 ROUTED_DRY_RUN hosts
+END
 };
 
 
 subtest 'the log says why a rule fires' => sub {
-    is(decisions_logged($t, '/reject_present?k=..'),
-       'rejecting request: key ".." invalid for bloom zone "hosts"',
-       'the log says that an invalid key is rejected');
-    is(decisions_logged($t, '/route?k=..'),
-       'routing request: key ".." invalid for bloom zone "hosts"',
-       'the log says that an invalid key is routed');
-    is(decisions_logged($t, '/reject_absent?k='),
-       'rejecting request: no key for bloom zone "hosts"',
-       'the log says that a request without a key is rejected');
-    is(decisions_logged($t, '/any?k=..,good.example'),
-       'rejecting request: key "..,good.example" invalid for bloom zone'
-       . ' "hosts"',
-       'the log says that a list with an invalid part is rejected');
+    my $for = 'for bloom zone';
+    my %said = (
+        '/dry?k=..' => 'rejecting request, dry run: key ".." invalid',
+        '/dry?k=' => 'rejecting request, dry run: no key',
+        '/reject_present?k=..' => 'rejecting request: key ".." invalid',
+        '/route?k=..' => 'routing request: key ".." invalid',
+        '/reject_absent?k=' => 'rejecting request: no key',
+        '/any?k=..,good.example' =>
+            'rejecting request: key "..,good.example" invalid',
+    );
+
+    is(decisions_logged($t, $_), "$said{$_} $for \"hosts\"",
+       "the log has the decision about $_") for sort keys %said;
     is(decisions_logged($t, '/neither?k=http://'),
-       'passing request: key "http://" invalid for bloom zone "urls"',
+       "passing request: key \"http://\" invalid $for \"urls\"",
        'the log says that an invalid key is passed');
     is(decisions_logged($t, '/neither?k='), '',
        'the log does not have an empty key that is passed');
@@ -327,55 +268,47 @@ subtest '$bloom_key is empty if a rule fires without a valid key' => sub {
 
 
 subtest '$bloom_status marks each request with an invalid key' => sub {
-    for (['then_passed', '..', 'good.example', '200 INVALID hosts'],
-         ['then_passed', 'good.example', '..', '200 INVALID hosts'],
-         ['then_passed', '..', '', '200 INVALID hosts'],
-         ['then_passed', '..', 'evil.example', '403 REJECTED hosts'],
-         ['then_allowed', '..', 'evil.example', '200 INVALID hosts'],
-         ['then_allowed', 'good.example', 'evil.example', '200 PASSED hosts'],
-         ['then_unknown', '..', 'x', '200 INVALID hosts'],
-         ['unknown_then', '..', 'x', '200 INVALID hosts'],
-         ['unknown_then', 'good.example', 'x', '200 UNKNOWN cold'],
-         ['then_routed', '..', 'evil.example', '200 ROUTED hosts'],
-         ['then_dry', '..', 'evil.example', '200 REJECTED_DRY_RUN hosts'],
-         ['then_dry', '..', 'good.example', '200 INVALID hosts'],
-         ['routed_then', '..', 'evil.example', '200 INVALID hosts'],
-         ['routed_then', 'good.example', 'evil.example', '200 ROUTED hosts'],
-         ['any_not', '..,good.example', '', '200 INVALID hosts'],
-         ['any_not', 'good.example', '', '200 PASSED hosts'],
-         ['all_not', '..,good.example', '', '200 INVALID hosts'])
-    {
-        my ($name, $k, $l, $expected) = @$_;
-
-        is_outcome("/$name?k=$k&l=$l", $expected,
-                   "the outcome of $name for k=$k and l=$l is $expected");
-    }
+    outcomes_are($t, <<'END');
+/then_passed?k=..&l=good.example         200 INVALID hosts
+/then_passed?k=good.example&l=..         200 INVALID hosts
+/then_passed?k=..&l=                     200 INVALID hosts
+/then_passed?k=..&l=evil.example         403 REJECTED hosts
+/then_allowed?k=..&l=evil.example        200 INVALID hosts
+/then_allowed?k=good.example&l=evil.example  200 PASSED hosts
+/then_unknown?k=..&l=x                   200 INVALID hosts
+/unknown_then?k=..&l=x                   200 INVALID hosts
+/unknown_then?k=good.example&l=x         200 UNKNOWN cold
+/then_routed?k=..&l=evil.example         200 ROUTED hosts
+/then_dry?k=..&l=evil.example            200 REJECTED_DRY_RUN hosts
+/then_dry?k=..&l=good.example            200 INVALID hosts
+/routed_then?k=..&l=evil.example         200 INVALID hosts
+/routed_then?k=good.example&l=evil.example  200 ROUTED hosts
+/any_not?k=..,good.example               200 INVALID hosts
+/any_not?k=good.example                  200 PASSED hosts
+/all_not?k=..,good.example               200 INVALID hosts
+END
 };
 
 
 subtest 'an invalid part of a list counts as one that fires' => sub {
-    for (['any', 'good.example,..', '403 INVALID hosts'],
-         ['any', 'good.example', '200 PASSED hosts'],
-         ['any', 'good.example,,', '200 PASSED hosts'],
-         ['any', ',', '403 REJECTED hosts'],
-         ['any', '', '403 REJECTED hosts'],
-         ['all', 'evil.example,..', '403 INVALID hosts'],
-         ['all', '..,..', '403 INVALID hosts'],
-         ['all', 'good.example,..', '200 PASSED hosts'],
-         ['all', 'evil.example,good.example', '200 PASSED hosts'],
-         ['all', ',,', '403 REJECTED hosts'],
-         ['absent_all', 'good.example,..', '410 INVALID hosts'],
-         ['absent_all', 'evil.example,..', '200 PASSED hosts'],
-         ['absent_all', ',', '200 '],
-         ['pass_all', 'evil.example,..', '200 INVALID hosts'],
-         ['pass_all', 'evil.example', '200 PASSED hosts'],
-         ['pass_all', 'good.example,..', '404 REJECTED ids'])
-    {
-        my ($name, $k, $expected) = @$_;
-
-        is_outcome("/$name?k=$k", $expected,
-                   "the outcome of $name for the list '$k' is $expected");
-    }
+    outcomes_are($t, <<'END');
+/any?k=good.example,..           403 INVALID hosts
+/any?k=good.example              200 PASSED hosts
+/any?k=good.example,,            200 PASSED hosts
+/any?k=,                         403 REJECTED hosts
+/any?k=                          403 REJECTED hosts
+/all?k=evil.example,..           403 INVALID hosts
+/all?k=..,..                     403 INVALID hosts
+/all?k=good.example,..           200 PASSED hosts
+/all?k=evil.example,good.example  200 PASSED hosts
+/all?k=,,                        403 REJECTED hosts
+/absent_all?k=good.example,..    410 INVALID hosts
+/absent_all?k=evil.example,..    200 PASSED hosts
+/absent_all?k=,                  200
+/pass_all?k=evil.example,..      200 INVALID hosts
+/pass_all?k=evil.example         200 PASSED hosts
+/pass_all?k=good.example,..      404 REJECTED ids
+END
 };
 
 
@@ -394,29 +327,23 @@ sub counted {
 
 
 subtest 'the counters show that a rule fired, and why' => sub {
-    my $of_zone = sub {
-        my $counters = zone_state($t, $_[0])->{counters};
-        return join ' ', @$counters{qw(checks invalid rejected)};
-    };
 
-    is(counted('audited'), '', 'a rule that was never asked has counted'
-                               . ' nothing');
-    is($of_zone->('adder'), '0 0 0',
-       'the zone of such a rule has counted nothing');
-    is_outcome('/audit?k=..', '410 INVALID adder',
-               'an invalid key is rejected and not audited');
-    is(counted('audited'), 'fired 1 invalid 1',
-       'a rule counts that it fired on an invalid key');
-    is($of_zone->('adder'), '0 1 1', 'its zone counts an invalid key');
-    is_outcome('/audit?k=', '410 REJECTED adder',
-               'an empty key is rejected and not audited');
-    is(counted('audited'), 'empty 1 fired 2 invalid 1',
-       'a rule counts that it fired on an empty key');
-    is($of_zone->('adder'), '0 1 2', 'its zone counts a rejected request');
-    is_outcome('/audit_dry?k=..', '200 REJECTED_DRY_RUN adder',
-               'an invalid key is not audited in a dry run either');
-    is(counted('audited'), 'dry_run 1 empty 1 fired 2 invalid 2',
-       'a rule counts that it would have fired on an invalid key');
+    # requests, what the rule has counted then, and what its zone has counted
+
+    for (['', '', '0 0 0'],
+         ['/audit?k=..  410 INVALID adder', 'fired 1 invalid 1', '0 1 1'],
+         ['/audit?k=  410 REJECTED adder', 'empty 1 fired 2 invalid 1', '0 1 2'],
+         ['/audit_dry?k=..  200 REJECTED_DRY_RUN adder',
+          'dry_run 1 empty 1 fired 2 invalid 2', '0 2 2'])
+    {
+        my ($request, $rule, $zone) = @$_;
+
+        outcomes_are($t, $request);
+        is(counted('audited'), $rule, "the rule counts, after '$request'");
+        is(join(' ', @{ zone_state($t, 'adder')->{counters} }
+                         {qw(checks invalid rejected)}),
+           $zone, "its zone counts, after '$request'");
+    }
 
     my $state = zone_state($t, 'adder');
     is(join(' ', @{ $state->{audit} }{qw(audited added)}), '0 0',

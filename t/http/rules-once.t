@@ -15,10 +15,12 @@ use BloomTest::Rules;
 my $t = BloomTest->new;
 
 # A rule that fires logs one line.  In a dry run the request goes on, so a rule
-# that is evaluated twice logs two lines.
+# that is evaluated twice logs two lines.  PASS asks the backend.
+
+my $pass = 'proxy_pass http://127.0.0.1:%%PORT_8081%%;';
 
 configure_rules($t, { ids => ['one'], bad => ['evil', 'none'] },
-                <<'CONF', backend => 8081);
+                <<'CONF' =~ s/PASS/$pass/gr, backend => 8081);
 
     # the locations inherit the rules of the server
 
@@ -29,30 +31,19 @@ configure_rules($t, { ids => ['one'], bad => ['evil', 'none'] },
         bloom_reject absent $arg_id zone=ids;
 
         location / { }
-        location /backend { proxy_pass http://127.0.0.1:%%PORT_8081%%; }
 
         location /dry/ {
             bloom_dry_run on;
 
-            location /dry/try {
-                try_files /none /none/ /dry/final?$args;
-            }
-            location /dry/error {
-                error_page 404 =200 /dry/final?$args;
-            }
-            location /dry/rewrite {
-                rewrite ^ /dry/final last;
-            }
-            location /dry/named {
-                try_files /none @final;
-            }
-            location /dry/several {
-                error_page 404 = @again;
-            }
-            location /dry/final { proxy_pass http://127.0.0.1:%%PORT_8081%%; }
+            location /dry/try { try_files /none /none/ /dry/final?$args; }
+            location /dry/error { error_page 404 =200 /dry/final?$args; }
+            location /dry/rewrite { rewrite ^ /dry/final last; }
+            location /dry/named { try_files /none @final; }
+            location /dry/several { error_page 404 = @again; }
+            location /dry/final { PASS }
             location /dry/index/ { index final.html; }
         }
-        location @final { proxy_pass http://127.0.0.1:%%PORT_8081%%; }
+        location @final { PASS }
         location @again { try_files /none /none/ /dry/index/?$args; }
     }
 
@@ -63,39 +54,23 @@ configure_rules($t, { ids => ['one'], bad => ['evil', 'none'] },
         add_header X-Bloom "$bloom_status $bloom_zone" always;
         bloom_route absent $arg_id zone=ids to=/confirm?$args;
 
-        location / { proxy_pass http://127.0.0.1:%%PORT_8081%%; }
+        location / { PASS }
         location /self { bloom_route absent $arg_id zone=ids to=/self?$args; }
         location /ping { bloom_route absent $arg_id zone=ids to=/pong?$args; }
         location /pong { bloom_route absent $arg_id zone=ids to=/ping?$args; }
-        location /named {
-            bloom_route absent $arg_id zone=ids to=@list;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location @list {
-            bloom_reject present $arg_id zone=bad;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location /chain {
-            bloom_route absent $arg_id zone=ids to=@first;
-        }
+        location /named { bloom_route absent $arg_id zone=ids to=@list; PASS }
+        location @list { bloom_reject present $arg_id zone=bad; PASS }
+        location /chain { bloom_route absent $arg_id zone=ids to=@first; }
         location @first {
-            bloom_route present $arg_id zone=bad to=@second;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+            bloom_route present $arg_id zone=bad to=@second; PASS
         }
         location @second {
             bloom_reject absent $arg_other zone=ids;
             bloom_reject present $arg_id zone=bad status=451;
         }
-        location /moves {
-            bloom_route absent $arg_id zone=ids to=@moves;
-        }
-        location @moves {
-            rewrite ^ /list last;
-        }
-        location /list {
-            bloom_reject present $arg_id zone=bad;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
+        location /moves { bloom_route absent $arg_id zone=ids to=@moves; }
+        location @moves { rewrite ^ /list last; }
+        location /list { bloom_reject present $arg_id zone=bad; PASS }
     }
 
     # locations with rules that requests reach after a decision
@@ -124,12 +99,10 @@ configure_rules($t, { ids => ['one'], bad => ['evil', 'none'] },
         }
         location /unlisted { try_files /none /sorry?$args; }
         location /sorry {
-            bloom_reject present $arg_id zone=bad status=410;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+            bloom_reject present $arg_id zone=bad status=410; PASS
         }
         location @sorry {
-            bloom_reject present $arg_id zone=bad status=410;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+            bloom_reject present $arg_id zone=bad status=410; PASS
         }
     }
 
@@ -144,18 +117,9 @@ configure_rules($t, { ids => ['one'], bad => ['evil', 'none'] },
             bloom_reject absent $arg_id zone=ids;
 
             location /ssi/ { ssi on; }
-            location /addition/ {
-                add_after_body /part;
-                addition_types *;
-            }
-            location /mirror/ {
-                mirror /mirrored;
-                proxy_pass http://127.0.0.1:%%PORT_8081%%;
-            }
-            location /auth/ {
-                auth_request /auth-part?id=none;
-                proxy_pass http://127.0.0.1:%%PORT_8081%%;
-            }
+            location /addition/ { add_after_body /part; addition_types *; }
+            location /mirror/ { mirror /mirrored; PASS }
+            location /auth/ { auth_request /auth-part?id=none; PASS }
         }
         location /part {
             bloom_reject absent $arg_id zone=ids;
@@ -169,8 +133,7 @@ configure_rules($t, { ids => ['one'], bad => ['evil', 'none'] },
             proxy_pass http://127.0.0.1:%%PORT_8085%%;
         }
         location /auth-part {
-            bloom_reject absent static zone=ids status=401;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
+            bloom_reject absent static zone=ids status=401; PASS
         }
     }
 CONF
@@ -187,129 +150,90 @@ my $mirrored = $t->backend(8085, 'mirrored');
 $t->run;
 
 
-# Requests a path and returns the status of the response, $bloom_status,
-# $bloom_zone, and how many rules that fired the request left in the log.
+# Tests a table of outcomes with the number of rules that fired, each of which
+# leaves a line in the log.
 
-sub outcome_and_lines {
-    my ($path, %option) = @_;
+sub decided {
+    my ($port, $table) = @_;
 
-    my $mark = $t->log_mark;
-    my $outcome = outcome($t, $path, %option);
-    my $lines = () = $t->log_since($mark)
-                     =~ /(?:rejecting|routing|passing) request/g;
+    for my $row (split /\n/, $table) {
+        my ($path, $expected, $lines, $why) = split /\s{2,}/, $row, 4;
+        my $mark = $t->log_mark;
 
-    return "$outcome $lines";
-}
-
-
-sub body {
-    my ($path, %option) = @_;
-
-    return $t->get($path, %option)->body;
+        outcomes_are($t, "$path  $expected  $why", port => $port);
+        is(scalar(() = $t->log_since($mark)
+                       =~ /(?:rejecting|routing|passing) request/g),
+           $lines, "rules that fire for $path: $lines");
+    }
 }
 
 
 subtest 'redirects do not evaluate inherited rules again' => sub {
-    is(outcome_and_lines('/?id=none'), '404 REJECTED ids 1',
-       'a request is rejected once without a redirect');
-    is(outcome_and_lines('/?id=one'), '200 PASSED ids 0',
-       'a request is passed once when index redirects it');
+    my @how = qw(try error rewrite named several index/);
+    my $redirects = join '', map { <<"END" } @how;
+/dry/$_?id=none  200 REJECTED_DRY_RUN ids  1  a rule fires once
+/dry/$_?id=one  200 PASSED ids  0  a request is passed
+END
 
-    for my $how (qw(try error rewrite named several index/)) {
-        is(outcome_and_lines("/dry/$how?id=none"),
-           '200 REJECTED_DRY_RUN ids 1',
-           "a rule fires once for the redirects of /dry/$how");
-        is(outcome_and_lines("/dry/$how?id=one"), '200 PASSED ids 0',
-           "a request is passed through the redirects of /dry/$how");
-    }
-
-    is(body('/dry/several?id=none'), 'index',
-       'a request is answered after three redirects');
+    decided(8080, $redirects . <<'END');
+/?id=none             404 REJECTED ids          1  without a redirect
+/?id=one              200 PASSED ids            0  index redirects it
+/dry/several?id=none  "index"                   1  after three redirects
+END
 };
 
 
 subtest 'a route does not evaluate the same rule again' => sub {
-    my @to = (port => 8082);
-
-    is(outcome_and_lines('/?id=none', @to), '200 ROUTED ids 1',
-       'a rule routes a request once to a location that inherits the rule');
-    is(body('/?id=none', @to), 'backend /confirm?id=none',
-       'a routed request is answered by the target location');
-    is(outcome_and_lines('/self?id=none', @to), '404 ROUTED ids 1',
-       'a rule that routes to its own location fires once');
-    is(outcome_and_lines('/ping?id=none', @to), '404 ROUTED ids 2',
-       'two rules that route to each other fire once each');
-    is(outcome_and_lines('/?id=one', @to), '200 PASSED ids 0',
-       'a request for a present key is not routed');
+    decided(8082, <<'END');
+/?id=none     200 ROUTED ids                1  the target inherits the rule
+/?id=none     "backend /confirm?id=none"    1  the target answers
+/self?id=none  404 ROUTED ids               1  a rule routes to its own location
+/ping?id=none  404 ROUTED ids               2  two rules route to each other
+/?id=one      200 PASSED ids                0  a present key is not routed
+END
 };
 
 
 subtest 'the rules of a target are evaluated' => sub {
-    my @to = (port => 8082);
-
-    is(outcome_and_lines('/named?id=none', @to), '403 REJECTED bad 2',
-       'a rule of the target rejects a routed request');
-    is(outcome_and_lines('/named?id=new', @to), '200 ROUTED ids 1',
-       'a request stays routed when no rule of the target fires');
-    is(body('/named?id=new', @to), 'backend /named?id=new',
-       'a request that the target passes reaches the backend');
-    is(outcome_and_lines('/chain?id=none', @to), '451 REJECTED bad 3',
-       'a rule of a second target rejects a request that is routed twice');
-    is(outcome_and_lines('/chain?id=new', @to), '200 ROUTED ids 1',
-       'a request that the first target passes is not routed twice');
-    is(outcome_and_lines('/moves?id=none', @to), '403 REJECTED bad 2',
-       'a rule rejects a routed request after a rewrite of the target');
+    decided(8082, <<'END');
+/named?id=none  403 REJECTED bad          2  the target rejects
+/named?id=new   200 ROUTED ids            1  no rule of the target fires
+/named?id=new   "backend /named?id=new"   1  the target passes
+/chain?id=none  451 REJECTED bad          3  a second target rejects
+/chain?id=new   200 ROUTED ids            1  the first target does not route
+/moves?id=none  403 REJECTED bad          2  after a rewrite of the target
+END
 };
 
 
 subtest 'a decided request is not decided again' => sub {
-    my @to = (port => 8083);
-
-    is(outcome_and_lines('/rejected?id=none', @to), '404 REJECTED ids 1',
-       'the rules of an error page do not change a rejection');
-    is(body('/rejected?id=none', @to), 'backend /sorry?id=none',
-       'a rejected request is answered with its error page');
-    is(outcome_and_lines('/rejected-named?id=none', @to),
-       '404 REJECTED ids 1',
-       'the rules of a named error page do not change a rejection');
-    is(outcome_and_lines('/passed?id=none', @to), '410 REJECTED bad 1',
-       'a bloom_pass does not silence the rules of a later location');
-    is(outcome_and_lines('/passed?id=other', @to), '200 PASSED bad 0',
-       'the rules of a later location pass a request after a bloom_pass');
-    is(outcome_and_lines('/unfired?id=none', @to), '410 REJECTED bad 1',
-       'the rules of a later location are evaluated when none has fired');
-    is(outcome_and_lines('/unlisted?id=none', @to), '410 REJECTED bad 1',
-       'the rules of a later location reject a request not checked before');
-    is(outcome_and_lines('/unlisted?id=one', @to), '200 PASSED bad 0',
-       'the rules of a later location pass a request not checked before');
+    decided(8083, <<'END');
+/rejected?id=none        404 REJECTED ids          1  by its error page
+/rejected?id=none        "backend /sorry?id=none"  1  its error page answers
+/rejected-named?id=none  404 REJECTED ids          1  by a named error page
+/passed?id=none    410 REJECTED bad  1  a bloom_pass silences no later rule
+/passed?id=other   200 PASSED bad    0  later rules pass it after a bloom_pass
+/unfired?id=none   410 REJECTED bad  1  later rules run if none has fired
+/unlisted?id=none  410 REJECTED bad  1  later rules reject what was not checked
+/unlisted?id=one   200 PASSED bad    0  later rules pass what was not checked
+END
 };
 
 
 subtest 'subrequests are not checked' => sub {
-    my @to = (port => 8084);
-
-    is(outcome_and_lines('/ssi/page.html?id=one', @to), '200 PASSED ids 0',
-       'a request for a page with SSI is checked');
-    is(body('/ssi/page.html?id=one', @to),
+    decided(8084, <<'END');
+/ssi/page.html?id=one   200 PASSED ids    0  a page with SSI is checked
+/ssi/page.html?id=none  404 REJECTED ids  1  a page with SSI is checked
+/addition/page.html?id=one  200 PASSED ids    0  a page with an addition
+/addition/page.html?id=one  "page backend /part"  0  an addition
+/auth/?id=one           200 PASSED ids    0  the request of auth_request
+/auth/?id=none          404 REJECTED ids  1  before auth_request
+/mirror/?id=none        404 REJECTED ids  1  before mirror
+/mirror/?id=one         200 PASSED ids    0  a request that is mirrored
+END
+    is($t->get('/ssi/page.html?id=one', port => 8084)->body,
        'head backend /part?id=none backend /part?id=one tail',
        'the parts of a page with SSI are not checked');
-    is(outcome_and_lines('/ssi/page.html?id=none', @to),
-       '404 REJECTED ids 1', 'a request for a page with SSI is rejected');
-
-    is(outcome_and_lines('/addition/page.html?id=one', @to),
-       '200 PASSED ids 0', 'a request for a page with an addition is checked');
-    is(body('/addition/page.html?id=one', @to), 'page backend /part',
-       'an addition to a page is not checked');
-
-    is(outcome_and_lines('/auth/?id=one', @to), '200 PASSED ids 0',
-       'the subrequest of auth_request is not checked');
-    is(outcome_and_lines('/auth/?id=none', @to), '404 REJECTED ids 1',
-       'a request is rejected before its auth_request');
-
-    is(outcome_and_lines('/mirror/?id=none', @to), '404 REJECTED ids 1',
-       'a request that would be mirrored is rejected');
-    is(outcome_and_lines('/mirror/?id=one', @to), '200 PASSED ids 0',
-       'a request that is mirrored is passed');
     ok(wait_until(sub { $mirrored->requests }), 'a passed request is mirrored');
     is(join(' ', map { $_->{uri} } $mirrored->requests), '/mirrored?id=one',
        'a rejected request is not mirrored and a mirror is not checked');

@@ -9,6 +9,7 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Rules;
 
 my $t = BloomTest->new;
 
@@ -25,15 +26,49 @@ $t->build_image("$_.bloom", [$has{$_}], '-p', $_ eq 'lines' ? '1e-9' : '1e-6',
 $t->build_image('old.bloom', ['old'], '-p', '1e-9', '--seed', 1, '--as-of',
                 '2001-01-01T00:00:00Z');
 
-my $nine = join "\n", map {
-    "bloom_reject present \$arg_k$_ zone=raw decode=form status=48$_;"
+my $nine = join ";\n", map {
+    "bloom_reject present \$arg_k$_ zone=raw decode=form status=48$_"
 } 1 .. 9;
 
-$t->write_file_expand('nginx.conf', <<"CONF");
-%%TEST_GLOBALS%%
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
+my ($one, $two, $three) = map {
+    "bloom_reject present \$arg_$_->[0] zone=raw decode=form status=48$_->[1]"
+} ['one', 1], ['two', 2], ['three', 3];
+my $first = 'bloom_reject present $arg_k zone=lower status=481';
+
+my %rules = (
+    mixed => 'bloom_reject present $arg_raw zone=raw decode=form status=481;
+              bloom_reject present $http_x_lower zone=lower status=482;
+              bloom_reject present $cookie_host zone=host status=483;
+              bloom_reject present $arg_url zone=url decode=uri status=484;
+              bloom_reject present $arg_lines zone=lines status=485',
+    nine  => $nine,
+    '~ ^/captured/(?<one>[^/]*)/(?<two>[^/]*)$' => 'set $three $arg_three;
+              bloom_reject present $one zone=raw status=481;
+              bloom_reject present $two zone=lines status=482;
+              bloom_reject present $three zone=raw status=483',
+    own   => 'bloom_reject present $remote_addr zone=raw status=481;
+              bloom_reject present $uri zone=raw status=482;
+              bloom_reject present $host zone=host status=483;
+              bloom_reject present $http_user_agent zone=lower status=484',
+    after => "$first; bloom_reject present \$after zone=raw status=482",
+    'after-arg'  => "$first;
+                     bloom_reject present \$arg_after zone=raw status=482",
+    'after-http' => "$first;
+                     bloom_reject present \$http_x_after zone=raw status=482;
+                     bloom_reject present \$arg_raw zone=raw status=483",
+    unknown => "bloom_unknown reject; $one;
+                bloom_reject absent \$arg_two zone=old status=482; $three",
+    split   => "$one; bloom_reject present \$arg_two zone=lines split=|
+                status=482; $three;
+                bloom_reject present \"\$arg_four\" zone=raw decode=form
+                status=484",
+    pass    => 'bloom_pass present $arg_one zone=raw decode=form;
+                bloom_reject absent $arg_two zone=lines status=482',
+);
+
+$_ .= '; try_files /page =500' for values %rules;
+
+configure_rules($t, {}, <<'CONF' . locations(\%rules) . '}');
     bloom_zone zone=raw file=%%TESTDIR%%/raw.bloom;
     bloom_zone zone=lower file=%%TESTDIR%%/lower.bloom;
     bloom_zone zone=host file=%%TESTDIR%%/host.bloom;
@@ -43,83 +78,17 @@ http {
 
     # These values depend on earlier rules.
 
-    map \$bloom_status \$after { PASSED "a b"; default ""; }
-    map \$bloom_status \$arg_after { PASSED "a b"; default ""; }
-    map \$bloom_status \$http_x_after { PASSED "a b"; default ""; }
+    map $bloom_status $after { PASSED "a b"; default ""; }
+    map $bloom_status $arg_after { PASSED "a b"; default ""; }
+    map $bloom_status $http_x_after { PASSED "a b"; default ""; }
 
     server {
         listen 127.0.0.1:%%PORT_8080%%;
-        add_header X-Zone "\$bloom_zone" always;
-
-        location /mixed {
-            bloom_reject present \$arg_raw zone=raw decode=form status=481;
-            bloom_reject present \$http_x_lower zone=lower status=482;
-            bloom_reject present \$cookie_host zone=host status=483;
-            bloom_reject present \$arg_url zone=url decode=uri status=484;
-            bloom_reject present \$arg_lines zone=lines status=485;
-            try_files /page =500;
-        }
-        location /nine { $nine try_files /page =500; }
-        location ~ ^/captured/(?<one>[^/]*)/(?<two>[^/]*)\$ {
-            set \$three \$arg_three;
-            bloom_reject present \$one zone=raw status=481;
-            bloom_reject present \$two zone=lines status=482;
-            bloom_reject present \$three zone=raw status=483;
-            try_files /page =500;
-        }
-        location /own {
-            bloom_reject present \$remote_addr zone=raw status=481;
-            bloom_reject present \$uri zone=raw status=482;
-            bloom_reject present \$host zone=host status=483;
-            bloom_reject present \$http_user_agent zone=lower status=484;
-            try_files /page =500;
-        }
-        location /after {
-            bloom_reject present \$arg_k zone=lower status=481;
-            bloom_reject present \$after zone=raw status=482;
-            try_files /page =500;
-        }
-        location /after-arg {
-            bloom_reject present \$arg_k zone=lower status=481;
-            bloom_reject present \$arg_after zone=raw status=482;
-            try_files /page =500;
-        }
-        location /after-http {
-            bloom_reject present \$arg_k zone=lower status=481;
-            bloom_reject present \$http_x_after zone=raw status=482;
-            bloom_reject present \$arg_raw zone=raw status=483;
-            try_files /page =500;
-        }
-        location /unknown {
-            bloom_unknown reject;
-            bloom_reject present \$arg_one zone=raw decode=form status=481;
-            bloom_reject absent \$arg_two zone=old status=482;
-            bloom_reject present \$arg_three zone=raw decode=form status=483;
-            try_files /page =500;
-        }
-        location /split {
-            bloom_reject present \$arg_one zone=raw decode=form status=481;
-            bloom_reject present \$arg_two zone=lines split=| status=482;
-            bloom_reject present \$arg_three zone=raw decode=form status=483;
-            bloom_reject present "\$arg_four" zone=raw decode=form status=484;
-            try_files /page =500;
-        }
-        location /pass {
-            bloom_pass present \$arg_one zone=raw decode=form;
-            bloom_reject absent \$arg_two zone=lines status=482;
-            try_files /page =500;
-        }
+        add_header X-Bloom "$bloom_zone" always;
         location /bloom/ { bloom_api; }
-    }
-}
 CONF
 $t->write_file('html/page', 'a page');
 $t->run;
-
-sub outcome {
-    my $response = $t->get(@_);
-    return $response->status . ' ' . ($response->header('X-Zone') // '');
-}
 
 sub status { return $t->get(@_)->status }
 
@@ -156,7 +125,7 @@ subtest 'the first rule that fires decides' => sub {
         }
 
         my $want = $first // '200 ' . ($last // '');
-        my $got = outcome('/mixed?' . join('&', @arguments),
+        my $got = outcome($t, '/mixed?' . join('&', @arguments),
                           headers => { @headers });
 
         $wrong{"$mixture: $got, not $want"} = 1 if $got ne $want;
@@ -200,31 +169,19 @@ subtest 'the keys may be any variables' => sub {
 };
 
 
-subtest 'a zone that answers unknown decides in its turn' => sub {
-    is(status('/unknown?one=a+b&two=x'), 481,
-       'a rule that fires decides before a zone that answers unknown');
-    is(status('/unknown?one=x&two=x&three=a+b'), 503,
-       'a zone that answers unknown decides before a later rule');
-    is(status('/unknown?one=x&three=a+b'), 483,
-       'a rule decides when the zone that answers unknown has no key');
-};
-
-
-subtest 'lists, texts and bloom_pass decide in their turn' => sub {
-    is(status('/split?one=a+b&two=x,y&three=a+b'), 481,
-       'a rule before one with split= decides first');
-    is(status('/split?one=x&two=x|x,y&three=a+b'), 482,
-       'a rule with split= decides before a later rule');
-    is(status('/split?one=x&two=x&three=a+b'), 483,
-       'a rule after one with split= decides when that does not fire');
-    is(status('/split?one=x&two=x&four=a+b'), 484,
-       'a rule whose key is a text with a variable decides last');
-    is(status('/pass?one=a+b&two=x'), 200,
-       'a bloom_pass that fires decides before a bloom_reject');
-    is(status('/pass?one=x&two=x'), 482,
-       'a bloom_reject decides when the bloom_pass before it does not fire');
-    is(status('/pass?one=x&two=x,y'), 200,
-       'a request that neither bloom_pass nor bloom_reject decides is passed');
+subtest 'unknown zones, lists, texts and bloom_pass have their turn' => sub {
+    outcomes_are($t, <<'END');
+/unknown?one=a+b&two=x            481 raw    before an unknown zone
+/unknown?one=x&two=x&three=a+b    503 old    the unknown zone
+/unknown?one=x&three=a+b          483 raw    the unknown zone has no key
+/split?one=a+b&two=x,y&three=a+b  481 raw    before a list
+/split?one=x&two=x|x,y&three=a+b  482 lines  the list
+/split?one=x&two=x&three=a+b      483 raw    after the list
+/split?one=x&two=x&four=a+b       484 raw    a text with a variable
+/pass?one=a+b&two=x               200 raw    a bloom_pass fires
+/pass?one=x&two=x                 482 lines  the bloom_pass does not fire
+/pass?one=x&two=x,y               200 lines  neither decides
+END
 };
 
 

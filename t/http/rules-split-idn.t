@@ -24,11 +24,7 @@ $t->build_image('except.bloom', ['evil.example', $evil], '-p', '1e-9',
                 '--seed', 1, '--form', 'host', '--except-wins',
                 '--except', $t->testdir . '/except');
 
-$t->write_file_expand('nginx.conf', <<'CONF');
-%%TEST_GLOBALS%%
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
+configure_rules($t, {}, <<'CONF');
     access_log off;
     large_client_header_buffers 4 32k;
 
@@ -60,7 +56,6 @@ http {
             empty_gif;
         }
     }
-}
 CONF
 
 $t->run;

@@ -46,14 +46,10 @@ my %rules = (
 
 # A later rule that rejects every request shows whether bloom_pass fires.
 
-my %then = map { $_ => "bloom_reject absent never zone=ids status=410;" }
-               qw(pass pass_any);
+$rules{$_} .= '; bloom_reject absent never zone=ids status=410'
+    for 'pass', 'pass_any';
 
-$t->write_file_expand('nginx.conf', join "\n", <<'HTTP', (map {
-%%TEST_GLOBALS%%
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
+configure_rules($t, {}, <<'CONF'
     access_log off;
     large_client_header_buffers 4 128k;
 
@@ -67,57 +63,58 @@ http {
         add_header X-Key $bloom_key always;
         location /bloom/ { bloom_api; }
         location /routed { return 200 routed; }
-HTTP
-    "        location = /$_ { $rules{$_}; " . ($then{$_} // '')
-    . ' try_files /page =500; }'
-} sort keys %rules), '    }', '}', '');
+CONF
+    . locations({ map { $_ => "$rules{$_}; try_files /page =500" }
+                      keys %rules }) . '}');
 
 $t->build_image('cold.bloom', \@ids, '--as-of', '2020-01-01T00:00:00Z');
 $t->run;
 
+outcomes_are($t, <<'END');
+/absent?k=id1,id2,id3     200  all parts are present
+/absent?k=id1             200  a key without a separator is a list of one
+/absent?k=id1,no,id3      404  a part in the middle is absent
+/absent?k=id1,id2,no      404  the last part is absent
+/absent?k=no,id2,id3      404  the first part is absent
+/absent?k=no              404  the only part is absent
+/absent?k=id1,,id2,       200  empty parts are no keys
+/absent?k=,,,             200  a list of empty parts is no key
+/absent?k=                200  an empty list is no key
+/absent?k=id1;id2         404  another byte does not separate
+/absent_any?k=id1,no,id3  404  match=any is the default
+/absent_any?k=id1,id2     200  match=any needs one absent part
+/absent_all?k=id1,no,id3  200  match=all needs all parts
+/absent_all?k=no,none     404  match=all has all parts
+/absent_all?k=id1,id2     200  match=all has no part
+/absent_all?k=,           200  match=all does not hold for no parts
+/present?k=no,none        200  no part is present
+/present?k=no,id7,none    403  one part is present
+/present_all?k=no,id7     200  match=all needs all parts
+/present_all?k=id7,id8    403  match=all has all parts
+/pass?k=id1,id2           200  bloom_pass wants all parts by default
+/pass?k=id1,no            410  bloom_pass lacks a part
+/pass?k=no                410  bloom_pass has no part
+/pass?k=                  410  bloom_pass does not pass an empty list
+/pass_any?k=id1,no        200  bloom_pass with match=any wants one part
+/pass_any?k=no            410  bloom_pass with match=any has no part
+/semicolon?k=id1;id2      200  a list is cut at its separator
+/semicolon?k=id1;no       404  a part behind another separator is absent
+/semicolon?k=id1,id2      404  a comma is a part of a key then
+/route?k=no,id3           "routed"  one part is present
+/route?k=no,none          "a page"  no part is present
+END
 
-my %verb = (200 => 'passes', 403 => 'rejects', 404 => 'rejects',
-            410 => 'does not pass');
-
-for (# rule, list, status
-     ['absent', 'id1,id2,id3', 200], ['absent', 'id1', 200],
-     ['absent', 'id1,no,id3', 404], ['absent', 'id1,id2,no', 404],
-     ['absent', 'no,id2,id3', 404], ['absent', 'no', 404],
-     ['absent', 'id1,,id2,', 200], ['absent', ',,,', 200], ['absent', '', 200],
-     ['absent', 'id1;id2', 404],
-     ['absent_any', 'id1,no,id3', 404], ['absent_any', 'id1,id2', 200],
-     ['absent_all', 'id1,no,id3', 200], ['absent_all', 'no,none', 404],
-     ['absent_all', 'id1,id2', 200], ['absent_all', ',', 200],
-     ['present', 'no,none', 200], ['present', 'no,id7,none', 403],
-     ['present_all', 'no,id7', 200], ['present_all', 'id7,id8', 403],
-     ['pass', 'id1,id2', 200], ['pass', 'id1,no', 410], ['pass', 'no', 410],
-     ['pass', '', 410], ['pass_any', 'id1,no', 200], ['pass_any', 'no', 410],
-     ['semicolon', 'id1;id2', 200], ['semicolon', 'id1;no', 404],
-     ['semicolon', 'id1,id2', 404])
-{
-    my ($rule, $list, $status) = @$_;
-
-    is($t->get("/$rule?k=$list")->status, $status,
-       "rule $rule $verb{$status} the list '$list'");
-}
-
-is($t->get('/route?k=no,id3')->body, 'routed',
-   "rule route routes the list 'no,id3'");
-is($t->get('/route?k=no,none')->body, 'a page',
-   "rule route passes the list 'no,none'");
-
-for (['form', ' id1 ,  id2', 200], ['form', "id1\t,\tid2 ", 200],
-     ['form', 'id1, no', 404], ['form', 'a b', 200], ['form', 'a, b', 404],
-     ['form', "\xff,id1", 200], ['form', ';', 200],
-     ['form', 'x' x 500 . ',id9', 200])
-{
-    my ($rule, $list, $status) = @$_;
-    my $name = substr $list =~ s/([^ -~])/sprintf '\\x%02x', ord $1/ger, 0, 30;
-
-    is($t->get("/$rule?k=" . $list =~ s/([^\w])/sprintf '%%%02X', ord $1/ger)
-           ->status, $status,
-       "rule $rule decodes, splits, trims and $verb{$status} the list '$name'");
-}
+outcomes_are($t, join '', map {
+    my ($list, $rest) = /^(.*?)(  .*)$/s;
+    "/form?k=" . encoded($list) =~ s/,/%2C/gr . "$rest\n"
+} (" id1 , \tid2  200  blanks around parts are no part of them",
+   "id1\t,\tid2   200  nor are tabs",
+   'id1, no  404  a part behind a blank is absent',
+   'a b  200  a blank within a part is a part of it',
+   'a, b  404  but none before it',
+   "\xff,id1  200  a part has any bytes",
+   ';  200  a part is a separator of other lists',
+   'x' x 500 . ',id9  200  a part is long'));
 
 is($t->get('/header', headers => ['X-Ids' => 'id1, id2,  id3'])->status, 200,
    'a header that lists present keys is passed');
@@ -176,21 +173,19 @@ is($t->get('/absent?k=' . ',' x 60_000 . 'id1')->status, 200,
 
 # ---- key forms ----
 
-for (['host', 'good.example,WWW.EVIL.example:80', 403],
-     ['host', 'good.example, other.example', 200],
-     ['host', 'a:b,evil.example', 403], ['host', 'a:b,good.example', 403],
-     ['host', '..,:', 403],
-     ['host_all', 'evil.example,x.evil.example', 403],
-     ['host_all', 'evil.example,..', 403],
-     ['host_all', 'good.example,..', 200],
-     ['host_absent', 'good.example,other.example', 404],
-     ['host_absent', 'good.example,..', 200], ['host_absent', '..', 200])
-{
-    my ($rule, $list, $status) = @$_;
-
-    is($t->get("/$rule?k=" . encoded($list))->status, $status,
-       "rule $rule $verb{$status} the list '$list'");
-}
+outcomes_are($t, <<'END');
+/host?k=good.example,WWW.EVIL.example:80        403  a part is listed
+/host?k=good.example,%20other.example           200  no part is listed
+/host?k=a:b,evil.example                        403  a part is invalid
+/host?k=a:b,good.example                        403  a part is invalid
+/host?k=..,:                                    403  all parts are invalid
+/host_all?k=evil.example,x.evil.example         403  all parts are listed
+/host_all?k=evil.example,..                     403  one is listed, one invalid
+/host_all?k=good.example,..                     200  a part is not listed
+/host_absent?k=good.example,other.example       404  all parts are absent
+/host_absent?k=good.example,..                  200  a part is invalid
+/host_absent?k=..                               200  the only part is invalid
+END
 
 {
     my $before = zone_state($t, 'hosts')->{counters};

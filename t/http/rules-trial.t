@@ -64,14 +64,33 @@ my %rules = (
     routed      => "bloom_route present \$arg_e zone=bad to=\@checked",
     t_twice     => "bloom_reject present \$arg_k $new;
                     try_files /none /next?\$args",
+    'next'      => 'bloom_reject present $arg_e zone=bad',
+
+    # a mirror that asks a service
+
+    judged      => 'bloom_route present $arg_k zone=new dry_run to=@routed;
+                    mirror /judge; mirror_request_body off',
+    judged_dry  => 'bloom_dry_run on;
+                    bloom_route present $arg_k zone=new to=@routed;
+                    mirror /judge; mirror_request_body off',
+
+    # a backend that knows no key
+
+    audit       => 'bloom_audit 100%;
+                    bloom_reject absent $arg_k zone=new dry_run; GONE',
+    audit_both  => 'bloom_audit 100%;
+                    bloom_reject absent $arg_k zone=new dry_run;
+                    bloom_reject absent $arg_e zone=ids; GONE',
+    feedback    => 'bloom_feedback 404;
+                    bloom_reject absent $arg_k zone=new dry_run;
+                    bloom_reject absent $arg_e zone=ids; GONE',
 );
 
-sub configure {
-    my ($more) = @_;
+s{GONE}{proxy_pass http://127.0.0.1:%%PORT_8080%%/gone} for values %rules;
 
-    configure_rules($t, { ids => ['one'], new => ['new', 'both'],
-                          bad => ['bad', 'both'] },
-                    join("\n", <<'CONF',
+configure_rules($t, { ids => ['one'], new => ['new', 'both'],
+                      bad => ['bad', 'both'] },
+                <<'CONF' . locations(\%rules, 8081) . '}', backend => 8081);
     bloom_zone zone=hosts file=%%TESTDIR%%/hosts.bloom;
     bloom_zone zone=cold file=%%TESTDIR%%/cold.bloom max_age=1d;
     log_format outcome '$request_uri [$bloom_status] [$bloom_key] $status';
@@ -85,26 +104,9 @@ sub configure {
         add_header X-Bloom "$bloom_status $bloom_zone" always;
 
         location /bloom/ { bloom_api; }
-        location @routed {
-            add_header X-Bloom "$bloom_status $bloom_zone" always;
-            return 299 "routed";
-        }
+        location @routed { return 299 "routed"; }
         location @checked {
-            add_header X-Bloom "$bloom_status $bloom_zone" always;
             bloom_reject present $arg_k zone=new dry_run;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location = /judged {
-            bloom_route present $arg_k zone=new dry_run to=@routed;
-            mirror /judge;
-            mirror_request_body off;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
-        location = /judged_dry {
-            bloom_dry_run on;
-            bloom_route present $arg_k zone=new to=@routed;
-            mirror /judge;
-            mirror_request_body off;
             proxy_pass http://127.0.0.1:%%PORT_8081%%;
         }
         location = /judge {
@@ -121,36 +123,8 @@ sub configure {
             return 204;
         }
         location = /gone { add_header X-Gone 1 always; return 404; }
-        location = /audit {
-            bloom_audit 100%;
-            bloom_reject absent $arg_k zone=new dry_run;
-            proxy_pass http://127.0.0.1:%%PORT_8080%%/gone;
-        }
-        location = /audit_both {
-            bloom_audit 100%;
-            bloom_reject absent $arg_k zone=new dry_run;
-            bloom_reject absent $arg_e zone=ids;
-            proxy_pass http://127.0.0.1:%%PORT_8080%%/gone;
-        }
-        location = /feedback {
-            bloom_feedback 404;
-            bloom_reject absent $arg_k zone=new dry_run;
-            bloom_reject absent $arg_e zone=ids;
-            proxy_pass http://127.0.0.1:%%PORT_8080%%/gone;
-        }
-        location = /next {
-            bloom_reject present $arg_e zone=bad;
-            proxy_pass http://127.0.0.1:%%PORT_8081%%;
-        }
 CONF
-        (map { "location = /$_ { $rules{$_};"
-               . ($rules{$_} =~ /try_files/
-                  ? '' : ' proxy_pass http://127.0.0.1:%%PORT_8081%%;')
-               . ' }' } sort keys %rules),
-        $more // '', '}', ''), backend => 8081);
-}
 
-configure();
 $t->run;
 
 
@@ -183,29 +157,25 @@ sub adds {
 
 
 subtest 'a rule on trial says what it would have done' => sub {
-    is(outcome($t, '/t_reject?k=new'), '200 REJECTED_DRY_RUN new',
-       'a request that would be rejected passes');
-    is(outcome($t, '/t_reject?k=none'), '200 PASSED new',
-       'a request that would pass passes');
-    is(outcome($t, '/t_route?k=new'), '200 ROUTED_DRY_RUN new',
-       'a request that would be routed passes');
-    is(outcome($t, '/t_pass?k=new'), '200 PASSED new',
-       'a request that would be passed passes');
-    is(outcome($t, '/t_shield?k=none'), '200 REJECTED_DRY_RUN new',
-       'a request with an absent key passes a shield on trial');
-    is(outcome($t, '/t_list?k=a,new,b'), '200 REJECTED_DRY_RUN new',
-       'a request with a list passes a rule on trial');
-    is(outcome($t, '/t_composed?k=ne&l=w'), '200 REJECTED_DRY_RUN new',
-       'a request with a composed key passes a rule on trial');
+    outcomes_are($t, <<'END');
+/t_reject?k=new        200 REJECTED_DRY_RUN new  it would be rejected
+/t_reject?k=none       200 PASSED new            it would pass
+/t_route?k=new         200 ROUTED_DRY_RUN new    it would be routed
+/t_pass?k=new          200 PASSED new            it would be passed
+/t_shield?k=none       200 REJECTED_DRY_RUN new  an absent key of a shield
+/t_list?k=a,new,b      200 REJECTED_DRY_RUN new  a list
+/t_composed?k=ne&l=w   200 REJECTED_DRY_RUN new  a composed key
+END
 
-    is(adds('/t_reject?k=new'), 'dry_run present',
-       'a rule on trial counts what it would reject');
-    is(adds('/t_route?k=new'), 'dry_run present',
-       'a rule on trial counts what it would route');
-    is(adds('/t_pass?k=new'), 'dry_run present',
-       'a rule on trial counts what it would pass');
-    is(adds('/t_reject?k=none'), 'absent',
-       'a rule on trial counts no request that it would not reject');
+    my %counts = ('/t_reject?k=new' => 'dry_run present',
+                  '/t_route?k=new' => 'dry_run present',
+                  '/t_pass?k=new' => 'dry_run present',
+                  '/t_reject?k=none' => 'absent',
+                  '/t_fire?k=..' => 'dry_run invalid',
+                  '/t_cold?k=x' => 'unknown');
+
+    is(adds($_), $counts{$_}, "a rule on trial counts a request for $_")
+        for sort keys %counts;
 
     my $zone = sub { zone_state($t, 'new')->{counters} };
     my $before = $zone->();
@@ -220,23 +190,19 @@ subtest 'a rule on trial says what it would have done' => sub {
 
 
 subtest 'the logs say what a rule on trial would have done' => sub {
-    is(decisions_logged($t, '/t_reject?k=new'),
-       'rejecting request, dry run: key "new" maybe present in bloom zone'
-       . ' "new"', 'the error log has what would be rejected');
-    is(decisions_logged($t, '/t_route?k=new'),
-       'routing request, dry run: key "new" maybe present in bloom zone "new"',
-       'the error log has what would be routed');
-    is(decisions_logged($t, '/t_pass?k=new'),
-       'passing request, dry run: key "new" maybe present in bloom zone "new"',
-       'the error log has what would be passed');
-    is(decisions_logged($t, '/t_e_reject?k=both&e=both'),
-       'rejecting request, dry run: key "both" maybe present in bloom zone'
-       . ' "new"|'
-       . 'rejecting request: key "both" maybe present in bloom zone "bad"',
-       'the error log has both the trial and the decision');
-    is(decisions_logged($t, '/t_cold?k=x'),
-       'rejecting request, dry run: key "x" unknown in bloom zone "cold"',
-       'the error log has what would get 503');
+    my $new = 'request, dry run: key "%s" maybe present in bloom zone "new"';
+    my %said = (
+        '/t_reject?k=new' => 'rejecting ' . sprintf($new, 'new'),
+        '/t_route?k=new' => 'routing ' . sprintf($new, 'new'),
+        '/t_pass?k=new' => 'passing ' . sprintf($new, 'new'),
+        '/t_e_reject?k=both&e=both' => 'rejecting ' . sprintf($new, 'both')
+            . '|rejecting request: key "both" maybe present in bloom zone "bad"',
+        '/t_cold?k=x' =>
+            'rejecting request, dry run: key "x" unknown in bloom zone "cold"',
+    );
+
+    is(decisions_logged($t, $_), $said{$_}, "the error log has the trial of $_")
+        for sort keys %said;
 
     $t->get('/t_reject?k=new&logged');
     ok(wait_until(sub {
@@ -247,62 +213,38 @@ subtest 'the logs say what a rule on trial would have done' => sub {
 
 
 subtest 'an invalid, empty or unknown key does not stop a trial' => sub {
-    is(outcome($t, '/t_fire?k=..'), '200 REJECTED_DRY_RUN hosts',
-       'invalid=fire holds on trial');
-    is(adds('/t_fire?k=..'), 'dry_run invalid',
-       'a rule on trial counts an invalid key on which it would fire');
-    is(outcome($t, '/t_fire'), '200 REJECTED_DRY_RUN hosts',
-       'empty=fire holds on trial');
-    is(outcome($t, '/t_invalid?k=..'), '200 INVALID hosts',
-       'an invalid key passes with invalid=pass');
-    is(outcome($t, '/t_cold?k=x'), '200 UNKNOWN cold',
-       'an unknown key passes in spite of bloom_unknown reject');
-    is(adds('/t_cold?k=x'), 'unknown',
-       'a rule on trial counts no unknown key as rejected');
+    outcomes_are($t, <<'END');
+/t_fire?k=..     200 REJECTED_DRY_RUN hosts  invalid=fire holds on trial
+/t_fire          200 REJECTED_DRY_RUN hosts  empty=fire holds on trial
+/t_invalid?k=..  200 INVALID hosts           invalid=pass holds on trial
+/t_cold?k=x      200 UNKNOWN cold            bloom_unknown reject does not
+END
 };
 
 
+# A rule on trial comes before an enforced one, unless the table says otherwise.
+
 subtest 'enforced rules decide' => sub {
-    for (['t_e_reject?k=both&e=both', '403 REJECTED bad',
-          'a later rule rejects what the trial would reject'],
-         ['t_e_reject?k=new&e=none', '200 REJECTED_DRY_RUN new',
-          'a later rule that does not fire leaves the status of the trial'],
-         ['t_e_reject?k=none&e=bad', '403 REJECTED bad',
-          'a later rule rejects what the trial would not reject'],
-         ['t_e_route?k=both&e=both', '299 ROUTED bad',
-          'a later rule routes what the trial would reject'],
-         ['t_e_pass?k=both&e=both', '200 REJECTED_DRY_RUN new',
-          'a later rule passes what the trial would reject'],
-         ['t_e_fire?k=new&e=evil.example', '200 REJECTED_DRY_RUN new',
-          'an enforced rule that passes leaves the status of the trial'],
-         ['t_e_fire?k=new&e=..', '200 INVALID hosts',
-          'an invalid key that a later rule passes replaces that status'],
-         ['t_e_invalid?k=new&e=..', '200 INVALID hosts',
-          'an invalid key of a later rule replaces the status of the trial'],
-         ['t_e_cold?k=new&e=x', '503 UNKNOWN cold',
-          'a later rule rejects an unknown key'],
-         ['t_pass?k=both&e=both', '403 REJECTED bad',
-          'a later rule rejects what the trial would pass'],
-         ['e_t_reject?k=both&e=both', '403 REJECTED bad',
-          'an earlier rule rejects'],
-         ['e_t_reject?k=new&e=none', '200 REJECTED_DRY_RUN new',
-          'an earlier rule that does not fire has no say'],
-         ['e_t_invalid?k=new&e=..', '200 INVALID hosts',
-          'the trial does not replace an earlier INVALID'],
-         ['t_t?k=both&e=both', '200 REJECTED_DRY_RUN new',
-          'the first of two trials has the status'],
-         ['t_t?k=none&e=bad', '200 ROUTED_DRY_RUN bad',
-          'the second of two trials has the status if the first does not fire'],
-         ['t_dry?k=both&e=both', '200 ROUTED_DRY_RUN bad',
-          'bloom_dry_run reports the enforced rule'],
-         ['routed?k=both&e=both', '200 ROUTED bad',
-          'a trial in the target location does not replace ROUTED'],
-         ['t_twice?k=both&e=both', '403 REJECTED bad',
-          'the rules of a later location run after a trial'])
-    {
-        my ($path, $want, $name) = @$_;
-        is(outcome($t, "/$path"), $want, $name);
-    }
+    outcomes_are($t, <<'END');
+/t_e_reject?k=both&e=both  403 REJECTED bad          it would be rejected anyway
+/t_e_reject?k=new&e=none   200 REJECTED_DRY_RUN new  the later one does not fire
+/t_e_reject?k=none&e=bad   403 REJECTED bad          the trial does not fire
+/t_e_route?k=both&e=both   299 ROUTED bad            the later one routes
+/t_e_pass?k=both&e=both    200 REJECTED_DRY_RUN new  the later one passes
+/t_e_fire?k=new&e=evil.example  200 REJECTED_DRY_RUN new  the later one passes
+/t_e_fire?k=new&e=..       200 INVALID hosts         an invalid key that passes
+/t_e_invalid?k=new&e=..    200 INVALID hosts         an invalid key
+/t_e_cold?k=new&e=x        503 UNKNOWN cold          an unknown key
+/t_pass?k=both&e=both      403 REJECTED bad          the trial would pass it
+/e_t_reject?k=both&e=both  403 REJECTED bad          an earlier rule rejects
+/e_t_reject?k=new&e=none   200 REJECTED_DRY_RUN new  an earlier one has no say
+/e_t_invalid?k=new&e=..    200 INVALID hosts         an earlier INVALID stays
+/t_t?k=both&e=both         200 REJECTED_DRY_RUN new  the first of two trials
+/t_t?k=none&e=bad          200 ROUTED_DRY_RUN bad    the second of two trials
+/t_dry?k=both&e=both       200 ROUTED_DRY_RUN bad    bloom_dry_run reports it
+/routed?k=both&e=both      200 ROUTED bad            a trial in the target
+/t_twice?k=both&e=both     403 REJECTED bad          rules of a later location
+END
 };
 
 

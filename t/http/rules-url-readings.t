@@ -9,72 +9,53 @@ use strict;
 use warnings;
 
 use BloomTest;
+use BloomTest::Rules;
 
 my $t = BloomTest->new;
 
-$t->write_file_expand('nginx.conf', <<'CONF');
-%%TEST_GLOBALS%%
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
-    bloom_zone zone=bad file=%%TESTDIR%%/bad.bloom;
-    bloom_zone zone=good file=%%TESTDIR%%/good.bloom;
-    bloom_zone zone=all file=%%TESTDIR%%/all.bloom;
-    bloom_zone zone=pages file=%%TESTDIR%%/pages.bloom;
+my %rules = (
+    reject => 'bloom_reject present $url zone=bad',
+    list => 'bloom_reject present $url zone=bad "split= "',
+    exact => 'bloom_reject present $url zone=bad exact',
+    pass => 'bloom_pass present $url zone=good;
+             bloom_reject present $url zone=all',
+    'pass-exact' => 'bloom_pass present $url zone=good exact;
+                     bloom_reject present $url zone=all',
+    'pass-list' => 'bloom_pass present $url zone=good exact "split= ";
+                    bloom_reject present $url zone=all "split= "',
+    shield => 'bloom_reject absent $url zone=pages exact',
+);
+
+my %list = (
+    bad => ['evil.example/files/malware.exe', 'http://hosting.example/mallory/',
+            'http://odd.example/a%2Fb'],
+    good => ['http://hosting.example/good', 'http://hosting.example/dir/'],
+    all => ['hosting.example'],
+    pages => ['http://shop.example/p/1'],
+);
+
+$t->build_image("$_.bloom", $list{$_}, '--form', 'url', '-p', '1e-9')
+    for keys %list;
+
+configure_rules($t, \%list, <<'CONF' . locations(\%rules, 8081) . '}',
     bloom_arg url $url;
     bloom_lookup $url $listed zone=bad;
-    log_format match '$bloom_match';
 
     server {
         listen 127.0.0.1:%%PORT_8080%%;
         add_header X-Status $bloom_status always;
         add_header X-Match $bloom_match always;
         add_header X-Key $bloom_key always;
-
-        location /reject { bloom_reject present $url zone=bad; empty_gif; }
-        location /list {
-            bloom_reject present $url zone=bad "split= ";
-            empty_gif;
-        }
-        location /exact { bloom_reject present $url zone=bad exact; empty_gif; }
-        location /pass {
-            bloom_pass present $url zone=good;
-            bloom_reject present $url zone=all;
-            empty_gif;
-        }
-        location /pass-exact {
-            bloom_pass present $url zone=good exact;
-            bloom_reject present $url zone=all;
-            empty_gif;
-        }
-        location /pass-list {
-            bloom_pass present $url zone=good exact "split= ";
-            bloom_reject present $url zone=all "split= ";
-            empty_gif;
-        }
-        location /shield { bloom_reject absent $url zone=pages exact; empty_gif; }
         location /lookup { return 200 "listed $listed"; }
         location /bloom/ { bloom_api; }
-    }
-}
 CONF
-
-$t->build_image('bad.bloom', ['evil.example/files/malware.exe',
-                              'http://hosting.example/mallory/',
-                              'http://odd.example/a%2Fb'],
-                '--form', 'url', '-p', '1e-9');
-$t->build_image('good.bloom', ['http://hosting.example/good',
-                               'http://hosting.example/dir/'],
-                '--form', 'url', '-p', '1e-9');
-$t->build_image('all.bloom', ['hosting.example'], '--form', 'url', '-p', '1e-9');
-$t->build_image('pages.bloom', ['http://shop.example/p/1'], '--form', 'url', '-p',
-                '1e-9');
+                backend => 8081);
 $t->run;
 
 sub ask {
     my ($place, $url) = @_;
 
-    return $t->get("/$place?url=" . $url =~ s/([^A-Za-z0-9])/sprintf '%%%02X', ord $1/ger);
+    return $t->get("/$place?url=" . encoded($url));
 }
 
 # A listed page or directory, in spellings that a browser or a server takes for it;

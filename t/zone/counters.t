@@ -9,6 +9,7 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Rules;
 
 my $t = BloomTest->new;
 
@@ -17,19 +18,13 @@ $t->build_image('ids.bloom', ['one'], '-p', '1e-9', '--seed', 1);
 sub configure {
     my ($zone, $rest) = @_;
 
-    $t->write_file_expand('nginx.conf', <<"CONF");
-%%TEST_GLOBALS%%
-worker_processes 2;
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
+    configure_rules($t, {}, <<"CONF", main => 'worker_processes 2;');
     $zone
     server {
         listen 127.0.0.1:%%PORT_8080%%;
         location /bloom/ { bloom_api write=on; }
         $rest
     }
-}
 CONF
 }
 

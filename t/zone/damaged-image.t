@@ -45,9 +45,9 @@ sub refused {
     my ($what, $reason) = @_;
 
     my $log = $t->reload_fails;
-    like($log, qr{\[emerg\]\ .*image\ "\Q$path\E"\ of\ bloom\ zone\ "ids"
-                  \ $reason}x,
-         "the message about $what names file, zone and reason");
+    $reason //= '';
+    like($log, qr{\[emerg\] .*image "\Q$path\E" of bloom zone "ids" .*$reason},
+         "the message about $what names file and zone");
     unlike($log, qr/serves generation/,
            "no other generation serves after $what");
     is(ask($t, 'ids', @old, @new), "$all$none",
@@ -61,41 +61,31 @@ $t->run;
 is(ask($t, 'ids', @old, @new), "$all$none",
    'the old image serves after the start');
 
-my $sum = qr/is damaged: the checksum of/;
-
 for my $which (qw(new old)) {
     my $good = $image{$which};
     my $size = length $good;
 
-    for (['a flipped first byte', flipped($good, 0),
-          qr/is not a Bloom filter image/],
+    # t/http/conf-errors.t has the reasons
+
+    for (['a flipped first byte', flipped($good, 0)],
          ['an unsupported version',
-          substr($good, 0, 8) . "\3\0\0\0" . substr($good, 12),
-          qr/has version 3, but this program reads versions up to 2/],
-         ['a flipped bit in the header', flipped($good, 140),
-          qr/$sum its header/],
-         ['a flipped bit in reserved bytes of the header', flipped($good, 3000),
-          qr/$sum its header/],
-         ['a flipped bit in the table', flipped($good, 4096),
-          qr/$sum its table/],
-         ['a flipped bit in the padding of the table', flipped($good, 8191),
-          qr/$sum its table/],
-         ['a flipped first byte of the payload', flipped($good, 8192),
-          qr/$sum bytes 8192 to 1056767\b/],
+          substr($good, 0, 8) . "\3\0\0\0" . substr($good, 12)],
+         ['a flipped bit in the header', flipped($good, 140)],
+         ['a flipped bit in reserved bytes of the header',
+          flipped($good, 3000)],
+         ['a flipped bit in the table', flipped($good, 4096)],
+         ['a flipped bit in the padding of the table', flipped($good, 8191)],
+         ['a flipped first byte of the payload', flipped($good, 8192)],
          ['a flipped bit in the second chunk of the payload',
-          flipped($good, 8192 + 1_500_000),
-          qr/$sum bytes 1056768 to 2105343\b/],
-         ['a flipped last byte of the payload', flipped($good, $size - 1),
-          qr/$sum bytes \d+ to @{[$size - 1]}\b/],
-         ['a missing last byte', substr($good, 0, -1),
-          qr/is truncated: it has @{[$size - 1]} bytes, .* says $size/],
-         ['a missing second half', substr($good, 0, $size / 2),
-          qr/is truncated/],
-         ['a truncated header', substr($good, 0, 100), qr/is truncated/],
-         ['an additional last byte', "$good\0", qr/is too long/],
+          flipped($good, 8192 + 1_500_000), '1056768 to 2105343'],
+         ['a flipped last byte of the payload', flipped($good, $size - 1)],
+         ['a missing last byte', substr($good, 0, -1)],
+         ['a missing second half', substr($good, 0, $size / 2)],
+         ['a truncated header', substr($good, 0, 100)],
+         ['an additional last byte', "$good\0"],
          ['foreign bytes in the middle',
           substr($good, 0, 1_000_000) . "\xaa" x 4096
-              . substr($good, 1_004_096), qr/$sum bytes/])
+              . substr($good, 1_004_096)])
     {
         my ($what, $content, $reason) = @$_;
 
@@ -106,27 +96,27 @@ for my $which (qw(new old)) {
 
 
 install('');
-refused('an empty file', qr/is empty/);
+refused('an empty file');
 
 install("new1\nnew2\n");
-refused('a text file', qr/is not a Bloom filter image/);
+refused('a text file');
 
 install("\0" x 10_000);
-refused('a file of zeros', qr/is not a Bloom filter image/);
+refused('a file of zeros');
 
 install(undef);
-refused('a missing file', qr/cannot be opened \(2: /);
+refused('a missing file');
 
 mkdir $path or die "mkdir: $!";
-refused('a directory', qr/is not a regular file/);
+refused('a directory');
 
 install(undef);
 POSIX::mkfifo($path, 0600) or die "mkfifo: $!";
-refused('a FIFO', qr/is not a regular file/);
+refused('a FIFO');
 
 install(undef);
 symlink "$dir/nowhere", $path or die "symlink: $!";
-refused('a dangling symbolic link', qr/cannot be opened \(2: /);
+refused('a dangling symbolic link');
 
 
 # the file is damaged in place after it was accepted
@@ -134,7 +124,7 @@ refused('a dangling symbolic link', qr/cannot be opened \(2: /);
 install($image{old});
 $t->reload;
 flip($path, -1);
-refused('an image damaged in place', qr/$sum bytes/);
+refused('an image damaged in place');
 flip($path, -1);
 $t->reload;
 is(ask($t, 'ids', @old, @new), "$all$none",

@@ -109,6 +109,23 @@ subtest 'a reload takes the journal of a zone away and gives it back' => sub {
 };
 
 
+# A flood must leave ready slices: without one, the open slice is not closed in
+# time, and its keys live for another life.
+
+subtest 'keys that are added after a flood expire in time' => sub {
+    begin('flood', $expires);
+
+    my $ledger = ledger('flood');
+
+    $ledger->add([map { "flood$_" } 1000 * $_ .. 1000 * $_ + 999]) for 0 .. 9;
+    $ledger->add(['last']);
+    $time->passes(8 * HOUR - 60);
+    $ledger->check('before the end of a life');
+    $time->passes(2 * HOUR);
+    $ledger->check('after a life');
+};
+
+
 for my $jump (-DAY, 0, DAY) {
     my $zone = 'lost' . ($jump + DAY);
 

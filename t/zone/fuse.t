@@ -84,8 +84,7 @@ build('seen', [], '--allow-empty');
 
 configure($t, ['zone=ids:4m file=ids.bloom',
                'zone=grows file=small.bloom max_keys=50k',
-               'zone=seen:4m file=seen.bloom',
-               'zone=still file=small.bloom journal=off'],
+               'zone=seen:4m file=seen.bloom'],
           api => 1, add => 1, remove => 1, workers => 2);
 
 subtest 'nginx -t accepts the images' => sub {
@@ -179,13 +178,6 @@ subtest 'added keys are in a layer' => sub {
     add_all('seen', keys_of('s', 900));
     is(present('seen', keys_of('s', 900)), 900,
        'keys are added behind a base without keys');
-};
-
-
-subtest 'a zone without a journal refuses additions' => sub {
-    is_error(api($t, POST => 'zones/still/keys', body => "k\n"), 409,
-             qr/no journal/, 'an addition is refused as for any layout');
-    is(present('still', keys_of('s', 500)), 500, 'the zone serves');
 };
 
 
@@ -368,23 +360,6 @@ subtest 'past the room, keys are added, and the log warns' => sub {
 };
 
 
-subtest 'watch' => sub {
-    install_image($t, 'fuse8');
-    configure($t, ['zone=ids file=ids.bloom watch=1s'], api => 1, add => 1);
-    $t->stop;
-    $t->run;
-    have_all('after a start');
-
-    my $was = generation($t, 'ids');
-
-    install_image($t, 'fuse9');
-    ok(wait_until(sub { generation($t, 'ids') > $was }),
-       'a replaced file is loaded');
-    is(build_id($t, 'ids'), info('fuse9')->{build_id}, 'it serves');
-    have_all('with the replaced file');
-};
-
-
 # The first layer needs memory, which is not touched before a key is added.
 
 subtest 'a zone that is too small for the first layer' => sub {
@@ -436,15 +411,5 @@ subtest 'a zone that is too small for the first layer' => sub {
        'the keys of the image and the added keys are present');
 };
 
-
-subtest 'a zone that starts empty has another layout' => sub {
-    configure($t, ['zone=ids capacity=100 fpr=0.01 layout=fuse']);
-
-    my ($exit, $output) = $t->test_config;
-
-    isnt($exit, 0, 'layout=fuse is refused');
-    like($output, qr/invalid value "fuse" of "layout=".*"blocked" or "classic"/,
-         'the message has the layouts');
-};
 
 done_testing;

@@ -580,7 +580,7 @@ subtest 'many keys are looked up in steps' => sub {
 };
 
 
-subtest 'the log warns of a tenth fewer keys' => sub {
+subtest 'the log warns of a tenth fewer and of twice as many keys' => sub {
     image_of('eighty', 80);
     my $warns = qr/\[warn\].*its image has (\d+) keys, and the image before it had (\d+); check the list/;
     my $mark;
@@ -623,6 +623,16 @@ subtest 'the log warns of a tenth fewer keys' => sub {
     $warned->('at a start with another image', '50 100');
     is(reload()->status, 200, 'the same image again');
     $warned->('of nothing then', '');
+
+    # fewer and more than the 50 keys before
+
+    for my $count (46, 41, 82, 165) {
+        image_of("image$count", $count);
+        is(put("image$count")->status, 200, "an image of $count keys");
+        $t->wait_for_log(qr/serves generation/, $mark);
+        $warned->("of what $count keys are", { 41 => '41 46', 165 => '165 82' }
+                                             ->{$count} // '');
+    }
     end();
 };
 

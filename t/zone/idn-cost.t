@@ -10,10 +10,9 @@
 use strict;
 use warnings;
 
-use IO::Socket::INET;
-
 use BloomTest;
-use BloomTest::Process qw(spawn wait_until run_command alive);
+use BloomTest::Callgrind;
+use BloomTest::Rules;
 
 # A little more than what a processor of today does in a millisecond.  Without a
 # bound, the lists below took up to 200 million.
@@ -25,20 +24,11 @@ use constant KEYS => 5000;
 
 my $t = BloomTest->new(log_level => 'error');
 
--x '/usr/bin/callgrind_control'
-    or plan(skip_all => 'valgrind is not installed; run: make deps');
-$t->nginx_build !~ /fsanitize/
-    or plan(skip_all => 'valgrind cannot run an nginx with sanitizers');
+plan skip_all => $_ for BloomTest::Callgrind->impossible($t) // ();
 
 $t->build_image('hosts.bloom', ['evil.example'], '--form', 'host');
 
-$t->write_file_expand('nginx.conf', <<'CONF');
-%%TEST_GLOBALS%%
-daemon off;
-master_process off;
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
+configure_rules($t, {}, <<'CONF', main => 'daemon off; master_process off;');
     access_log off;
     large_client_header_buffers 4 16k;
 
@@ -54,53 +44,12 @@ http {
         }
         location /bloom/ { bloom_api write=on; }
     }
-}
 CONF
 
-my $profile = $t->testdir . '/callgrind';
-my $pid = spawn(['valgrind', '--tool=callgrind',
-                 '--toggle-collect=ngx_bloom_lookup_list_parts',
-                 '--toggle-collect=ngx_http_bloom_body_read',
-                 "--callgrind-out-file=$profile", $t->_command]);
+my $callgrind = BloomTest::Callgrind->new(
+    $t, 'ngx_bloom_lookup_list_parts', 'ngx_http_bloom_body_read');
 
-wait_until(sub {
-    IO::Socket::INET->new(PeerAddr => '127.0.0.1:' . $t->port(8080));
-}, 120) or die 'nginx does not start under valgrind';
-
-my $dumps = 0;
-
-# Returns the file of what was counted since the last call.
-
-sub counted {
-    my ($exit, undef, $err) = run_command(['callgrind_control', '-d', $pid]);
-    $exit == 0 or die "callgrind_control failed: $err";
-
-    my $file = "$profile." . ++$dumps;
-    wait_until(sub { -s $file && `tail -n 1 \Q$file\E` =~ /^totals:/ }, 60)
-        or die "callgrind did not write $file";
-
-    return $file;
-}
-
-sub instructions { return (`tail -n 1 \Q$_[0]\E` =~ /^totals: (\d+)/)[0] }
-
-# Returns how often a function was called.  A name has a number, with which later
-# lines replace it.
-
-sub calls {
-    my ($file, $function) = @_;
-
-    open my $lines, '<', $file or die "$file: $!";
-    my ($number, $called, $calls) = ('', '', 0);
-
-    while (my $line = <$lines>) {
-        $number = $1 if $line =~ /=\((\d+)\) \Q$function\E(?:\@|$)/;
-        $called = $1 if $line =~ /^cfn=\((\d+)\)/;
-        $calls += $1 if $line =~ /^calls=(\d+)/ && $called eq $number;
-    }
-
-    return $calls;
-}
+sub instructions { return $callgrind->instructions($callgrind->counted) }
 
 
 # ---- lists ----
@@ -118,7 +67,7 @@ my %lists = (
 );
 
 $t->get('/', headers => ['X-Hosts' => "\xc3\xbc,evil.example"]);
-cmp_ok(instructions(counted()), '>', 5000, 'the work of a list is counted');
+cmp_ok(instructions(), '>', 5000, 'the work of a list is counted');
 
 for my $what (sort keys %lists) {
     my $list = substr "$lists{$what}," x HEADER, 0, HEADER;
@@ -126,7 +75,7 @@ for my $what (sort keys %lists) {
     is($t->get('/', headers => ['X-Hosts' => $list])->status, 200,
        "$what: a request is served");
 
-    my $count = instructions(counted());
+    my $count = instructions();
 
     cmp_ok($count, '>', 20_000, "$what: the work is counted");
     cmp_ok($count, '<', MOST, "$what: the work of a list is bounded");
@@ -149,9 +98,9 @@ for (['internationalised', 'hosts/test', "\xc3\xbc.example"],
                    headers => ['Content-Type' => 'text/plain'])->status, 200,
        "$what keys: a request is served");
 
-    my $file = counted();
-    my $turns = calls($file, 'ngx_http_bloom_body_read');
-    my $turn = instructions($file) / ($turns || 1);
+    my $file = $callgrind->counted;
+    my $turns = $callgrind->calls($file, 'ngx_http_bloom_body_read');
+    my $turn = $callgrind->instructions($file) / ($turns || 1);
 
     cmp_ok($turns, '>', $what eq 'other' ? 0 : 1,
            "$what keys: other requests have their turns");
@@ -159,7 +108,6 @@ for (['internationalised', 'hosts/test', "\xc3\xbc.example"],
     note("$what keys: $turns turns of $turn instructions");
 }
 
-kill QUIT => $pid;
-ok(wait_until(sub { !alive($pid) }, 60), 'nginx ends');
+ok($callgrind->finish, 'nginx ends');
 
 done_testing();

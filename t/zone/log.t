@@ -11,6 +11,7 @@ use warnings;
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Process qw(wait_until);
+use BloomTest::Rules;
 
 my $t = BloomTest->new;
 my $dir = $t->testdir;
@@ -21,11 +22,7 @@ $t->build_image('next.bloom', ['one', 'two', 'three'], '-p', '1e-3');
 $t->build_image('aged.bloom', ['one'], '--as-of', '2020-01-02T03:04:05Z');
 $t->build_image('watched.bloom', ['one']);
 
-$t->write_file_expand('nginx.conf', <<'CONF');
-%%TEST_GLOBALS%%
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
+configure_rules($t, {}, <<'CONF');
     bloom_state_path %%TESTDIR%%/state;
     bloom_zone zone=ids file=%%TESTDIR%%/ids.bloom;
     bloom_zone zone=aged file=%%TESTDIR%%/aged.bloom max_age=1h;
@@ -37,7 +34,6 @@ http {
         location /bloom/ { client_max_body_size 0; bloom_api write=on; }
         location / { bloom_reject absent $arg_id zone=aged; }
     }
-}
 CONF
 $t->run;
 

@@ -15,7 +15,8 @@ use Carp qw(croak);
 use IO::Socket::INET;
 
 use BloomTest;
-use BloomTest::Process qw(spawn wait_until run_command alive);
+use BloomTest::Callgrind;
+use BloomTest::Process qw(run_command);
 
 use constant REQUESTS => 50;
 
@@ -26,10 +27,7 @@ use constant ALLOCATION => 13;
 
 my $t = BloomTest->new(log_level => 'error');
 
--x '/usr/bin/callgrind_control'
-    or plan(skip_all => 'valgrind is not installed; run: make deps');
-$t->nginx_build !~ /fsanitize/
-    or plan(skip_all => 'valgrind cannot run an nginx with sanitizers');
+plan skip_all => $_ for BloomTest::Callgrind->impossible($t) // ();
 
 # Name, location, keys that are asked about in turn, how many more instructions are
 # allowed, and the instructions of a request's lookups.  Those of raw keys are from
@@ -84,16 +82,10 @@ $t->write_file_expand('nginx.conf', join "\n",
      } sort keys %zones),
     '}', '}', '');
 
-my $profile = $t->testdir . '/callgrind';
-my $pid = spawn(['valgrind', '--tool=callgrind',
-                 '--toggle-collect=ngx_bloom_lookup',
-                 '--toggle-collect=ngx_bloom_lookup_as',
-                 "--callgrind-out-file=$profile", $t->_command]);
-my $socket;
-
-wait_until(sub {
-    $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1:' . $t->port(8080));
-}, 120) or die 'nginx does not start under valgrind';
+my $callgrind = BloomTest::Callgrind->new($t, 'ngx_bloom_lookup',
+                                         'ngx_bloom_lookup_as');
+my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1:' . $t->port(8080))
+    or die "cannot connect: $!";
 
 sub request {
     my ($zone, $key) = @_;
@@ -113,36 +105,10 @@ sub request {
     return $status;
 }
 
-# Returns how often a function was called, as a file of callgrind says.  A name has
-# a number, with which later lines replace it.
-
-sub calls {
-    my ($file, $function) = @_;
-
-    open my $lines, '<', $file or croak "$file: $!";
-    my ($number, $called, $calls) = ('', '', 0);
-
-    while (my $line = <$lines>) {
-        $number = $1 if $line =~ /=\((\d+)\) \Q$function\E$/;
-        $called = $1 if $line =~ /^cfn=\((\d+)\)/;
-        $calls += $1 if $line =~ /^calls=(\d+)/ && $called eq $number;
-    }
-
-    return $calls;
-}
-
-my $dumps = 0;
-
 # Returns the instructions of lookups since the last call.
 
 sub counted {
-    my ($exit, undef, $err) = run_command(['callgrind_control', '-d', $pid]);
-    $exit == 0 or croak "callgrind_control failed: $err";
-
-    my $file = "$profile." . ++$dumps;
-    wait_until(sub { -s $file && `tail -n 1 \Q$file\E` =~ /^totals:/ }, 60)
-        or croak "callgrind did not write $file";
-
+    my $file = $callgrind->counted;
     my (undef, $text) = run_command(['callgrind_annotate', '--inclusive=yes',
                                      '--auto=no', '--threshold=100',
                                      '--show-percs=no', $file]);
@@ -151,7 +117,7 @@ sub counted {
               qw(ngx_bloom_lookup ngx_bloom_lookup_as ngx_pnalloc);
 
     return $one + $as - $allocating
-           + ALLOCATION * calls($file, 'ngx_pnalloc');
+           + ALLOCATION * $callgrind->calls($file, 'ngx_pnalloc');
 }
 
 for (@lookups) {
@@ -171,7 +137,6 @@ for (@lookups) {
     note("$name: $count instructions");
 }
 
-kill QUIT => $pid;
-ok(wait_until(sub { !alive($pid) }, 60), 'nginx ends');
+ok($callgrind->finish, 'nginx ends');
 
 done_testing;

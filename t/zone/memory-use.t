@@ -108,22 +108,4 @@ subtest 'a zone starts empty' => sub {
 };
 
 
-subtest 'layers take no memory before they begin' => sub {
-    configure($t, ["zone=seen capacity=200k fpr=1e-6 max_keys=6m"
-                   . ' removals=0'], api => 1);
-    $t->stop;
-    $t->run;
-    add($t, 'seen', [map { "k$_" } 1 .. 100_000]);
-
-    my ($zone) = sort { $b->{size} <=> $a->{size} } zone_memory($t->master);
-    my $state = zone_state($t, 'seen');
-    my $base = $state->{memory}{filter_bytes};
-
-    is($state->{filter}{layers}, 0, 'the zone has not grown');
-    cmp_ok($zone->{size}, '>', 50 * $base, 'it has room for layers in two banks');
-    cmp_ok($zone->{resident}, '<', 3 * $base,
-           'it takes hardly more memory than its base');
-};
-
-
 done_testing;

@@ -12,6 +12,7 @@ use warnings;
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Collision qw(crafted);
+use BloomTest::Rules;
 
 my $t = BloomTest->new;
 
@@ -60,11 +61,7 @@ my $lookups = join '', map { <<"CONF" } sort keys %forms;
     bloom_lookup \$arg_k \$known_$_ zone=$_ decode=uri;
 CONF
 
-$t->write_file_expand('nginx.conf', <<"CONF");
-%%TEST_GLOBALS%%
-events { }
-http {
-    %%TEST_GLOBALS_HTTP%%
+configure_rules($t, {}, <<"CONF");
     access_log off;
 $lookups
     bloom_zone zone=other capacity=10k fpr=1e-9 journal=off;
@@ -75,7 +72,6 @@ $lookups
         location /bloom/ { bloom_api write=on; }
 $locations
     }
-}
 CONF
 $t->run;
 

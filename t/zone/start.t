@@ -1,8 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# nginx loads every zone before it answers the first request, and does not start
-# if it cannot load one.
+# nginx loads every zone before it answers the first request.
 
 use strict;
 use warnings;
@@ -60,15 +59,6 @@ subtest 'an image takes a while to load' => sub {
 };
 
 
-subtest 'nginx starts without a master process' => sub {
-    configure($t, ['zone=ids file=ids.bloom'], main => 'master_process off;');
-    $t->run;
-    is(ask($t, 'ids', @ids, @others), "$all$none",
-       'a zone without a master process answers from its image');
-    $t->stop;
-};
-
-
 subtest 'zones start empty' => sub {
     configure($t, ['zone=a capacity=1k fpr=0.001',
                    'zone=b:1m capacity=100k fpr=0.01 layout=classic',
@@ -112,57 +102,6 @@ subtest 'image files have various names' => sub {
     is(ask($t, 'linked', @ids), $all,
        'a file that is a symbolic link is loaded');
     $t->stop;
-};
-
-
-subtest 'nginx refuses to start with an invalid image' => sub {
-    configure($t, ['zone=good file=ids.bloom', 'zone=ids file=bad.bloom']);
-
-    like($t->run_fails,
-         qr{\[emerg\]\ .*image\ "\Q$dir\E/bad\.bloom"\ of\ bloom\ zone\ "ids"
-            \ cannot\ be\ opened\ \(2:.*\ in\ .*/nginx\.conf:\d+}x,
-         'the message about a missing file names file, zone, reason and line');
-
-    my $good = $t->read_file('ids.bloom');
-    (my $flipped = $good) =~ s/(.)\z/chr(ord($1) ^ 1)/es;
-
-    for (['a damaged image', $flipped,
-          qr/is damaged: the checksum of bytes \d+ to/],
-         ['a truncated image', substr($good, 0, -1), qr/is truncated/],
-         ['an empty file', '', qr/is empty/],
-         ['a text file', "id1\nid2\n", qr/is not a Bloom filter image/])
-    {
-        my ($name, $content, $reason) = @$_;
-
-        $t->write_file('bad.bloom', $content);
-        like($t->run_fails,
-             qr{\[emerg\]\ .*image\ "\Q$dir\E/bad\.bloom"
-                \ of\ bloom\ zone\ "ids"\ $reason}x,
-             "the message about $name names file, zone and reason");
-    }
-
-    $t->write_file('bad.bloom', $good);
-    $t->run;
-    is(ask($t, 'ids', @ids), $all, 'nginx starts with the complete image');
-};
-
-
-subtest 'nginx starts again' => sub {
-    $t->stop;
-    $t->run;
-    is(ask($t, 'ids', @ids, @others), "$all$none",
-       'the zone answers from its image after a stop');
-
-    $t->kill_all;
-    $t->run;
-    is(ask($t, 'ids', @ids, @others), "$all$none",
-       'the zone answers from its image after kill -9 of all processes');
-
-    $t->stop;
-    $t->build_image('bad.bloom', \@others);
-    $t->run;
-    is(ask($t, 'ids', @others), $all,
-       'the zone answers from an image that was replaced during a stop');
 };
 
 

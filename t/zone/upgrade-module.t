@@ -18,7 +18,7 @@ use File::Path qw(remove_tree);
 
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Process qw(wait_until);
+use BloomTest::Upgrades;
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
@@ -71,65 +71,13 @@ sub loaded {
 }
 
 
-my (%in, %out, $next);
+my $keys;    # of the zones
+
+# The zones that both modules know have the keys of the image, and no others.
 
 sub forget {
-    %in = (ids => [keys_of('id', 10)], seen => []);
-    %out = (ids => [], seen => []);
-}
-
-sub add_some {
-    for my $zone (sort keys %in) {
-        my @keys = map { 'key' . $next++ } 1 .. 20;
-
-        add($t, $zone, \@keys);
-        push @{ $in{$zone} }, @keys;
-    }
-}
-
-
-# Removes a key of the image or an early one, and one that was just added.
-
-sub remove_some {
-    for my $zone (sort keys %in) {
-        my @keys = (shift @{ $in{$zone} }, pop @{ $in{$zone} });
-        my $response;
-
-        # just after a start, the journal may have no room for removals yet
-
-        wait_until(sub {
-            $response = api($t, POST => "zones/$zone/remove",
-                            body => join "\n", @keys);
-            return $response->status == 200;
-        }) or die "keys are not removed: $response";
-
-        push @{ $out{$zone} }, @keys;
-    }
-}
-
-
-# Both modules may answer: each connection may reach either.
-
-sub none_is_absent {
-    my ($name) = @_;
-
-    for my $zone (sort keys %in) {
-        my $answers = join '', map { scalar ask($t, $zone, @{ $in{$zone} }) }
-                                   1 .. 6;
-        unlike($answers, qr/0/, "no key of zone $zone is absent $name");
-    }
-}
-
-sub all_is_known {
-    my ($name) = @_;
-
-    for my $zone (sort keys %in) {
-        my ($in, $out) = ($in{$zone}, $out{$zone});
-
-        is(ask_until_known($t, $zone, @$in, @$out),
-           '1' x @$in . '0' x @$out,
-           "zone $zone has the added keys and lacks the removed ones $name");
-    }
+    $keys = BloomTest::Upgrades->new($t, ids => [keys_of('id', 10)],
+                                     seen => []);
 }
 
 
@@ -138,19 +86,17 @@ sub all_is_known {
 sub upgrade_to {
     my ($which, @zones) = @_;
 
-    add_some();
-    remove_some();
+    $keys->change;
     with($which, @zones);
     loaded($which, $t->upgrade_begin);
 
     for (1 .. 3) {
-        add_some();
-        remove_some();
-        none_is_absent("while both run, in an upgrade to $which module");
+        $keys->change;
+        $keys->none_is_absent("while both run, in an upgrade to $which module");
     }
 
     $t->upgrade_finish;
-    all_is_known("after the upgrade to $which module");
+    $keys->all_is_known("after the upgrade to $which module");
 }
 
 
@@ -171,41 +117,38 @@ subtest 'between the earlier module and this one' => sub {
         begin('earlier', @plain);
         loaded('earlier', $t->master);
         upgrade_to('this', @plain);
-        add_some();
-        remove_some();
-        all_is_known('when this module has changed it');
+        $keys->change;
+        $keys->all_is_known('when this module has changed it');
 
         $t->kill_all;
         $t->run;
-        all_is_known('after kill -9 of all processes');
+        $keys->all_is_known('after kill -9 of all processes');
     };
 
     subtest 'a new master with this module that is sent away' => sub {
         forget();
         begin('earlier', @plain);
-        add_some();
+        $keys->add_some;
         with('this', @plain);
         $t->upgrade_begin;
-        add_some();
-        remove_some();
+        $keys->change;
         $t->upgrade_back;
         loaded('earlier', $t->master);
-        add_some();
-        all_is_known('in the earlier module, which goes on');
+        $keys->add_some;
+        $keys->all_is_known('in the earlier module, which goes on');
     };
 
     subtest 'an upgrade back to the earlier module' => sub {
         forget();
         begin('this', @plain);
-        add_some();
-        remove_some();
+        $keys->change;
         is(api($t, POST => "zones/$_/checkpoint")->status, 200,
            "a checkpoint of zone $_ is written") for qw(ids seen);
         upgrade_to('earlier', @plain);
 
         $t->kill_all;
         $t->run;
-        all_is_known('when the earlier module starts with it');
+        $keys->all_is_known('when the earlier module starts with it');
     };
 
     # The names of zones stay, and the earlier configuration lacks the parameter.
@@ -291,21 +234,19 @@ subtest 'from this module to itself' => sub {
 
     my $parts = sub { zone_state($t, 'grows')->{filter}{layers} };
 
-    %in = map { $_ => [] } qw(grows lives);
-    %out = map { $_ => [] } keys %in;
+    $keys = BloomTest::Upgrades->new($t, grows => [], lives => []);
     begin('this', @new);
-    add_some() for 1 .. 10;
+    $keys->add_some for 1 .. 10;
     $follows->(['+one', '+two', '+three']);
     cmp_ok($parts->(), '>', 0, 'the zone with max_keys= has grown');
-    remove_some();
-    all_is_known('before the upgrade');
+    $keys->remove_some;
+    $keys->all_is_known('before the upgrade');
 
     loaded('this', $t->upgrade_begin);
 
     for (1 .. 3) {
-        add_some();
-        remove_some();
-        none_is_absent('while both run');
+        $keys->change;
+        $keys->none_is_absent('while both run');
     }
 
     $follows->(['-two', '+four']);
@@ -313,7 +254,7 @@ subtest 'from this module to itself' => sub {
            'no key of the source is absent while both run');
     $t->upgrade_finish;
 
-    all_is_known('after the upgrade');
+    $keys->all_is_known('after the upgrade');
     cmp_ok($parts->(), '>', 0, 'the zone has layers after the upgrade');
     $follows->(['-three', '+five']);
     is(ask_until_known($t, 'follows', qw(one two three four five)), '10011',
@@ -323,7 +264,7 @@ subtest 'from this module to itself' => sub {
 
     $t->kill_all;
     $t->run;
-    all_is_known('after kill -9 of all processes');
+    $keys->all_is_known('after kill -9 of all processes');
     is(ask_until_known($t, 'follows', qw(one two three four five)), '10011',
        'the zone with source= has all changes after kill -9');
 };

@@ -19,6 +19,7 @@ use File::Path qw(remove_tree);
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Process qw(run_command);
+use BloomTest::Upgrades;
 use BloomTest::Zones;
 
 my $other = $ENV{TEST_NGINX_OTHER_BINARY}
@@ -75,76 +76,28 @@ sub runs {
 }
 
 
-my (%added, $next);
-
-sub add_some {
-    for my $zone ('ids', 'seen') {
-        my @keys = map { 'key' . $next++ } 1 .. 20;
-
-        add($t, $zone, \@keys);
-        push @{ $added{$zone} }, @keys;
-    }
-}
-
-sub remove_some {
-    for my $zone ('ids', 'seen') {
-        my $key = pop @{ $added{$zone} };
-
-        is(api($t, POST => "zones/$zone/remove", body => $key)->status, 200,
-           "a key of zone $zone is removed");
-        push @{ $added{"not $zone"} }, $key;
-    }
-}
-
-
-# Both nginxes may answer: each connection may reach either.
-
-sub none_is_absent {
-    my ($name) = @_;
-
-    for my $zone ('ids', 'seen') {
-        my $answers = join '', map { scalar ask($t, $zone, @{ $added{$zone} }) }
-                                   1 .. 6;
-        unlike($answers, qr/0/, "no key of zone $zone is absent $name");
-    }
-}
-
-sub all_is_known {
-    my ($name) = @_;
-
-    for my $zone ('ids', 'seen') {
-        my ($in, $out) = @added{$zone, "not $zone"};
-
-        is(ask_until_known($t, $zone, @$in, @$out),
-           '1' x @$in . '0' x @$out,
-           "zone $zone has the added keys and lacks the removed ones $name");
-    }
-}
-
-
 for (['other', 'tested'], ['tested', 'other']) {
     my ($from, $to) = @$_;
 
     subtest "the $from nginx is upgraded to the $to one" => sub {
         remove_tree("$dir/state");
-        %added = (ids => [keys_of('id', 10)], seen => []);
-        $next = 0;
+
+        my $keys = BloomTest::Upgrades->new($t, ids => [keys_of('id', 10)],
+                                            seen => []);
 
         install($from);
         $t->run;
         runs($from, $t->master);
-        add_some();
-        remove_some();
-        none_is_absent('before the upgrade');
+        $keys->change;
+        $keys->none_is_absent('before the upgrade');
 
         if ($inherits) {
             install($to);
             runs($to, $t->upgrade_begin);
 
             for (1 .. 3) {
-                add_some();
-                remove_some();
-                none_is_absent('while both run');
+                $keys->change;
+                $keys->none_is_absent('while both run');
             }
 
             $t->upgrade_finish;
@@ -156,12 +109,12 @@ for (['other', 'tested'], ['tested', 'other']) {
             runs($to, $t->master);
         }
 
-        add_some();
-        all_is_known('after the upgrade');
+        $keys->add_some;
+        $keys->all_is_known('after the upgrade');
 
         is(api($t, POST => 'zones/seen/checkpoint')->status, 200,
            'a checkpoint is written');
-        add_some();
+        $keys->add_some;
         $t->kill_all;
 
         # the nginx of before reads what the one after has written
@@ -169,7 +122,7 @@ for (['other', 'tested'], ['tested', 'other']) {
         install($from);
         $t->run;
         runs($from, $t->master);
-        all_is_known("after a restart as the $from nginx");
+        $keys->all_is_known("after a restart as the $from nginx");
         $t->stop;
     };
 }

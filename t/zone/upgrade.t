@@ -46,19 +46,6 @@ is_deeply([answers($t->workers)], ["$all$none"],
           'nginx answers from image one before the upgrade');
 
 
-subtest 'nginx is upgraded with the same image' => sub {
-    my $old = $t->master;
-    my $new = $t->upgrade_begin;
-
-    is_deeply([answers($t->workers($old), $t->workers($new))],
-              [("$all$none") x 2],
-              'the old and the new workers answer from the same image');
-    $t->upgrade_finish;
-    is_deeply([answers($t->workers)], ["$all$none"],
-              'the new worker answers when the old master has ended');
-};
-
-
 subtest 'nginx is upgraded with another image' => sub {
     install_image($t, 'two');
 

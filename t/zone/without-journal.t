@@ -3,7 +3,7 @@
 
 # Zones without a journal keep added keys in memory only and write nothing to
 # disk.  The state directory is created for zones that need it, and belongs to
-# the workers' user.  A zone works without a master process.
+# the workers' user.
 
 use strict;
 use warnings;
@@ -146,38 +146,6 @@ subtest 'the state directory is created' => sub {
     is(scalar files("$testdir/where/it/is/*up"), 1,
        'a zone named ../up has a directory of another name');
     $other->stop;
-};
-
-
-# Without a master process there is no helper either.
-
-subtest 'nginx runs without a master process' => sub {
-    configure($t, ['zone=seen capacity=10k fpr=1e-9', 'zone=ids file=ids.bloom'],
-              api => 1, add => 1, main => 'master_process off;');
-    $t->run;
-
-    is_added(api($t, POST => 'zones/seen/keys?durable=true', body => "m1\n"),
-             1, 1, 0, 1, 'a key is added durably without a master');
-    $t->get('/add/ids?k=id2');
-    is(api($t, POST => 'zones/ids/checkpoint')->status, 200,
-       'a checkpoint is written without a master');
-
-    $t->build_image('ids.bloom', ['id1', 'id3'], '-p', '1e-6');
-    is(api($t, POST => 'zones/ids/reload')->status, 200,
-       'another image is loaded without a master');
-    is(ask_until_known($t, 'ids', 'id1', 'id2', 'id3', 'id4'), '1110',
-       'an added key is present after the load');
-    is(api($t, GET => 'zones/ids/image')->status, 200,
-       'the image of a zone is downloaded without a master');
-    is(upload_image($t, 'seen', 'ids')->status, 200,
-       'an image is uploaded without a master');
-
-    $t->kill_all;
-    $t->run;
-    is(ask_until_known($t, 'ids', 'id1', 'id2', 'id3', 'id4'), '1110',
-       'keys of the image and an added key are present after kill -9');
-    is(ask_until_known($t, 'seen', 'm1', 'id1'), '11',
-       'the durable key and the uploaded image are present after kill -9');
 };
 
 

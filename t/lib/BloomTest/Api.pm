@@ -15,7 +15,7 @@ use Test::More ();
 use BloomTest::Process qw(wait_until);
 
 our @EXPORT = qw(api add upload_image lookup_keys zone_state generation
-                 build_id is_error is_added settled);
+                 build_id is_error refusals_are is_added settled);
 
 
 # Makes a request for a path below the prefix.
@@ -114,6 +114,33 @@ sub is_error {
     });
 
     return $response;
+}
+
+
+# Tests a table of refusals.  A row has a request (a method, a path and perhaps a
+# body, in which \n ends a line), the status and the code, and words that the
+# message has, with two spaces or more between.  Options are those of a request.
+
+sub refusals_are {
+    my ($t, $table, %option) = @_;
+
+    for (grep { /\S/ } split /\n/, $table) {
+        my ($request, $refusal, $words) = split /\s{2,}/, $_, 3;
+        my ($method, $path, $body) = split ' ', $request, 3;
+        my ($status, $code) = split ' ', $refusal;
+
+        my $response = is_error(
+            api($t, $method, $path,
+                defined $body ? (body => $body =~ s/\\n/\n/gr) : (), %option),
+            $status, qr/\w/, "$request is refused");
+        my $error = eval { $response->json->{error} } // {};
+        my @missing = grep { index($error->{message} // '', $_) < 0 }
+                           split ' ', $words // '';
+
+        Test::More::is("@missing", '', "the message about $request says why")
+            or Test::More::diag($response);
+        Test::More::is($error->{code}, $code, "the code is $code");
+    }
 }
 
 

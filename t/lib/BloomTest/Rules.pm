@@ -9,8 +9,10 @@ use strict;
 use warnings;
 
 use Exporter qw(import);
+use Test::More ();
 
-our @EXPORT = qw(configure_rules outcome decisions_logged encoded);
+our @EXPORT = qw(configure_rules locations outcome outcomes_are decisions_logged
+                 encoded);
 
 
 # Writes an nginx.conf with these lines in its http block and with a zone for
@@ -51,6 +53,46 @@ CONF
         $backend,
         '}',
         '');
+}
+
+
+# Returns a location for each rule list, by name: "shield" is /shield, and a name
+# that begins with "=", "~" or "@" is that of such a location.  What the rules let
+# through goes to the port, unless the list says what answers it.
+
+sub locations {
+    my ($rules, $port) = @_;
+
+    return join '', map {
+        my $name = /^[=~@]/ ? $_ : "/$_";
+        my $own = qr/\b(?:proxy_pass|scgi_pass|return|try_files|ssi) /;
+        my $answers = $rules->{$_} =~ $own
+                      ? '' : " proxy_pass http://127.0.0.1:%%PORT_$port%%;";
+
+        "location $name { $rules->{$_};$answers }\n"
+    } sort keys %$rules;
+}
+
+
+# Tests a table of outcomes.  A row has a path, perhaps with a method before it,
+# the outcome, and why it is so, with two spaces or more between.  An outcome in
+# quotes is the body of the response.  Options are those of a request.
+
+sub outcomes_are {
+    my ($t, $table, %option) = @_;
+
+    for my $row (grep { /\S/ } split /\n/, $table) {
+        my ($path, $expected, $why) = split /\s{2,}/, $row =~ s/^\s+//r, 3;
+        my ($method) = $path =~ s/^([A-Z]+) // ? $1 : 'GET';
+        my $response = $t->request($method, $path, %option);
+        my $got = $expected =~ /^"/ ? '"' . $response->body =~ s/\s+$//r . '"'
+                  : join ' ', $response->status,
+                              grep { length }
+                                   $response->header('X-Bloom') // '';
+
+        Test::More::is($got =~ s/\s+$//r, $expected,
+                       ($why // "$method leads to $expected") . ": $path");
+    }
 }
 
 
