@@ -1,10 +1,11 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# A clear takes place as a whole or not at all, also with a loss of power or a full
-# disk.  Keys that were added before an acknowledged clear never come back, and
-# keys that were added after it are never lost.  All instances of a zone are
-# cleared, and a damaged zone is repaired.  t/crash tests deaths of processes.
+# A clear takes place as a whole or not at all, also on a full disk.  Keys that
+# were added before an acknowledged clear never come back, and keys that were
+# added after it are never lost.  All instances of a zone are cleared, and a
+# damaged zone is repaired.  t/crash tests deaths of processes, and power-loss.t
+# a loss of power.
 
 use strict;
 use warnings;
@@ -16,7 +17,6 @@ use BloomTest::Api;
 use BloomTest::Control;
 use BloomTest::Disk;
 use BloomTest::Faults;
-use BloomTest::Journal;
 use BloomTest::Process qw(wait_until resume_process);
 use BloomTest::Zones;
 
@@ -226,51 +226,6 @@ subtest 'a damaged zone is repaired' => sub {
     is(api($t, POST => 'zones/ids/reload')->status, 200, 'the file is loaded');
     is_whole('with lost keys and after a load', AFTER);
     $t->stop;
-};
-
-
-# A power failure may leave the clear record and not what preceded it, or
-# neither.
-
-subtest 'power fails' => sub {
-    my $first = BloomTest::Journal->new(version => 2);
-    $first->append(['old1']);
-    my $whole = $first->{data};
-    $first->append(['old2']);
-
-    my $empty = $first->next_segment(version => 2);
-    my $second = $first->next_segment(version => 2);
-    $second->append([], count => 3 << 24, size => 40, body => "\0" x 8);
-    $second->append(['new1']);
-
-    my $mark = "1700000000000 $first->{used}\n";
-    my $gap = $whole . "\0" x ($first->{size} - length $whole);
-    my @asked = qw(id1 old1 old2 new1);
-
-    for (['a clear record is on disk', $first->segment, $second, 1, '1001'],
-         ['a clear record is on disk without the mark', $first->segment,
-          $second, 0, '1001'],
-         ['a clear record is on disk, and not what preceded it', $gap, $second,
-          1, '1001'],
-         ['a clear record is not on disk', $first->segment, $empty, 1, '1110'])
-    {
-        my ($when, $old, $new, $marked, $answers) = @$_;
-
-        begin_state($t, 'ids', $old, $new);
-        $t->write_file('state/ids/clearing', $mark) if $marked;
-        $t->run;
-        is(ask($t, 'ids', @asked), $answers, "the answers when $when");
-        is(zone_state($t, 'ids')->{state}, 'serving',
-           "the zone is serving when $when");
-        is(scalar files("$state/clearing*"), 0, "no mark is left when $when");
-        is(scalar files("$state/journal.0000000000000000*"),
-           $answers =~ /^1001/ ? 0 : 1, "older segments when $when");
-
-        $t->kill_all;
-        $t->run;
-        is(ask($t, 'ids', @asked), $answers, "after a restart when $when");
-        $t->kill_all;
-    }
 };
 
 

@@ -17,21 +17,33 @@ use BloomTest::Process qw(wait_until resume_process);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
-my $dir = $t->testdir;
-my $state = "$dir/state/ids";
-
+my $state = $t->testdir . '/state/ids';
 my $faults = BloomTest::Faults->new($t);
 my $disk = BloomTest::Disk->new($t, 'state');
 
 $t->expect_log(qr/\[alert\].*has lost records that the disk could not write/);
+$t->expect_log(qr/\[alert\].*"ids" has lost added keys/);
+
+# Starts nginx with a durable key, adds the keys, and waits until their
+# synchronisation has failed.
 
 sub begin {
+    my (@keys) = @_;
+
     begin_state($t, 'ids');
     another_image($t);
     configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1,
               workers => 2);
     $t->run;
     add($t, 'ids', ['durable'], durable => 1);
+    $disk->refuse('EIO', 'sync');
+    add($t, 'ids', [$_]) for @keys;
+}
+
+sub journal { return zone_state($t, 'ids')->{journal} }
+
+sub synchronisation_fails {
+    ok(wait_until(sub { journal()->{error} }), 'the synchronisation fails');
 }
 
 # Overwrites the record of one key with zeros, as if its page had been read from
@@ -41,13 +53,12 @@ sub drop {
     my ($key) = @_;
 
     for my $path (files("$state/journal.*")) {
-        open my $fh, '+<:raw', $path or die "$path: $!";
-        my $content = do { local $/; <$fh> };
-
+        my $content = $t->read_file($path =~ s{.*/(?=state/)}{}r);
         my $at = index $content, chr(length $key) . $key;
         next if $at < 0;
 
         my $size = 32 + 1 + length $key;
+        open my $fh, '+<:raw', $path or die "$path: $!";
         seek $fh, $at - 32, 0;
         print $fh "\0" x ($size + -$size % 8);
         close $fh or die "$path: $!";
@@ -57,104 +68,78 @@ sub drop {
     die "no record of $key";
 }
 
-sub journal { return zone_state($t, 'ids')->{journal} }
+# Lets the disk synchronise again, and tests what the log says since a mark.
 
-sub fails { return wait_until(sub { journal()->{error} }) }
-sub synced { return wait_until(sub { journal()->{unsynced_bytes} == 0 }) }
+sub recovers {
+    my ($lost, $mark) = @_;
 
-sub in_journal {
-    my ($exit, $out) = $t->run_tool('journal', '--keys', $state);
-    return { map { $_ => 1 } split /\n/, $out };
+    $mark //= $t->log_mark;
+    $disk->allow;
+    ok(wait_until(sub { journal()->{unsynced_bytes} == 0 }),
+       'the remaining records are synchronised');
+
+    if ($lost) {
+        like($t->wait_for_log(qr/has lost records/, $mark),
+             qr/\[alert\].*could not write.*add again/,
+             'the log says that records are lost, and what to do');
+
+    } else {
+        unlike($t->log_since($mark), qr/has lost records/,
+               'the log reports no loss');
+    }
 }
 
 
-subtest 'a record is dropped while another follows' => sub {
-    begin();
-    $disk->refuse('EIO', 'sync');
-    add($t, 'ids', [$_]) for qw(before dropped behind);
-    ok(fails(), 'the synchronisation fails');
-    drop('dropped');
+# Each row: the keys that are added, whether "dropped" is dropped, and whether
+# all processes die before the disk synchronises again.
 
-    my $mark = $t->log_mark;
-    $disk->allow;
-    like($t->wait_for_log(qr/has lost records/, $mark),
-         qr/\[alert\].*could not write.*add again/,
-         'the log says that records are lost, and what to do');
-    ok(synced(), 'the remaining records are synchronised');
-    is(ask($t, 'ids', qw(durable before dropped behind no)), '11110',
-       'all keys are present in the filter that serves');
+for (['a record is dropped while another follows', [qw(before dropped behind)],
+      1, 0],
+     ['the last record is dropped', [qw(before dropped)], 1, 0],
+     ['all processes die before the disk synchronises again',
+      [qw(before dropped behind)], 1, 1],
+     ['the system drops no record', [qw(before dropped behind)], 0, 0])
+{
+    my ($what, $keys, $drops, $dies) = @$_;
 
-    add($t, 'ids', ['later'], durable => 1);
-    is(scalar(() = $t->log_since($mark) =~ /has lost records/g), 1,
-       'a loss is logged once');
+    subtest $what => sub {
+        begin(@$keys);
+        synchronisation_fails();
+        $t->kill_all if $dies;
+        drop('dropped') if $drops;
 
-    $t->expect_log(qr/\[alert\].*"ids" has lost added keys/);
-    $t->kill_all;
-    $t->run;
-    is(ask($t, 'ids', qw(durable before behind later dropped no)), '1111??',
-       'the lost key is unknown after a restart');
-    my $in = in_journal();
-    is(join(' ', map { $in->{$_} ? 1 : 0 }
-                     qw(durable before dropped behind later)), '1 1 0 1 1',
-       'all other keys are in the journal');
-    $t->stop;
-};
+        if ($dies) {
+            $disk->allow;
 
+        } else {
+            my $mark = $t->log_mark;
+            recovers($drops);
+            add($t, 'ids', ['later'], durable => 1);
+            is(scalar(() = $t->log_since($mark) =~ /has lost records/g),
+               $drops, 'a loss is logged once, and nothing else');
+            is(ask($t, 'ids', 'durable', @$keys, 'no'),
+               '1' . '1' x @$keys . '0',
+               'all keys are present in the filter that serves');
+            is(api($t, POST => 'zones/ids/reload')->status, 200,
+               'an image is loaded');
+            is(ask($t, 'ids', 'durable', @$keys, 'no'), answers($drops, @$keys),
+               'a lost key is unknown after a load');
+            $t->kill_all;
+        }
 
-subtest 'the last record is dropped' => sub {
-    begin();
-    $disk->refuse('EIO', 'sync');
-    add($t, 'ids', [$_]) for qw(before dropped);
-    ok(fails(), 'the synchronisation fails');
-    drop('dropped');
+        $t->run;
+        is(ask($t, 'ids', 'durable', @$keys, 'no'), answers($drops, @$keys),
+           'a lost key is unknown after a restart, and the others are present');
+        $t->stop;
+    };
+}
 
-    my $mark = $t->log_mark;
-    $disk->allow;
-    $t->wait_for_log(qr/has lost records/, $mark);
-    ok(synced(), 'the remaining records are synchronised');
+sub answers {
+    my ($drops, @keys) = @_;
 
-    # the next record is on other pages
-
-    add($t, 'ids', ['later'], durable => 1);
-    is(api($t, POST => 'zones/ids/reload')->status, 200, 'an image is loaded');
-    is(ask($t, 'ids', qw(before later dropped no)), '11??',
-       'the lost key is unknown after a load');
-    $t->stop;
-};
-
-
-subtest 'all processes die before the disk synchronises again' => sub {
-    begin();
-    $disk->refuse('EIO', 'sync');
-    add($t, 'ids', [$_]) for qw(before dropped behind);
-    ok(fails(), 'the synchronisation fails');
-    $t->kill_all;
-    drop('dropped');
-    $disk->allow;
-    $t->run;
-    is(ask($t, 'ids', qw(durable before behind dropped no)), '111??',
-       'the lost key is unknown after a start');
-    $t->stop;
-};
-
-
-subtest 'the system drops no record' => sub {
-    begin();
-    $disk->refuse('EIO', 'sync');
-    add($t, 'ids', [$_]) for qw(before behind);
-    ok(fails(), 'the synchronisation fails');
-
-    my $mark = $t->log_mark;
-    $disk->allow;
-    ok(synced(), 'all records are synchronised when the disk allows');
-    unlike($t->log_since($mark), qr/has lost records/,
-           'the log reports no loss');
-    $t->kill_all;
-    $t->run;
-    is(ask($t, 'ids', qw(durable before behind no)), '1110',
-       'all keys are present after a restart, and others absent');
-    $t->stop;
-};
+    return join '', 1, map({ $drops && $_ eq 'dropped' ? '?' : 1 } @keys),
+                $drops ? '?' : 0;
+}
 
 
 # A worker waits until its record is on disk, and checks again only after the
@@ -164,6 +149,7 @@ subtest 'a request waits for durability meanwhile' => sub {
     $faults->needed;
 
     begin();
+    $disk->allow;
 
     my $stop = $faults->stop_at('published');
     my $c = $t->connect;
@@ -172,13 +158,9 @@ subtest 'a request waits for durability meanwhile' => sub {
     my $worker = $faults->stopped($stop);
 
     $disk->refuse('EIO', 'sync');
-    ok(fails(), 'the synchronisation fails');
+    synchronisation_fails();
     drop('dropped');
-
-    my $mark = $t->log_mark;
-    $disk->allow;
-    $t->wait_for_log(qr/has lost records/, $mark);
-    ok(synced(), 'the remaining records are synchronised');
+    recovers(1);
 
     resume_process($worker);
     is_error($c->response, 503, qr/lost keys.*check the disk/,
@@ -197,8 +179,6 @@ subtest 'the helper dies as soon as a synchronisation has failed' => sub {
     $faults->needed;
 
     begin();
-    $disk->refuse('EIO', 'sync');
-
     my $stop = $faults->stop_at('synced');
     add($t, 'ids', [$_]) for qw(dropped behind);
     my $helper = $faults->stopped($stop);
@@ -208,9 +188,7 @@ subtest 'the helper dies as soon as a synchronisation has failed' => sub {
     my $mark = $t->log_mark;
     $t->expect_log(qr/exited on signal 9/);
     kill 'KILL', $helper or die "kill: $!";
-    like($t->wait_for_log(qr/has lost records/, $mark), qr/\[alert\]/,
-         'the next helper finds that records are lost');
-    ok(synced(), 'the remaining records are synchronised');
+    recovers(1, $mark);
     $t->stop;
 };
 

@@ -1,13 +1,12 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# A start replays the whole journal and cuts off a torn tail.  No valid record
-# is dropped, and absent keys are unknown if records may be missing.
+# A start replays the whole journal.  No valid record is dropped, and absent
+# keys are unknown if records may be missing.  power-loss.t tests torn tails and
+# gaps.
 
 use strict;
 use warnings;
-
-use JSON::PP ();
 
 use BloomTest;
 use BloomTest::Api;
@@ -122,117 +121,33 @@ subtest 'another program has written the segments' => sub {
 };
 
 
-# The tail is a record that was being written.  Its keys were not acknowledged.
-
-subtest 'a journal has a torn tail' => sub {
-    my $journal = BloomTest::Journal->new;
-    $journal->append(['t1', 't2']);
-    my $at = $journal->append(['torn1', 'torn2']);
-    my $whole = $journal->segment;
-    my $end = $journal->{used};
-
-    for my $cut ($at + 1, $at + 8, $at + 31, $at + 32, $end - 5) {
-        my $left = $cut - $at;
-
-        for (['zeros', substr($whole, 0, $cut)
-              . "\0" x (length($whole) - $cut)],
-             ['the end of the file', substr($whole, 0, $cut)],
-             ['other bytes', substr($whole, 0, $cut)
-              . "\xa5" x 100 . "\0" x (length($whole) - $cut - 100)])
-        {
-            my ($behind, $content) = @$_;
-            my $tail = "a $left-byte tail before $behind";
-            begin_state($t, 'ids', $content);
-            my $mark = $t->log_mark;
-            $t->run;
-
-            my $answers = ask_until_known($t, 'ids', qw(id1 t1 t2 torn1 torn2 no));
-            is($answers, '111000', "a start cuts off $tail");
-
-            add($t, 'ids', ['after1']);
-            $t->kill_all;
-            $t->run;
-            is(ask_until_known($t, 'ids', qw(t1 t2 torn1 after1 no)), '11010',
-               "a key that is added in place of $tail is present");
-            $t->kill_all;
-
-            my ($exit, $first) = read_journal($t, segments());
-            is($exit, 0, "ngx-bloom accepts the journal without $tail");
-            is("@$first{qw(torn broken missing)}", '0 0 0',
-               "nothing is torn in place of $tail");
-        }
-    }
-};
-
-
-# A record in the middle is damaged; the system may write later records first.
+# state-files.t tests damage of every kind.  Only an as_of can show that an
+# image has the keys that were lost.
 
 subtest 'a journal is damaged' => sub {
     $t->expect_log(qr/\[alert\].*"ids" has lost added keys/);
 
-    my $make = sub {
-        my ($created) = @_;
-        my $journal = BloomTest::Journal->new(created => $created);
-        my @at = map { $journal->append(["r$_", "s$_"]) } 1 .. 3;
-        return ($journal, @at);
-    };
-
-    my $now = int(time) * 1000 - 60_000;
-    my ($journal, @at) = $make->($now);
-
-    for (['a flipped bit in a key',
-          sub { substr($_[0], $at[1] + 33, 1) ^= "\1" }],
-         ['a flipped bit in a header',
-          sub { substr($_[0], $at[1] + 1, 1) ^= "\1" }],
-         ['zeros in place of a record',
-          sub { substr($_[0], $at[1], $at[2] - $at[1])
-                    = "\0" x ($at[2] - $at[1]) }])
-    {
-        my ($what, $damage) = @$_;
-        my $content = $journal->segment;
-        $damage->($content);
-        begin_state($t, 'ids', $content);
-
-        my $mark = $t->log_mark;
-        $t->run;
-        is(ask($t, 'ids', qw(id1 r1 s1 r3 s3)), '11111',
-           "keys of valid records are present with $what");
-        is(ask($t, 'ids', qw(r2 no)), '??', "no key is absent with $what");
-        like($t->wait_for_log(qr/has lost added keys/, $mark), qr/\[alert\]/,
-             "the log says that keys are lost with $what");
-        my $state = zone_state($t, 'ids');
-        like(JSON::PP::encode_json($state), qr/damaged/,
-             "the zone is damaged with $what");
-
-        add($t, 'ids', ['new1']);
-        is(ask($t, 'ids', 'new1', 'no'), '1?',
-           "an added key is present with $what");
-        $t->kill_all;
-        $t->run;
-        is(ask($t, 'ids', qw(r1 r2 r3 new1 no)), '1?11?',
-           "a lost key is unknown after a restart with $what");
-
-        # only an as_of can show that an image has the lost keys
-
-        $t->build_image('whole.bloom', [@ids, 'r2', 's2'], '-p', '1e-9', '-n',
-                        '50k');
-        is(upload_image($t, 'ids', 'whole')->status, 200,
-           "an image without as_of is loaded with $what");
-        is(ask($t, 'ids', qw(r2 no)), '1?',
-           "keys are unknown in an image without as_of with $what");
-        $t->stop;
-    }
-
-    # keys that were lost long before the as_of of an image are in the image, or
-    # are no longer wanted
-
-    ($journal, @at) = $make->($now - 5 * 3600_000);
+    my $journal = BloomTest::Journal->new(
+        created => (time - 5 * 3600) * 1000);
+    my @at = map { $journal->append(["r$_", "s$_"]) } 1 .. 3;
     my $content = $journal->segment;
     substr($content, $at[1] + 33, 1) ^= "\1";
     begin_state($t, 'ids', $content);
+
+    my $mark = $t->log_mark;
     $t->run;
-    is(ask($t, 'ids', qw(r1 no)), '1?',
-       'keys are unknown with damage of 5 hours ago');
+    is(ask($t, 'ids', qw(id1 r1 s1 r3 s3 r2 no)), '11111??',
+       'keys of valid records are present, and no key is absent');
+    like($t->wait_for_log(qr/has lost added keys/, $mark), qr/\[alert\]/,
+         'the log says that keys are lost');
+    is(zone_state($t, 'ids')->{state}, 'damaged', 'the zone is damaged');
+
+    $t->build_image('new.bloom', [@ids, 'r2'], '-p', '1e-9', '-n', '50k');
+    is(upload_image($t, 'ids', 'new')->status, 200,
+       'an image without as_of is uploaded');
+    is(ask($t, 'ids', qw(r2 no)), '1?',
+       'keys are unknown in an image without as_of');
+
     $t->build_image('new.bloom', \@ids, '-p', '1e-9', '-n', '50k', '--as-of',
                     rfc3339(time));
     is(upload_image($t, 'ids', 'new')->status, 200,
@@ -243,24 +158,6 @@ subtest 'a journal is damaged' => sub {
     $t->run;
     is(ask_until_known($t, 'ids', qw(id1 no)), '10',
        'no key is unknown after a restart with the image as of now');
-    $t->stop;
-};
-
-
-subtest 'a segment is missing' => sub {
-    my $first = BloomTest::Journal->new;
-    $first->append(['m1']);
-    my $third = BloomTest::Journal->new(base => 2 * $first->{size},
-                                        sequence => $first->{next} + 5);
-    $third->append(['m3']);
-
-    begin_state($t, 'ids', $first, $third);
-    my $mark = $t->log_mark;
-    $t->run;
-    is(ask($t, 'ids', qw(id1 m1 m3 no)), '111?',
-       'keys are unknown when a segment is missing');
-    like($t->wait_for_log(qr/lacks a segment/, $mark), qr/\[alert\]/,
-         'the log says that a segment is missing');
     $t->stop;
 };
 
