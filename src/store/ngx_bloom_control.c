@@ -5,7 +5,6 @@
  */
 
 #include "ngx_bloom_control.h"
-#include "ngx_bloom_control_v1.h"
 #include "ngx_bloom_io.h"
 
 
@@ -31,10 +30,6 @@ ngx_bloom_control_look(ngx_fd_t fd)
 
     if (n < (ssize_t) sizeof(head) || head[0] != NGX_BLOOM_CONTROL_MAGIC) {
         return NGX_BLOOM_CONTROL_BROKEN;
-    }
-
-    if (head[1] == ngx_bloom_control_v1_size()) {
-        return NGX_BLOOM_CONTROL_V1;
     }
 
     if (head[1] > NGX_BLOOM_CONTROL_VERSION) {

@@ -271,7 +271,6 @@ _Static_assert(offsetof(ngx_bloom_control_t, instance) == 4096
 typedef enum {
     NGX_BLOOM_CONTROL_OK = 0,
     NGX_BLOOM_CONTROL_EMPTY,
-    NGX_BLOOM_CONTROL_V1,                /* see ngx_bloom_control_v1.h */
     NGX_BLOOM_CONTROL_NEWER,             /* its version is too new */
     NGX_BLOOM_CONTROL_BROKEN,            /* truncated, or not a control page */
     NGX_BLOOM_CONTROL_UNREADABLE         /* errno says why */

@@ -6,7 +6,6 @@
  */
 
 #include "ngx_bloom_state.h"
-#include "ngx_bloom_control_v1.h"
 #include "ngx_bloom_io.h"
 
 #include <sys/file.h>
@@ -31,7 +30,6 @@ static ngx_int_t ngx_bloom_state_control(ngx_bloom_state_t *state,
 static ngx_int_t ngx_bloom_state_make(ngx_bloom_state_t *state,
     ngx_bloom_control_e found, ngx_bloom_failure_t *failure);
 static ngx_int_t ngx_bloom_state_allocate(ngx_fd_t fd);
-static ngx_int_t ngx_bloom_state_take_lost(ngx_bloom_state_t *state);
 static ngx_int_t ngx_bloom_state_join(ngx_bloom_state_t *state);
 
 
@@ -355,11 +353,8 @@ ngx_bloom_state_control(ngx_bloom_state_t *state, ngx_bloom_failure_t *failure)
     }
 
     if (found != NGX_BLOOM_CONTROL_OK && !state->alone) {
-        failure->then = (found == NGX_BLOOM_CONTROL_V1)
-                        ? "another nginx uses it, with another version of the "
-                          "module; stop that nginx first"
-                        : "another nginx uses this directory, and the file has "
-                          "been replaced; stop that nginx first";
+        failure->then = "another nginx uses this directory, and the file has "
+                        "been replaced; stop that nginx first";
         ngx_set_errno(NGX_EBUSY);
         return NGX_ERROR;
     }
@@ -385,26 +380,22 @@ ngx_bloom_state_control(ngx_bloom_state_t *state, ngx_bloom_failure_t *failure)
         }
     }
 
-    return state->alone ? ngx_bloom_state_take_lost(state) : NGX_OK;
+    return NGX_OK;
 }
 
 
 /*
  * Creates a control page in place of the file that was found, if any.  The old
- * file stays until the new page is complete and on disk: if this process dies
- * or the disk is full, the next one still needs a page of version 1.
+ * file stays until the new page is complete and on disk.
  */
 static ngx_int_t
 ngx_bloom_state_make(ngx_bloom_state_t *state, ngx_bloom_control_e found,
     ngx_bloom_failure_t *failure)
 {
-    u_char                   name[NGX_MAX_PATH];
-    uint64_t                 time, position;
-    ngx_fd_t                 old;
-    ngx_int_t                rc;
-    ngx_err_t                err;
-    ngx_bloom_control_t     *control;
-    ngx_bloom_control_v1_t   v1;
+    u_char     name[NGX_MAX_PATH];
+    ngx_fd_t   old;
+    ngx_int_t  rc;
+    ngx_err_t  err;
 
     failure->what = "create";
     ngx_bloom_state_name(name, "control");
@@ -429,37 +420,11 @@ ngx_bloom_state_make(ngx_bloom_state_t *state, ngx_bloom_control_e found,
         goto done;
     }
 
-    control = state->control;
-
-    if (found == NGX_BLOOM_CONTROL_V1) {
-
-        if (ngx_bloom_control_v1_read(old, &v1, control->keys) != NGX_OK) {
-            goto done;
-        }
-
-        control->synced = v1.synced;
-        control->synced_check = ~v1.synced;
-        control->rewrite = v1.rewrite;
-        control->pending.end = v1.len;
-        control->pending.count = v1.count;
-        control->pending.lost_keys = v1.lost_keys;
-
-        /* version 1 kept the time in a file, which a full disk may have
-         * prevented */
-
-        if (v1.lost_keys != 0
-            && ngx_bloom_state_read_mark(state, "lost", &time, &position)
-               == NGX_OK
-            && time == 0)
-        {
-            ngx_bloom_control_lose(&control->pending, ngx_bloom_time());
-        }
-
-    } else if (found == NGX_BLOOM_CONTROL_BROKEN) {
+    if (found == NGX_BLOOM_CONTROL_BROKEN) {
 
         /* the page may have had pending keys, or known of lost ones */
 
-        ngx_bloom_control_lose(&control->pending, ngx_bloom_time());
+        ngx_bloom_control_lose(&state->control->pending, ngx_bloom_time());
     }
 
     if (ngx_bloom_io_sync(state->fd) == NGX_OK) {
@@ -500,35 +465,6 @@ ngx_bloom_state_allocate(ngx_fd_t fd)
         ngx_set_errno(err);
         return NGX_ERROR;
     }
-
-    return NGX_OK;
-}
-
-
-/*
- * Copies the time up to which keys may be lost from the file "lost" of version
- * 1, and removes the file when the page is on disk.
- */
-static ngx_int_t
-ngx_bloom_state_take_lost(ngx_bloom_state_t *state)
-{
-    uint64_t  time, position;
-
-    if (ngx_bloom_state_read_mark(state, "lost", &time, &position) != NGX_OK) {
-        time = ngx_bloom_time();                 /* the loss is not later */
-    }
-
-    if (time == 0) {
-        return NGX_OK;
-    }
-
-    if (ngx_bloom_state_lose(state, time) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    /* if the file stays, it is copied again, which changes nothing */
-
-    (void) ngx_bloom_io_remove(state->dir, (u_char *) "lost");
 
     return NGX_OK;
 }

@@ -26,6 +26,7 @@ crash_tests('dies',
 
     ['file expire grow',                    'a removal'],
     ['file',                                'a durable removal'],
+    ['file',                                'a durable removal', fresh => 1],
     ['file',                                'DELETE'],
     ['file',                                'bloom_remove'],
     ['file',                                'a restoration of removed keys'],

@@ -1,10 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# The first removal makes the journal continue in a segment of version 2.  No
-# acknowledged addition or removal is lost if a process dies at any step of
-# that, and a segment of version 1 stays readable for older programs as long as
-# nothing is removed.
+# The first removal makes the journal continue in a segment of version 2, and a
+# segment of version 1 stays readable for older programs as long as nothing is
+# removed.  t/crash/deaths.t tests deaths of processes during a first removal.
 
 use strict;
 use warnings;
@@ -13,39 +12,28 @@ use File::Path qw(remove_tree);
 
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Faults;
 use BloomTest::Journal;
-use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
 my $dir = $t->testdir;
 my $state = "$dir/state/ids";
-my $faults = BloomTest::Faults->new($t);
-
-# more steps than a removal has
-use constant STEPS => 60;
 
 another_image($t);
 configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1);
 
 
-# Tries to remove a key, and returns the response, if there is any.
+sub removal {
+    my ($key) = @_;
 
-sub try_remove {
-    my ($key, $durable) = @_;
-
-    return eval {
-        api($t, POST => 'zones/ids/remove' . ($durable ? '?durable=true' : ''),
-            body => $key);
-    };
+    return api($t, POST => 'zones/ids/remove?durable=true', body => $key);
 }
 
 sub removes {
     my ($key) = @_;
 
-    my $r = try_remove($key, 1);
-    is($r && $r->status, 200, "key $key is removed") or diag($r);
+    my $r = removal($key);
+    is($r->status, 200, "key $key is removed") or diag($r);
 }
 
 # Returns the version and the number of records of each segment.
@@ -136,73 +124,6 @@ subtest 'a removal finds the next segment prepared with version 1' => sub {
 };
 
 
-# Additions and removals that were acknowledged hold after a death at each step
-# of the first removal.  The removal that was in flight may hold or not.
-
-for my $steps (
-    ['a worker or the helper', 'any'],
-    ['a worker before it writes the header', 'upgrade'],
-    ['a worker after it has written the header', 'upgraded'],
-) {
-    my ($who, $where) = @$steps;
-
-    subtest "$who dies in the first removal" => sub {
-        $faults->needed;
-        $t->expect_log(qr/exited on signal 9/);
-
-        my $deaths = 0;
-
-        for my $step (1 .. STEPS) {
-            starts_with();
-            add($t, 'ids', ['kept1', 'removed1', 'removed2', 'flight']);
-
-            $faults->kill_at($where, $step);
-            my $mark = $t->log_mark;
-            my $r = try_remove('flight', 1);
-            my $acknowledged = $r && $r->complete && $r->status == 200;
-
-            my $died = wait_until(sub { !$faults->pending }, 1);
-            $faults->withdraw;
-
-            if (!$died) {
-                ok($acknowledged, 'the removal completes without a death');
-                $t->stop;
-                last;
-            }
-
-            $deaths++;
-            $t->wait_for_log(qr/exited on signal 9/, $mark);
-            ok(wait_until(sub {
-                my $zone = eval { zone_state($t, 'ids') };
-                return $zone && $zone->{state} eq 'serving' && $t->helpers;
-            }), "nginx serves after a death at step $step");
-
-            add($t, 'ids', ['kept2']);
-            removes('removed1');
-            add($t, 'ids', ['kept3', 'removed2']);
-            removes('removed2');
-
-            my @keys = qw(kept1 kept2 kept3 removed1 removed2 id1);
-            is(ask_until_known($t, 'ids', @keys), '111001',
-               "acknowledged changes hold after a death at step $step");
-
-            $t->kill_all;
-            $t->run;
-            is(ask_until_known($t, 'ids', @keys), '111001',
-               "acknowledged changes hold after a restart, step $step");
-            is(ask($t, 'ids', 'flight'), '0',
-               "the acknowledged removal holds, step $step")
-                if $acknowledged;
-            segments();
-            $t->kill_all;
-        }
-
-        cmp_ok($deaths, '>=', $where eq 'any' ? 5 : 1,
-               "processes died at $deaths steps");
-    };
-}
-
-
 subtest 'the header of the next segment cannot be written' => sub {
     my $first = BloomTest::Journal->new;
     $first->append(['a1', 'a2']);
@@ -212,7 +133,7 @@ subtest 'the header of the next segment cannot be written' => sub {
     my $next = sprintf '%s/journal.%016x', $state, 262144;
     rename $next, "$dir/away" or die "rename: $!";
     mkdir $next or die "mkdir: $!";
-    is_error(try_remove('a1'), 503, qr/cannot be written/,
+    is_error(removal('a1'), 503, qr/cannot be written/,
              'the removal is refused while its segment cannot be opened');
     add($t, 'ids', ['a3']);
     rmdir $next or die "rmdir: $!";

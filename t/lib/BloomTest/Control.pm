@@ -8,8 +8,6 @@ package BloomTest::Control;
 #   control($path)                      returns all fields, as a hash:
 #                                       {synced => 4096, ...}
 #   set_control($path, lost => 0)       changes some fields
-#   write_control_v1($path, lost_keys => 3, keys => ['one', 'two'])
-#                                       writes a page of version 1
 #
 # set_control() always writes `synced` with its complement.
 
@@ -19,9 +17,7 @@ use warnings;
 use Carp qw(croak);
 use Exporter qw(import);
 
-use BloomTest::ControlPage;
-
-our @EXPORT = qw(control set_control write_control_v1);
+our @EXPORT = qw(control set_control);
 
 use constant {
     SIZE => 12288 + 2 * 1024 * 1024,
@@ -76,24 +72,6 @@ sub set_control {
     }
 
     close $fh or croak "cannot write $path: $!";
-}
-
-
-sub write_control_v1 {
-    my ($path, %field) = @_;
-
-    my %name = (keys => 'pending', lost_keys => 'pending_lost',
-                pending_keys => 'pending_count');
-    my $page = control_page_v1(map { ($name{$_} // $_ => $field{$_}) }
-                                   keys %field);
-
-    # a new file, because the earlier page has another size
-
-    unlink $path;
-    open my $fh, '>:raw', $path or croak "cannot make $path: $!";
-    print $fh $page;
-    close $fh or croak "cannot write $path: $!";
-    chmod 0600, $path;
 }
 
 

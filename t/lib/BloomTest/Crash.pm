@@ -27,6 +27,7 @@ package BloomTest::Crash;
 #               dies
 #   torn        the journal ends with a part of a record then
 #   every       the number of steps from one fault to the next, if it is not 1
+#   fresh       each fault has a fresh zone, whose first change this is
 #
 # A kind may end with "/memory", for a zone without a journal, or "/two": an
 # upgrade of nginx has begun, and operations are sent to the old one of two
@@ -106,8 +107,8 @@ sub crash_tests {
                                @{ $option{meanwhile} // [] };
 
             subtest $title => sub {
-                local @$self{qw(meanwhile lossy at torn every)}
-                    = @option{qw(meanwhile lossy at torn every)};
+                local @$self{qw(meanwhile lossy at torn every fresh)}
+                    = @option{qw(meanwhile lossy at torn every fresh)};
                 my ($began, $mark) = (now(), $t->log_mark);
 
                 $self->become($kind);
@@ -269,7 +270,7 @@ sub _each_step {
         last if !$fault->($operation, $step);
         $steps++;
 
-        if ($self->{account}->damaged) {
+        if ($self->{account}->damaged || $self->{fresh}) {
             $self->end;
             $self->begin;
         }
