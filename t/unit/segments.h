@@ -64,20 +64,18 @@ time_of(uint64_t sequence)
 }
 
 
+/* Appends a record that has been begun. */
 static inline void
-append(journal_t *journal, const bloom_key_t *keys, size_t n)
+append_made(journal_t *journal, bloom_record_maker_t *maker,
+    const bloom_key_t *keys, size_t n)
 {
-    size_t                size;
-    bloom_record_maker_t  maker;
-
-    bloom_record_begin(&maker, journal->data + journal->used,
-                       journal->size - journal->used);
+    size_t  size;
 
     for ( /* void */ ; n > 0; n--, keys++) {
-        assert_int_equal(bloom_record_put(&maker, keys), 0);
+        assert_int_equal(bloom_record_put(maker, keys), 0);
     }
 
-    size = bloom_record_seal(&maker, &journal->segment,
+    size = bloom_record_seal(maker, &journal->segment,
                              journal->segment.base + journal->used,
                              journal->sequence, time_of(journal->sequence));
     assert_int_equal(size % 8, 0);
@@ -93,6 +91,17 @@ append(journal_t *journal, const bloom_key_t *keys, size_t n)
 
 
 static inline void
+append(journal_t *journal, const bloom_key_t *keys, size_t n)
+{
+    bloom_record_maker_t  maker;
+
+    bloom_record_begin(&maker, journal->data + journal->used,
+                       journal->size - journal->used);
+    append_made(journal, &maker, keys, n);
+}
+
+
+static inline void
 append_text(journal_t *journal, const char *text)
 {
     bloom_key_t  key = { (const uint8_t *) text, strlen(text) };
@@ -101,12 +110,18 @@ append_text(journal_t *journal, const char *text)
 }
 
 
-/* Makes seven records of one or several keys, with every length of padding. */
+/* Makes seven records of one or several keys, with every length of padding, and
+ * a record of changes before the last one of them. */
 static inline void
 create_small(journal_t *journal)
 {
-    size_t       i, j;
-    bloom_key_t  keys[3];
+    size_t                i, j;
+    bloom_key_t           keys[3];
+    bloom_record_maker_t  maker;
+
+    static const bloom_key_t  name = { (const uint8_t *) "ids", 3 };
+    static const bloom_position_t  before = { 1, 0 }, after = { 2, 0 };
+    static const bloom_digest_t  digest = { 7, { 0, 9 } };
 
     static const char  *const text[7][3] = {
         { "a", NULL, NULL }, { "to", "be", "or" }, { "four", "five", NULL },
@@ -120,6 +135,14 @@ create_small(journal_t *journal)
         for (j = 0; j < 3 && text[i][j] != NULL; j++) {
             keys[j].data = (const uint8_t *) text[i][j];
             keys[j].len = strlen(text[i][j]);
+        }
+
+        if (i == 6) {
+            bloom_record_begin_changes(&maker, journal->data + journal->used,
+                                       journal->size - journal->used, &name,
+                                       before, after, digest);
+            maker.removals = 1;
+            append_made(journal, &maker, keys, j);
         }
 
         append(journal, keys, j);
