@@ -269,16 +269,14 @@ set_exceptions(bloom_image_t *image, uint64_t n, uint64_t size)
 }
 
 
-static inline int
-make_examples(void **state)
+static void __attribute__((constructor))
+make_examples(void)
 {
     uint32_t  i;
 
     static const bloom_layer_t  layer[] = {
         { 512, 8, 1 }, { 1024, 16, 2 }, { 1536, 3, 3 }
     };
-
-    (void) state;
 
     blocked = example(BLOOM_LAYOUT_BLOCKED, 16, 2, 3 * 512);
     classic = example(BLOOM_LAYOUT_CLASSIC, 7, 0, 5 * 512);
@@ -321,8 +319,6 @@ make_examples(void **state)
     linked.origin = BLOOM_ORIGIN_REDISBLOOM;
     linked.origin_len = bloom_image_origin_room(&linked);
     bloom_hasher_foreign(&linked.hasher, BLOOM_HASH_MURMUR64A, 0, 0);
-
-    return 0;
 }
 
 

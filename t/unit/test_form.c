@@ -177,14 +177,11 @@ shown(uint32_t form, const char *text)
 }
 
 
-static void
-test_form_names_go_both_ways(void **state)
+TEST(form_names_go_both_ways)
 {
     uint32_t  form;
 
     static const char *const  names[] = { "raw", "lower", "host", "url" };
-
-    (void) state;
 
     assert_int_equal(BLOOM_FORM_RAW, 0);
     assert_int_equal(BLOOM_FORM_LOWER, 1);
@@ -208,13 +205,10 @@ test_form_names_go_both_ways(void **state)
 }
 
 
-static void
-test_the_raw_form_changes_nothing(void **state)
+TEST(the_raw_form_changes_nothing)
 {
     bloom_key_t   key, canonical;
     bloom_form_t  result;
-
-    (void) state;
 
     key.data = (const uint8_t *) "A\0\xff ";
     key.len = 4;
@@ -232,14 +226,11 @@ test_the_raw_form_changes_nothing(void **state)
 }
 
 
-static void
-test_the_lower_form_changes_ascii_letters_only(void **state)
+TEST(the_lower_form_changes_ascii_letters_only)
 {
     int      c;
     made_t   made;
     uint8_t  all[256];
-
-    (void) state;
 
     for (c = 0; c < 256; c++) {
         all[c] = (uint8_t) c;
@@ -259,11 +250,8 @@ test_the_lower_form_changes_ascii_letters_only(void **state)
 }
 
 
-static void
-test_the_host_form_expands_to_parent_domains(void **state)
+TEST(the_host_form_expands_to_parent_domains)
 {
-    (void) state;
-
     assert_string_equal(shown(BLOOM_FORM_HOST, "A.B.Example.COM.:443"),
                         "a.b.example.com: a.b.example.com, b.example.com, "
                         "example.com");
@@ -323,11 +311,8 @@ test_the_host_form_expands_to_parent_domains(void **state)
 }
 
 
-static void
-test_the_url_form_expands_to_hosts_and_paths(void **state)
+TEST(the_url_form_expands_to_hosts_and_paths)
 {
-    (void) state;
-
     assert_string_equal(shown(BLOOM_FORM_URL, "HTTPS://A.B.c:80/1/%32?x"),
                         "https://a.b.c/1/2?x: a.b.c/1/2?x, a.b.c/1/2, "
                         "a.b.c/, a.b.c/1/, b.c/1/2?x, b.c/1/2, b.c/, b.c/1/");
@@ -350,8 +335,7 @@ added(uint32_t form, const char *text)
 }
 
 
-static void
-test_junk_cannot_be_added(void **state)
+TEST(junk_cannot_be_added)
 {
     int   c;
     char  text[64];
@@ -364,8 +348,6 @@ test_junk_cannot_be_added(void **state)
      * host or the URL, surround the host, or are dropped */
 
     static const char  forbidden[] = " :<>[]^|";
-
-    (void) state;
 
     for (c = 0x21; c < 0x7f; c++) {
 
@@ -454,8 +436,7 @@ test_junk_cannot_be_added(void **state)
 }
 
 
-static void
-test_keys_longer_than_the_limit_are_refused(void **state)
+TEST(keys_longer_than_the_limit_are_refused)
 {
     made_t        made;
     uint8_t      *text, *buf;
@@ -463,8 +444,6 @@ test_keys_longer_than_the_limit_are_refused(void **state)
     uint32_t      form;
     bloom_key_t   key, canonical;
     bloom_form_t  result;
-
-    (void) state;
 
     text = malloc(BLOOM_KEY_MAX + 1);
     assert_non_null(text);
@@ -542,15 +521,12 @@ test_keys_longer_than_the_limit_are_refused(void **state)
 
 
 /* Tests every byte at every place of short keys. */
-static void
-test_lower_case_is_right_at_every_place(void **state)
+TEST(lower_case_is_right_at_every_place)
 {
     int       c;
     size_t    len, at;
     made_t    made;
     uint8_t   key[40], expected[40];
-
-    (void) state;
 
     for (len = 1; len <= sizeof(key); len++) {
         for (at = 0; at < len; at++) {
@@ -579,8 +555,7 @@ test_lower_case_is_right_at_every_place(void **state)
  * do not change the result, but lead to the slow path.  Both paths must give
  * the same result.
  */
-static void
-test_the_fast_path_equals_the_slow_path(void **state)
+TEST(the_fast_path_equals_the_slow_path)
 {
     char      text[220];
     int       i, readable;
@@ -597,8 +572,6 @@ test_the_fast_path_equals_the_slow_path(void **state)
         "d.e.f.g", ":", "%41", "#", "\\", "\xc3\xa9",
         "a-label-that-is-longer-than-those-which-come-before-it",
     };
-
-    (void) state;
 
     for (form = BLOOM_FORM_HOST; form <= BLOOM_FORM_URL; form++) {
 
@@ -667,8 +640,7 @@ test_the_fast_path_equals_the_slow_path(void **state)
  * key is that key.  The same holds for every expression, or it could never be
  * stored.
  */
-static void
-test_a_canonical_key_is_its_own_canonical_form(void **state)
+TEST(a_canonical_key_is_its_own_canonical_form)
 {
     char      text[200];
     int       i, readable;
@@ -686,8 +658,6 @@ test_a_canonical_key_is_its_own_canonical_form(void **state)
         "%C3%A9", "\x80", "\xc2\xad", "\xe3\x80\x82", "\xef\xbc\x91", "xn--",
         "\xe2\x98\x83", "a.b.c.d.e.f", "2", "5", "-", "_", "&=", "\x7f",
     };
-
-    (void) state;
 
     for (form = BLOOM_FORM_LOWER; form <= BLOOM_FORM_URL; form++) {
 
@@ -737,24 +707,4 @@ test_a_canonical_key_is_its_own_canonical_form(void **state)
 
         assert_in_range(readable, 1000, 40000);
     }
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_form_names_go_both_ways),
-        cmocka_unit_test(test_the_raw_form_changes_nothing),
-        cmocka_unit_test(test_the_lower_form_changes_ascii_letters_only),
-        cmocka_unit_test(test_the_host_form_expands_to_parent_domains),
-        cmocka_unit_test(test_the_url_form_expands_to_hosts_and_paths),
-        cmocka_unit_test(test_junk_cannot_be_added),
-        cmocka_unit_test(test_keys_longer_than_the_limit_are_refused),
-        cmocka_unit_test(test_lower_case_is_right_at_every_place),
-        cmocka_unit_test(test_the_fast_path_equals_the_slow_path),
-        cmocka_unit_test(test_a_canonical_key_is_its_own_canonical_form),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

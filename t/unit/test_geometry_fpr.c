@@ -171,13 +171,10 @@ measure_at_capacity(uint32_t layout, double fpr, uint32_t hash, int random)
 }
 
 
-static void
-test_the_rate_at_capacity_keeps_its_promise(void **state)
+TEST(the_rate_at_capacity_keeps_its_promise)
 {
     int     random;
     size_t  l, i;
-
-    (void) state;
 
     print_message("A million keys; deviations of the measured rate from the "
                   "promise (at most +3)\nand from the census (at most 4 either "
@@ -257,14 +254,11 @@ measure_small(uint32_t layout, uint64_t items, double fpr)
 }
 
 
-static void
-test_small_filters_keep_the_expected_rate(void **state)
+TEST(small_filters_keep_the_expected_rate)
 {
     size_t  l, i, j;
 
     static const uint64_t  items[] = { 1, 3, 10, 30, 100, 300, 1000 };
-
-    (void) state;
 
     print_message("Mean of 2000 filters; deviation from the expected rate (at "
                   "most +3) in standard errors.\n"
@@ -335,13 +329,10 @@ measure_items(uint32_t layout, double fpr, uint64_t items)
 }
 
 
-static void
-test_items_are_estimated_with_the_stated_error(void **state)
+TEST(items_are_estimated_with_the_stated_error)
 {
     size_t    l, i;
     uint64_t  items;
-
-    (void) state;
 
     print_message("Estimates of items in 200 filters for 10000: standard "
                   "error as stated and as found\n(within 25 %%), mean error, "
@@ -356,17 +347,4 @@ test_items_are_estimated_with_the_stated_error(void **state)
             }
         }
     }
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_the_rate_at_capacity_keeps_its_promise),
-        cmocka_unit_test(test_small_filters_keep_the_expected_rate),
-        cmocka_unit_test(test_items_are_estimated_with_the_stated_error),
-    };
-
-    return cmocka_run_group_tests_name("geometry, rates", tests, NULL, NULL);
 }

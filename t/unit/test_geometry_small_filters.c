@@ -70,16 +70,13 @@ static const struct {
 };
 
 
-static void
-test_the_expected_rate_covers_double_hashing(void **state)
+TEST(the_expected_rate_covers_double_hashing)
 {
     int               f;
     double            rate, sum, squares, mean, error, expected;
     size_t            i;
     uint64_t          seed, words[2560 / 64];
     bloom_geometry_t  g;
-
-    (void) state;
 
     for (i = 0; i < array_len(filters); i++) {
         memset(&g, 0, sizeof(g));
@@ -109,16 +106,4 @@ test_the_expected_rate_covers_double_hashing(void **state)
         assert_true(mean <= expected + 3 * error);
         assert_true(mean >= 0.7 * expected - 3 * error);
     }
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_the_expected_rate_covers_double_hashing),
-    };
-
-    return cmocka_run_group_tests_name("geometry, small filters", tests, NULL,
-                                       NULL);
 }

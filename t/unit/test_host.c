@@ -76,8 +76,7 @@ check(const host_case_t *cases, size_t n)
 }
 
 
-static void
-test_names_are_normalised_or_refused(void **state)
+TEST(names_are_normalised_or_refused)
 {
     static const host_case_t  cases[] = {
         { "example.com",           "example.com",   BLOOM_HOST_NAME, NULL },
@@ -108,14 +107,11 @@ test_names_are_normalised_or_refused(void **state)
         { "a:8o",        NULL, 0, "has a port that is not a number" },
     };
 
-    (void) state;
-
     check(cases, array_len(cases));
 }
 
 
-static void
-test_internationalised_names_become_ascii(void **state)
+TEST(internationalised_names_become_ascii)
 {
     static const host_case_t  cases[] = {
         { "b\xc3\xbc" "cher.example", "xn--bcher-kva.example",
@@ -229,14 +225,11 @@ test_internationalised_names_become_ascii(void **state)
         { "\xe3\x80\x82", NULL, 0, "has no host" },
     };
 
-    (void) state;
-
     check(cases, array_len(cases));
 }
 
 
-static void
-test_ipv4_addresses_are_normalised_or_refused(void **state)
+TEST(ipv4_addresses_are_normalised_or_refused)
 {
     static const host_case_t  cases[] = {
         { "1.2.3.4",               "1.2.3.4",       BLOOM_HOST_IPV4, NULL },
@@ -269,15 +262,12 @@ test_ipv4_addresses_are_normalised_or_refused(void **state)
         { "a.0x1f",       NULL, 0, "has an invalid IPv4 address" },
     };
 
-    (void) state;
-
     check(cases, array_len(cases));
 }
 
 
 /* Random addresses in random spellings are read as by inet_aton(). */
-static void
-test_random_ipv4_spellings_match_inet_aton(void **state)
+TEST(random_ipv4_spellings_match_inet_aton)
 {
     char            text[80], expected[INET_ADDRSTRLEN];
     int             i, len;
@@ -289,7 +279,6 @@ test_random_ipv4_spellings_match_inet_aton(void **state)
 
     static const char *const  format[] = { "%u", "0%o", "0x%x", "0X%X",
                                            "0000%o" };
-    (void) state;
 
     seed = 4;
 
@@ -321,8 +310,7 @@ test_random_ipv4_spellings_match_inet_aton(void **state)
 }
 
 
-static void
-test_ipv6_addresses_are_normalised_or_refused(void **state)
+TEST(ipv6_addresses_are_normalised_or_refused)
 {
     static const host_case_t  cases[] = {
         { "[::1]",                 "::1",           BLOOM_HOST_IPV6, NULL },
@@ -375,15 +363,12 @@ test_ipv6_addresses_are_normalised_or_refused(void **state)
         { "a:b:80",       NULL, 0, "has an invalid IPv6 address" },
     };
 
-    (void) state;
-
     check(cases, array_len(cases));
 }
 
 
 /* Random addresses with many zeros, written in full. */
-static void
-test_random_ipv6_addresses_match_inet_ntop(void **state)
+TEST(random_ipv6_addresses_match_inet_ntop)
 {
     char             text[80], expected[INET6_ADDRSTRLEN];
     int              i, g, len;
@@ -391,8 +376,6 @@ test_random_ipv6_addresses_match_inet_ntop(void **state)
     uint16_t         group[8];
     bloom_host_t     host;
     struct in6_addr  in;
-
-    (void) state;
 
     seed = 6;
 
@@ -426,14 +409,11 @@ test_random_ipv6_addresses_match_inet_ntop(void **state)
 }
 
 
-static void
-test_hosts_longer_than_253_bytes_are_refused(void **state)
+TEST(hosts_longer_than_253_bytes_are_refused)
 {
     char          text[70000];
     size_t        i;
     bloom_host_t  host;
-
-    (void) state;
 
     /* 253 bytes are a name, also with dots around it; 254 are not */
 
@@ -541,14 +521,11 @@ begins(size_t *offset, const char *name, unsigned labels)
 }
 
 
-static void
-test_parent_domains_begin_at_the_right_offsets(void **state)
+TEST(parent_domains_begin_at_the_right_offsets)
 {
     char      name[2 * 40];
     size_t    i, offset[BLOOM_HOST_EXPRESSIONS];
     unsigned  n;
-
-    (void) state;
 
     assert_int_equal(begins(offset, "com", 5), 1);
     assert_int_equal(offset[0], 0);
@@ -588,8 +565,7 @@ test_parent_domains_begin_at_the_right_offsets(void **state)
 
 /* Tests where the fast path ends: at this byte, or not at all if the slow path
  * is needed. */
-static void
-test_a_short_scan_ends_at_the_right_byte(void **state)
+TEST(a_short_scan_ends_at_the_right_byte)
 {
     size_t          i;
     uint8_t         name[BLOOM_HOST_MAX + 2];
@@ -614,8 +590,6 @@ test_a_short_scan_ends_at_the_right_byte(void **state)
         { "1.2.3.4", -1, NULL },
         { "a.0x1", -1, NULL },
     };
-
-    (void) state;
 
     for (i = 0; i < array_len(cases); i++) {
         in = (const uint8_t *) cases[i].in;
@@ -642,15 +616,12 @@ test_a_short_scan_ends_at_the_right_byte(void **state)
 
 
 /* Returns a name as it is written, and its parents. */
-static void
-test_odd_bytes_are_escaped_and_move_the_parents(void **state)
+TEST(odd_bytes_are_escaped_and_move_the_parents)
 {
     size_t        offset[BLOOM_HOST_EXPRESSIONS];
     uint8_t       out[BLOOM_HOST_ROOM], *end;
     unsigned      n;
     bloom_host_t  host;
-
-    (void) state;
 
     assert_null(parse(&host, "a b.[\x80%/\\?@].c#.evil.com", 24));
 
@@ -679,8 +650,7 @@ test_odd_bytes_are_escaped_and_move_the_parents(void **state)
 }
 
 
-static void
-test_plain_hosts_are_recognised(void **state)
+TEST(plain_hosts_are_recognised)
 {
     size_t        i;
     bloom_host_t  host;
@@ -688,7 +658,6 @@ test_plain_hosts_are_recognised(void **state)
     static const char *const  yes[] = { "a-b_c.d9.com", "::1", "1.2.3.4" };
     static const char *const  no[] = { "a b", "a%20b", "a#b", "a*b",
                                        "a\x80", "a\x7f", "a!" };
-    (void) state;
 
     for (i = 0; i < array_len(yes); i++) {
         assert_null(parse(&host, yes[i], strlen(yes[i])));
@@ -699,25 +668,4 @@ test_plain_hosts_are_recognised(void **state)
         assert_null(parse(&host, no[i], strlen(no[i])));
         assert_false(bloom_host_is_plain(&host));
     }
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_names_are_normalised_or_refused),
-        cmocka_unit_test(test_internationalised_names_become_ascii),
-        cmocka_unit_test(test_ipv4_addresses_are_normalised_or_refused),
-        cmocka_unit_test(test_random_ipv4_spellings_match_inet_aton),
-        cmocka_unit_test(test_ipv6_addresses_are_normalised_or_refused),
-        cmocka_unit_test(test_random_ipv6_addresses_match_inet_ntop),
-        cmocka_unit_test(test_hosts_longer_than_253_bytes_are_refused),
-        cmocka_unit_test(test_parent_domains_begin_at_the_right_offsets),
-        cmocka_unit_test(test_a_short_scan_ends_at_the_right_byte),
-        cmocka_unit_test(test_odd_bytes_are_escaped_and_move_the_parents),
-        cmocka_unit_test(test_plain_hosts_are_recognised),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

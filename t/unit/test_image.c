@@ -77,8 +77,7 @@ check_round_trip(const bloom_image_t *image)
 }
 
 
-static void
-test_images_of_each_kind_are_read_back(void **state)
+TEST(images_of_each_kind_are_read_back)
 {
     size_t         i;
     bloom_image_t  image;
@@ -87,8 +86,6 @@ test_images_of_each_kind_are_read_back(void **state)
         &blocked, &classic, &removed, &grown, &sourced, &whole, &imported,
         &linked
     };
-
-    (void) state;
 
     for (i = 0; i < array_len(images); i++) {
         check_round_trip(images[i]);
@@ -137,8 +134,7 @@ test_images_of_each_kind_are_read_back(void **state)
 
 /* One line; one chunk, slightly less and slightly more; many chunks; the
  * padding that completes a chunk, and one byte more. */
-static void
-test_parts_of_each_size_are_read_back(void **state)
+TEST(parts_of_each_size_are_read_back)
 {
     size_t         i;
     bloom_image_t  image;
@@ -157,8 +153,6 @@ test_parts_of_each_size_are_read_back(void **state)
         { 95000, BLOOM_IMAGE_CHUNK + 1 }, { 476000, 5 * BLOOM_IMAGE_CHUNK }
     };
 
-    (void) state;
-
     for (i = 0; i < array_len(bytes); i++) {
         image = classic;
         image.geometry.bits = 8 * bytes[i];
@@ -173,14 +167,11 @@ test_parts_of_each_size_are_read_back(void **state)
 }
 
 
-static void
-test_sources_of_each_length_are_read_back(void **state)
+TEST(sources_of_each_length_are_read_back)
 {
     char           name[BLOOM_SOURCE_NAME_MAX + 1];
     size_t         len;
     bloom_image_t  image;
-
-    (void) state;
 
     for (len = 1; len <= BLOOM_SOURCE_NAME_MAX; len++) {
         memset(name, 'a' + (int) (len % 26), len);
@@ -221,8 +212,7 @@ read_large(void *ctx, void *buf, size_t len, uint64_t offset)
 
 
 /* 1025 chunks have a table of more than one page. */
-static void
-test_a_table_of_several_pages_is_read_back(void **state)
+TEST(a_table_of_several_pages_is_read_back)
 {
     int                          rc, round;
     uint8_t                     *dst;
@@ -230,8 +220,6 @@ test_a_table_of_several_pages_is_read_back(void **state)
     bloom_image_t                image;
     static large_t               large;
     static bloom_image_reader_t  reader;
-
-    (void) state;
 
     image = blocked;
     image.geometry.bits = (uint64_t) BLOOM_IMAGE_CHUNK * 8 * 1024 + 512;
@@ -292,12 +280,9 @@ test_a_table_of_several_pages_is_read_back(void **state)
 
 /* ---- fields, comparing ---- */
 
-static void
-test_the_promise_counts_all_parts(void **state)
+TEST(the_promise_counts_all_parts)
 {
     bloom_image_t  image;
-
-    (void) state;
 
     assert_int_equal(bloom_image_capacity(&grown), 15000);
     assert_true(bloom_image_fpr(&grown, 5000)
@@ -319,15 +304,12 @@ test_the_promise_counts_all_parts(void **state)
 }
 
 
-static void
-test_a_source_can_be_set_and_left_out(void **state)
+TEST(a_source_can_be_set_and_left_out)
 {
     bloom_image_t   image;
     bloom_source_t  none;
 
     static const bloom_source_t  zero;
-
-    (void) state;
 
     /* no source, given as NULL or with a length of 0: all of it is zero */
 
@@ -352,13 +334,10 @@ test_a_source_can_be_set_and_left_out(void **state)
 
 /* Version 2 has less room for the header of an imported filter's source.  The
  * writer leaves out a header that has no room. */
-static void
-test_the_header_of_an_imported_filter_must_fit(void **state)
+TEST(the_header_of_an_imported_filter_must_fit)
 {
     uint8_t        data[64], table[4096];
     bloom_image_t  image;
-
-    (void) state;
 
     image = imported;
     assert_int_equal(bloom_image_origin_room(&image), BLOOM_IMAGE_ORIGIN_MAX);
@@ -391,12 +370,9 @@ test_the_header_of_an_imported_filter_must_fit(void **state)
 }
 
 
-static void
-test_images_that_cannot_be_merged_differ(void **state)
+TEST(images_that_cannot_be_merged_differ)
 {
     bloom_image_t  other;
-
-    (void) state;
 
     /* fields that do not matter for merging; what is behind the last layer */
 
@@ -459,14 +435,11 @@ check_entries(const uint8_t *entries, size_t size, uint64_t n,
 }
 
 
-static void
-test_entries_that_do_not_fit_are_refused(void **state)
+TEST(entries_that_do_not_fit_are_refused)
 {
     size_t         at, size;
     uint8_t       *entries;
     bloom_image_t  image;
-
-    (void) state;
 
     size = 4 * 11 + 9 + 2 + 200;
     image = blocked;
@@ -492,23 +465,4 @@ test_entries_that_do_not_fit_are_refused(void **state)
     assert_null(bloom_exceptions_check(entries, size, 5));
 
     free(entries);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_images_of_each_kind_are_read_back),
-        cmocka_unit_test(test_parts_of_each_size_are_read_back),
-        cmocka_unit_test(test_sources_of_each_length_are_read_back),
-        cmocka_unit_test(test_a_table_of_several_pages_is_read_back),
-        cmocka_unit_test(test_the_promise_counts_all_parts),
-        cmocka_unit_test(test_a_source_can_be_set_and_left_out),
-        cmocka_unit_test(test_the_header_of_an_imported_filter_must_fit),
-        cmocka_unit_test(test_images_that_cannot_be_merged_differ),
-        cmocka_unit_test(test_entries_that_do_not_fit_are_refused),
-    };
-
-    return cmocka_run_group_tests_name("image", tests, make_examples, NULL);
 }

@@ -447,13 +447,13 @@ make(const vector_t *v)
 
 
 static void
-test_the_core_makes_the_golden_image(void **state)
+check_made(const char *name)
 {
     vector_t   v;
     uint8_t   *file;
     uint64_t   i;
 
-    read_vector(&v, *state);
+    read_vector(&v, name);
     file = make(&v);
 
     for (i = 0; i < v.size; i++) {
@@ -481,7 +481,7 @@ read_listing(void *ctx, void *buf, size_t len, uint64_t offset)
 
 
 static void
-test_the_core_reads_the_golden_image(void **state)
+check_read(const char *name)
 {
     int                    rc;
     size_t                 i;
@@ -491,7 +491,7 @@ test_the_core_reads_the_golden_image(void **state)
     bloom_image_t         *got;
     bloom_image_reader_t  *reader;
 
-    read_vector(&v, *state);
+    read_vector(&v, name);
 
     reader = malloc(sizeof(*reader));
     assert_non_null(reader);
@@ -549,41 +549,32 @@ test_the_core_reads_the_golden_image(void **state)
 }
 
 
-int
-main(void)
+static void
+each_vector(void (*check)(const char *name))
 {
-    int                 failed;
-    glob_t              found;
-    size_t              i;
-    struct CMUnitTest  *tests;
+    glob_t  found;
+    size_t  i;
 
     if (glob(VECTORS, 0, NULL, &found) != 0) {
-        fprintf(stderr, "no " VECTORS " here; run it from the top directory "
-                "of the checkout\n");
-        return 2;
-    }
-
-    tests = calloc(2 * found.gl_pathc, sizeof(*tests));
-
-    if (tests == NULL) {
-        perror("calloc");
-        return 2;
+        fail_msg("no " VECTORS " here; run it from the top directory of the "
+                 "checkout");
     }
 
     for (i = 0; i < found.gl_pathc; i++) {
-        tests[2 * i].name = found.gl_pathv[i];
-        tests[2 * i].test_func = test_the_core_makes_the_golden_image;
-        tests[2 * i].initial_state = found.gl_pathv[i];
-
-        tests[2 * i + 1] = tests[2 * i];
-        tests[2 * i + 1].test_func = test_the_core_reads_the_golden_image;
+        check(found.gl_pathv[i]);
     }
 
-    failed = _cmocka_run_group_tests("image, golden vectors", tests,
-                                     2 * found.gl_pathc, NULL, NULL);
-
-    free(tests);
     globfree(&found);
+}
 
-    return failed;
+
+TEST(the_core_makes_the_golden_images)
+{
+    each_vector(check_made);
+}
+
+
+TEST(the_core_reads_the_golden_images)
+{
+    each_vector(check_read);
 }

@@ -47,11 +47,8 @@ corrupt_every_byte(const bloom_image_t *image)
 }
 
 
-static void
-test_every_damaged_byte_is_detected(void **state)
+TEST(every_damaged_byte_is_detected)
 {
-    (void) state;
-
     corrupt_every_byte(&classic);
     corrupt_every_byte(&whole);
 }
@@ -101,18 +98,14 @@ check_lengths(const bloom_image_t *image)
 }
 
 
-static void
-test_files_of_a_wrong_length_are_refused(void **state)
+TEST(files_of_a_wrong_length_are_refused)
 {
-    (void) state;
-
     check_lengths(&classic);
     check_lengths(&whole);
 }
 
 
-static void
-test_damage_is_located(void **state)
+TEST(damage_is_located)
 {
     size_t         i;
     file_t         file[3];
@@ -137,8 +130,6 @@ test_damage_is_located(void **state)
           "checksum of bytes 2109632 to 3158207 differs" },
         { 2, 5255295, "checksum of bytes 4206784 to 5255295 differs" },
     };
-
-    (void) state;
 
     file[0] = example_file(&blocked);
 
@@ -165,8 +156,7 @@ test_damage_is_located(void **state)
 
 /* ---- invalid values with a right checksum ---- */
 
-static void
-test_another_kind_of_file_is_refused(void **state)
+TEST(another_kind_of_file_is_refused)
 {
     size_t  i;
     file_t  file;
@@ -175,8 +165,6 @@ test_another_kind_of_file_is_refused(void **state)
         "\x1f\x8b\x08", "one\ntwo\n", "\x89PNG\r\n\x1a\n", "BLOOM\r\n",
         "\x89" "BLOOM\n", "\x89" "BLOOM\n\n", "\x09" "BLOOM\r\n"
     };
-
-    (void) state;
 
     for (i = 0; i < array_len(others); i++) {
         file = example_file(&blocked);
@@ -190,12 +178,9 @@ test_another_kind_of_file_is_refused(void **state)
 
 
 /* The header of a later version is not interpreted. */
-static void
-test_a_later_version_is_refused(void **state)
+TEST(a_later_version_is_refused)
 {
     file_t  file;
-
-    (void) state;
 
     file = example_file(&blocked);
     bloom_put32(file.bytes + VERSION, 3);
@@ -207,8 +192,7 @@ test_a_later_version_is_refused(void **state)
 }
 
 
-static void
-test_values_out_of_range_are_refused(void **state)
+TEST(values_out_of_range_are_refused)
 {
     size_t  i;
 
@@ -376,8 +360,6 @@ test_values_out_of_range_are_refused(void **state)
         { &sourced, VERSION, 4, 1, "reserved bytes" },
     };
 
-    (void) state;
-
     for (i = 0; i < array_len(wrong); i++) {
         assert_value_refused(wrong[i].image, wrong[i].at, wrong[i].len,
                              wrong[i].value, wrong[i].reason);
@@ -386,8 +368,7 @@ test_values_out_of_range_are_refused(void **state)
 
 
 /* Each of several values is refused in each of several fields. */
-static void
-test_ranges_of_values_are_refused(void **state)
+TEST(ranges_of_values_are_refused)
 {
     size_t    i;
     char      reason[96];
@@ -421,8 +402,6 @@ test_ranges_of_values_are_refused(void **state)
     static const uint32_t  names[] = {
         256, 257, 65535, 65536 + 9, 1u << 24, 1u << 31, UINT32_MAX
     };
-
-    (void) state;
 
     for (i = 0; i < array_len(lengths); i++) {
         assert_value_refused(&blocked, FILE_SIZE, 8, lengths[i],
@@ -490,12 +469,9 @@ test_ranges_of_values_are_refused(void **state)
 
 
 /* The lengths agree with each other, but not with the number of bits. */
-static void
-test_lengths_that_do_not_fit_the_bits_are_refused(void **state)
+TEST(lengths_that_do_not_fit_the_bits_are_refused)
 {
     file_t  file;
-
-    (void) state;
 
     file = example_file(&blocked);
     file.size += 64;
@@ -555,8 +531,7 @@ may_differ(const bloom_image_t *image, size_t at)
 
 
 /* All others, reserved ones among them, may not differ. */
-static void
-test_only_free_header_fields_may_change(void **state)
+TEST(only_free_header_fields_may_change)
 {
     size_t  i, at;
     file_t  file;
@@ -564,8 +539,6 @@ test_only_free_header_fields_may_change(void **state)
     static const bloom_image_t  *const images[] = {
         &blocked, &classic, &removed, &grown, &sourced, &whole, &imported
     };
-
-    (void) state;
 
     for (i = 0; i < array_len(images); i++) {
         file = example_file(images[i]);
@@ -590,14 +563,11 @@ test_only_free_header_fields_may_change(void **state)
 /* ---- layers, sources and imported filters ---- */
 
 /* Base and layers together have at most as many bits as a base may have. */
-static void
-test_all_parts_have_at_most_two_to_the_43_bits(void **state)
+TEST(all_parts_have_at_most_two_to_the_43_bits)
 {
     char           error[BLOOM_IMAGE_ERROR_LEN];
     uint8_t        header[BLOOM_IMAGE_PAGE];
     bloom_image_t  image, got;
-
-    (void) state;
 
     image = grown;
     image.geometry.layer[0].bits = BLOOM_BITS_MAX - (3 * 512 + 1024 + 1536);
@@ -615,13 +585,10 @@ test_all_parts_have_at_most_two_to_the_43_bits(void **state)
 }
 
 
-static void
-test_imported_filters_have_no_layers(void **state)
+TEST(imported_filters_have_no_layers)
 {
     file_t         file;
     bloom_image_t  image;
-
-    (void) state;
 
     image = imported;
     image.capacity = 1000;
@@ -639,16 +606,13 @@ test_imported_filters_have_no_layers(void **state)
 }
 
 
-static void
-test_names_of_other_characters_are_refused(void **state)
+TEST(names_of_other_characters_are_refused)
 {
     int     c;
     file_t  file;
 
     static const char  allowed[] = "abcdefghijklmnopqrstuvwxyz"
         "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/-";
-
-    (void) state;
 
     file = example_file(&sourced);
 
@@ -671,14 +635,11 @@ test_names_of_other_characters_are_refused(void **state)
 
 
 /* Bits after the last one are refused, all other bits are accepted. */
-static void
-test_bits_after_the_last_one_are_refused(void **state)
+TEST(bits_after_the_last_one_are_refused)
 {
     size_t    i;
     file_t    file;
     uint64_t  words[16];
-
-    (void) state;
 
     for (i = 0; i < 1024; i++) {         /* 1003 bits in 128 bytes */
         memset(words, 0, sizeof(words));
@@ -699,13 +660,10 @@ test_bits_after_the_last_one_are_refused(void **state)
 
 
 /* Changes a byte of the exceptions and corrects all checksums. */
-static void
-test_bytes_after_the_entries_are_refused(void **state)
+TEST(bytes_after_the_entries_are_refused)
 {
     size_t  i;
     file_t  file;
-
-    (void) state;
 
     file = example_file(&removed);
 
@@ -729,15 +687,12 @@ test_bytes_after_the_entries_are_refused(void **state)
 
 /* ---- a disk that fails, and files that change ---- */
 
-static void
-test_a_failure_of_any_read_is_reported(void **state)
+TEST(a_failure_of_any_read_is_reported)
 {
     int            reads;
     char           reason[64];
     file_t         file;
     bloom_image_t  image;
-
-    (void) state;
 
     image = classic;
     image.geometry.bits = (uint64_t) BLOOM_IMAGE_CHUNK * 8 * 3 - 512;
@@ -770,15 +725,12 @@ test_a_failure_of_any_read_is_reported(void **state)
 
 
 /* A chunk whose read failed can be read again. */
-static void
-test_reading_continues_after_a_failed_chunk(void **state)
+TEST(reading_continues_after_a_failed_chunk)
 {
     file_t                       file;
     uint8_t                     *dst;
     bloom_image_t                image;
     static bloom_image_reader_t  reader;
-
-    (void) state;
 
     image = classic;
     image.geometry.bits = (uint64_t) BLOOM_IMAGE_CHUNK * 8 * 2;
@@ -813,14 +765,11 @@ test_reading_continues_after_a_failed_chunk(void **state)
  * the bits were.  Its bits are valid, but for another seed: with this header,
  * keys would be absent.
  */
-static void
-test_an_image_overwritten_while_it_is_read_is_refused(void **state)
+TEST(an_image_overwritten_while_it_is_read_is_refused)
 {
     file_t                       file, other;
     bloom_image_t                image;
     static bloom_image_reader_t  reader;
-
-    (void) state;
 
     image = removed;
     bloom_hasher_murmur3(&image.hasher, 1);
@@ -846,32 +795,4 @@ test_an_image_overwritten_while_it_is_read_is_refused(void **state)
 
     free(file.bytes);
     free(other.bytes);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_every_damaged_byte_is_detected),
-        cmocka_unit_test(test_files_of_a_wrong_length_are_refused),
-        cmocka_unit_test(test_damage_is_located),
-        cmocka_unit_test(test_another_kind_of_file_is_refused),
-        cmocka_unit_test(test_a_later_version_is_refused),
-        cmocka_unit_test(test_values_out_of_range_are_refused),
-        cmocka_unit_test(test_ranges_of_values_are_refused),
-        cmocka_unit_test(test_lengths_that_do_not_fit_the_bits_are_refused),
-        cmocka_unit_test(test_only_free_header_fields_may_change),
-        cmocka_unit_test(test_all_parts_have_at_most_two_to_the_43_bits),
-        cmocka_unit_test(test_imported_filters_have_no_layers),
-        cmocka_unit_test(test_names_of_other_characters_are_refused),
-        cmocka_unit_test(test_bits_after_the_last_one_are_refused),
-        cmocka_unit_test(test_bytes_after_the_entries_are_refused),
-        cmocka_unit_test(test_a_failure_of_any_read_is_reported),
-        cmocka_unit_test(test_reading_continues_after_a_failed_chunk),
-        cmocka_unit_test(test_an_image_overwritten_while_it_is_read_is_refused),
-    };
-
-    return cmocka_run_group_tests_name("image_refused", tests, make_examples,
-                                       NULL);
 }

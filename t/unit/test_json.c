@@ -142,13 +142,10 @@ static const struct {
 };
 
 
-static void
-test_valid_arrays_are_read(void **state)
+TEST(valid_arrays_are_read)
 {
     size_t     i;
     outcome_t  out;
-
-    (void) state;
 
     for (i = 0; i < array_len(good); i++) {
         read_all(&out, good[i].json, good[i].len);
@@ -224,13 +221,10 @@ static const struct {
 };
 
 
-static void
-test_invalid_arrays_are_refused_at_the_mistake(void **state)
+TEST(invalid_arrays_are_refused_at_the_mistake)
 {
     size_t     i;
     outcome_t  out;
-
-    (void) state;
 
     for (i = 0; i < array_len(bad); i++) {
         read_all(&out, bad[i].json, bad[i].len);
@@ -247,12 +241,9 @@ test_invalid_arrays_are_refused_at_the_mistake(void **state)
 
 
 /* Strings before the mistake are read and counted. */
-static void
-test_strings_before_the_mistake_are_read(void **state)
+TEST(strings_before_the_mistake_are_read)
 {
     outcome_t  out;
-
-    (void) state;
 
     read_all(&out, array("[\"a\",\"bc\",\"d\\x\",\"e\"]"));
 
@@ -265,8 +256,7 @@ test_strings_before_the_mistake_are_read(void **state)
 
 /* Tests the longest string and a string of one byte more, of each kind of
  * character. */
-static void
-test_strings_longer_than_the_buffer_are_cut(void **state)
+TEST(strings_longer_than_the_buffer_are_cut)
 {
     int             rc;
     char           *json, *p;
@@ -283,8 +273,6 @@ test_strings_longer_than_the_buffer_are_cut(void **state)
         { "x", 1 }, { "\\n", 1 }, { "\\u0041", 1 }, { "\xc3\xa9", 2 },
         { "\\u20ac", 3 }, { "\xf0\x9f\x98\x80", 4 }, { "\\ud83d\\ude00", 4 }
     };
-
-    (void) state;
 
     json = malloc(7 * BLOOM_KEY_MAX);
     assert_non_null(json);
@@ -326,18 +314,4 @@ test_strings_longer_than_the_buffer_are_cut(void **state)
     }
 
     free(json);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_valid_arrays_are_read),
-        cmocka_unit_test(test_invalid_arrays_are_refused_at_the_mistake),
-        cmocka_unit_test(test_strings_before_the_mistake_are_read),
-        cmocka_unit_test(test_strings_longer_than_the_buffer_are_cut),
-    };
-
-    return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }

@@ -135,8 +135,7 @@ check_growth(const bloom_geometry_t *whole)
 
 
 /* Bases and layers of several k and numbers of lines, and one to 16 layers. */
-static void
-test_keys_go_to_the_last_layer_and_are_found_in_any(void **state)
+TEST(keys_go_to_the_last_layer_and_are_found_in_any)
 {
     uint32_t          i, lines, layers;
     bloom_geometry_t  g;
@@ -150,8 +149,6 @@ test_keys_go_to_the_last_layer_and_are_found_in_any(void **state)
         { BLOOM_LAYOUT_BLOCKED, 16, 2 },
         { BLOOM_LAYOUT_BLOCKED, 12, 3 },
     };
-
-    (void) state;
 
     for (i = 0; i < array_len(bases); i++) {
         for (layers = 1; layers <= BLOOM_LAYERS_MAX; layers += 3) {
@@ -173,15 +170,4 @@ test_keys_go_to_the_last_layer_and_are_found_in_any(void **state)
             check_growth(&g);
         }
     }
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_keys_go_to_the_last_layer_and_are_found_in_any),
-    };
-
-    return cmocka_run_group_tests_name("layout, layers", tests, NULL, NULL);
 }

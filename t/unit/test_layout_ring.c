@@ -225,14 +225,11 @@ check_ring(uint32_t slices, uint32_t k, uint32_t lines, uint64_t n_lines)
 
 
 /* One to three lines, with one to eight bits in each. */
-static void
-test_keys_go_to_the_open_slice_and_are_found_in_live_ones(void **state)
+TEST(keys_go_to_the_open_slice_and_are_found_in_live_ones)
 {
     uint32_t  i, lines, per_line;
 
     static const uint32_t  slices[] = { 1, 2, 5, 17, 33, 56 };
-
-    (void) state;
 
     for (i = 0; i < array_len(slices); i++) {
         for (lines = 1; lines <= BLOOM_LINES_MAX; lines++) {
@@ -246,15 +243,12 @@ test_keys_go_to_the_open_slice_and_are_found_in_live_ones(void **state)
 
 
 /* A lookup of a key whose lines another slice has, but not together. */
-static void
-test_lines_of_different_slices_are_not_taken_together(void **state)
+TEST(lines_of_different_slices_are_not_taken_together)
 {
     uint32_t           i, j;
     uint64_t           seed, bits[BLOOM_K_MAX], *words;
     bloom_hash_t       hash;
     bloom_geometry_t   g;
-
-    (void) state;
 
     memset(&g, 0, sizeof(g));
     g.layout = BLOOM_LAYOUT_BLOCKED;
@@ -298,14 +292,11 @@ test_lines_of_different_slices_are_not_taken_together(void **state)
 }
 
 
-static void
-test_a_filter_without_slices_has_a_key_in_none(void **state)
+TEST(a_filter_without_slices_has_a_key_in_none)
 {
     uint64_t          seed, *words;
     bloom_hash_t      hash;
     bloom_geometry_t  g;
-
-    (void) state;
 
     memset(&g, 0, sizeof(g));
     assert_int_equal(bloom_geometry_size(&g, BLOOM_LAYOUT_BLOCKED, 100, 0.01),
@@ -320,18 +311,4 @@ test_a_filter_without_slices_has_a_key_in_none(void **state)
     assert_int_equal(bloom_layout_test(&g, words, hash), 1);
 
     filter_free(&g, words);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(
-            test_keys_go_to_the_open_slice_and_are_found_in_live_ones),
-        cmocka_unit_test(test_lines_of_different_slices_are_not_taken_together),
-        cmocka_unit_test(test_a_filter_without_slices_has_a_key_in_none),
-    };
-
-    return cmocka_run_group_tests_name("layout, rings", tests, NULL, NULL);
 }

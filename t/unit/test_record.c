@@ -12,14 +12,11 @@
 /* ---- segments ---- */
 
 
-static void
-test_a_written_segment_header_is_read_back(void **state)
+TEST(a_written_segment_header_is_read_back)
 {
     char             error[BLOOM_RECORD_ERROR_LEN];
     journal_t        journal;
     bloom_segment_t  segment;
-
-    (void) state;
 
     create(&journal, ROOM);
 
@@ -51,15 +48,12 @@ test_a_written_segment_header_is_read_back(void **state)
 
 
 /* A flip of any bit of the header is detected. */
-static void
-test_flipped_bits_of_a_segment_header_are_detected(void **state)
+TEST(flipped_bits_of_a_segment_header_are_detected)
 {
     int              bit;
     char             error[BLOOM_RECORD_ERROR_LEN];
     journal_t        journal;
     bloom_segment_t  segment;
-
-    (void) state;
 
     create(&journal, ROOM);
 
@@ -119,8 +113,7 @@ refused_with(const journal_t *journal, size_t at, uint64_t value, size_t bytes,
 }
 
 
-static void
-test_refused_segment_headers_have_a_reason(void **state)
+TEST(refused_segment_headers_have_a_reason)
 {
     size_t     i;
     journal_t  journal;
@@ -145,8 +138,6 @@ test_refused_segment_headers_have_a_reason(void **state)
         {  64, 8, 1 },                             /* reserved */
         { 116, 8, (uint64_t) 1 << 63 }
     };
-
-    (void) state;
 
     create(&journal, ROOM);
 
@@ -177,8 +168,7 @@ test_refused_segment_headers_have_a_reason(void **state)
 /* ---- records ---- */
 
 
-static void
-test_keys_of_all_lengths_are_read_back(void **state)
+TEST(keys_of_all_lengths_are_read_back)
 {
     size_t          i, j;
     uint8_t        *bytes;
@@ -191,8 +181,6 @@ test_keys_of_all_lengths_are_read_back(void **state)
         1, 2, 7, 8, 9, 127, 128, 129, 255, 256, 16383, 16384, 16385, 65534,
         BLOOM_KEY_MAX
     };
-
-    (void) state;
 
     bytes = malloc(BLOOM_KEY_MAX);
     assert_non_null(bytes);
@@ -263,8 +251,7 @@ test_keys_of_all_lengths_are_read_back(void **state)
 }
 
 
-static void
-test_a_record_takes_keys_up_to_its_limits(void **state)
+TEST(a_record_takes_keys_up_to_its_limits)
 {
     size_t                room, n, size;
     uint8_t              *buf, *bytes;
@@ -272,8 +259,6 @@ test_a_record_takes_keys_up_to_its_limits(void **state)
     bloom_key_t           key;
     bloom_record_t        record;
     bloom_record_maker_t  maker;
-
-    (void) state;
 
     create(&journal, ROOM);
     buf = malloc(2 * BLOOM_RECORD_MAX);
@@ -358,8 +343,7 @@ test_a_record_takes_keys_up_to_its_limits(void **state)
 
 /* Each type but an addition needs version 2.  A clear has no keys.  Records of
  * changes are tested in test_record_changes.c. */
-static void
-test_records_of_all_types_are_read_back(void **state)
+TEST(records_of_all_types_are_read_back)
 {
     uint8_t               buf[64];
     uint32_t              type, kinds;
@@ -369,8 +353,6 @@ test_records_of_all_types_are_read_back(void **state)
     bloom_key_t           key;
     bloom_record_t        record;
     bloom_record_maker_t  maker;
-
-    (void) state;
 
     create(&journal, ROOM);
     position = journal.segment.base + BLOOM_SEGMENT_HEADER;
@@ -496,8 +478,7 @@ read_example(const char *title, uint8_t *bytes, size_t size)
 
 
 /* t/tool/journal.t compares the same examples with a second writer. */
-static void
-test_the_bytes_are_as_documented(void **state)
+TEST(the_bytes_are_as_documented)
 {
     size_t                i, j, k, at;
     uint8_t               data[512], shown[512];
@@ -545,8 +526,6 @@ test_the_bytes_are_as_documented(void **state)
           { 1700000000900, 1 }, { 1700000000900, 1 }, 0 },
     };
 
-    (void) state;
-
     for (i = 0, j = 0; i < array_len(examples); i++) {
         memset(data, 0, sizeof(data));
         bloom_segment_encode(&examples[i].segment, data);
@@ -590,16 +569,13 @@ test_the_bytes_are_as_documented(void **state)
 
 
 /* A record is valid in one place only. */
-static void
-test_a_record_is_valid_in_one_place_only(void **state)
+TEST(a_record_is_valid_in_one_place_only)
 {
     int              i;
     uint8_t         *data;
     journal_t        journal;
     bloom_record_t   record;
     bloom_segment_t  other;
-
-    (void) state;
 
     create_small(&journal);
     data = journal.data + journal.at[2];
@@ -646,22 +622,4 @@ test_a_record_is_valid_in_one_place_only(void **state)
                      BLOOM_RECORD_BROKEN);
 
     free(journal.data);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_a_written_segment_header_is_read_back),
-        cmocka_unit_test(test_flipped_bits_of_a_segment_header_are_detected),
-        cmocka_unit_test(test_refused_segment_headers_have_a_reason),
-        cmocka_unit_test(test_keys_of_all_lengths_are_read_back),
-        cmocka_unit_test(test_a_record_takes_keys_up_to_its_limits),
-        cmocka_unit_test(test_records_of_all_types_are_read_back),
-        cmocka_unit_test(test_the_bytes_are_as_documented),
-        cmocka_unit_test(test_a_record_is_valid_in_one_place_only),
-    };
-
-    return cmocka_run_group_tests_name("record", tests, NULL, NULL);
 }

@@ -176,16 +176,13 @@ check_round_trip(const char *name, bloom_position_t before,
 }
 
 
-static void
-test_changes_are_read_back(void **state)
+TEST(changes_are_read_back)
 {
     char    name[BLOOM_SOURCE_NAME_MAX + 1];
     size_t  len;
 
     static const char  *const keys[] = { "one", "two", "three", "4", NULL };
     static const char  *const none[] = { NULL };
-
-    (void) state;
 
     check_round_trip("ids", at(0, 0), at(0, 1), keys, 0);
     check_round_trip("ids", at(1, 5), at(2, 0), keys, 1);
@@ -208,8 +205,7 @@ test_changes_are_read_back(void **state)
 
 
 /* A part has changes of both kinds, or none; the source stays where it was. */
-static void
-test_a_part_leaves_the_source_where_it_was(void **state)
+TEST(a_part_leaves_the_source_where_it_was)
 {
     size_t                size;
     uint8_t               bad;
@@ -219,8 +215,6 @@ test_a_part_leaves_the_source_where_it_was(void **state)
     bloom_record_maker_t  maker;
 
     static const char  *const keys[] = { "gone", "here" };
-
-    (void) state;
 
     create(&journal, ROOM);
     journal.segment.version = 2;
@@ -274,12 +268,9 @@ test_a_part_leaves_the_source_where_it_was(void **state)
 }
 
 
-static void
-test_the_type_is_known(void **state)
+TEST(the_type_is_known)
 {
     uint32_t  type;
-
-    (void) state;
 
     for (type = 0; type < 300; type++) {
         assert_int_equal(bloom_record_known(type), type <= 3 || type == 5);
@@ -292,8 +283,7 @@ test_the_type_is_known(void **state)
 
 
 /* A record is sealed again for another place and with other changes behind. */
-static void
-test_changes_can_be_sealed_for_another_place(void **state)
+TEST(changes_can_be_sealed_for_another_place)
 {
     size_t                size;
     uint8_t               buf[BLOOM_RECORD_CHANGES_MIN + 64];
@@ -303,8 +293,6 @@ test_changes_can_be_sealed_for_another_place(void **state)
     bloom_record_maker_t  maker;
 
     static const char  *const keys[] = { "gone", "here", "too" };
-
-    (void) state;
 
     create(&journal, ROOM);
 
@@ -353,8 +341,7 @@ test_changes_can_be_sealed_for_another_place(void **state)
 
 
 /* The least room is enough for the longest name, and is never exceeded. */
-static void
-test_changes_keep_within_their_room(void **state)
+TEST(changes_keep_within_their_room)
 {
     char                  name[BLOOM_SOURCE_NAME_MAX + 1];
     size_t                room, n, size;
@@ -363,8 +350,6 @@ test_changes_keep_within_their_room(void **state)
     bloom_key_t           source, key;
     bloom_record_t        record;
     bloom_record_maker_t  maker;
-
-    (void) state;
 
     create(&journal, ROOM);
     memset(name, 'n', BLOOM_SOURCE_NAME_MAX);
@@ -441,8 +426,7 @@ read_with(journal_t *journal, size_t size, size_t offset, const void *bytes,
     bytes(high "\0\0\0\0\0\0\0" low "\0\0\0\0\0\0\0")
 
 
-static void
-test_other_values_are_broken(void **state)
+TEST(other_values_are_broken)
 {
     size_t     i, size;
     journal_t  journal;
@@ -516,8 +500,6 @@ test_other_values_are_broken(void **state)
         { 0, NAME - 1, bytes("\xff"), BROKEN },
     };
 
-    (void) state;
-
     create(&journal, ROOM);
 
     for (i = 0; i < array_len(cases); i++) {
@@ -551,16 +533,13 @@ test_other_values_are_broken(void **state)
 }
 
 
-static void
-test_sizes_that_do_not_fit_are_broken(void **state)
+TEST(sizes_that_do_not_fit_are_broken)
 {
     size_t          size, i;
     journal_t       journal;
     bloom_record_t  record;
 
     static const char  *const none[] = { NULL };
-
-    (void) state;
 
     create(&journal, ROOM);
 
@@ -593,21 +572,4 @@ test_sizes_that_do_not_fit_are_broken(void **state)
     assert_int_equal(read_with(&journal, size, NAME + 1, bytes("\1")), BROKEN);
 
     free(journal.data);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_changes_are_read_back),
-        cmocka_unit_test(test_a_part_leaves_the_source_where_it_was),
-        cmocka_unit_test(test_the_type_is_known),
-        cmocka_unit_test(test_changes_can_be_sealed_for_another_place),
-        cmocka_unit_test(test_changes_keep_within_their_room),
-        cmocka_unit_test(test_other_values_are_broken),
-        cmocka_unit_test(test_sizes_that_do_not_fit_are_broken),
-    };
-
-    return cmocka_run_group_tests_name("record_changes", tests, NULL, NULL);
 }

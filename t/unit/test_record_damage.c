@@ -13,16 +13,13 @@
 
 
 /* A segment truncated at any byte still has the records before that byte. */
-static void
-test_a_truncated_segment_keeps_complete_records(void **state)
+TEST(a_truncated_segment_keeps_complete_records)
 {
     size_t           len, whole, i;
     uint8_t         *exact;
     found_t          found;
     journal_t        journal;
     bloom_record_t   record;
-
-    (void) state;
 
     create_small(&journal);
 
@@ -97,8 +94,7 @@ test_a_truncated_segment_keeps_complete_records(void **state)
 
 
 /* All records but the damaged one are found, and the damage is noticed. */
-static void
-test_a_damaged_byte_breaks_only_its_record(void **state)
+TEST(a_damaged_byte_breaks_only_its_record)
 {
     int        change;
     size_t     at, hit, size;
@@ -106,8 +102,6 @@ test_a_damaged_byte_breaks_only_its_record(void **state)
     uint64_t   all;
     found_t    found;
     journal_t  journal, good;
-
-    (void) state;
 
     create_small(&journal);
     create_small(&good);
@@ -161,15 +155,12 @@ test_a_damaged_byte_breaks_only_its_record(void **state)
 
 
 /* Zeros in place of records are the end if no record follows, else damage. */
-static void
-test_zeros_between_records_are_damage(void **state)
+TEST(zeros_between_records_are_damage)
 {
     size_t     from, to, i;
     uint64_t   seen;
     found_t    found;
     journal_t  journal, good;
-
-    (void) state;
 
     create_small(&journal);
     create_small(&good);
@@ -202,13 +193,10 @@ test_zeros_between_records_are_damage(void **state)
 
 
 /* A number greater than expected is a gap, a lower one is an old record. */
-static void
-test_sequence_numbers_show_gaps_and_old_records(void **state)
+TEST(sequence_numbers_show_gaps_and_old_records)
 {
     journal_t       journal;
     bloom_record_t  record;
-
-    (void) state;
 
     create(&journal, ROOM);
     append_text(&journal, "1000");
@@ -292,12 +280,9 @@ read_made(uint32_t size, uint32_t count, const char *keys, size_t len)
 }
 
 
-static void
-test_records_that_violate_the_format_are_broken(void **state)
+TEST(records_that_violate_the_format_are_broken)
 {
     char  long_key[BLOOM_RECORD_MAX];
-
-    (void) state;
 
 #define made(size, count, keys)  read_made(size, count, keys, sizeof(keys) - 1)
 
@@ -382,16 +367,13 @@ test_records_that_violate_the_format_are_broken(void **state)
 
 
 /* A record of a type that is not known is valid, and none of its keys is. */
-static void
-test_records_of_unknown_types_are_found(void **state)
+TEST(records_of_unknown_types_are_found)
 {
     uint8_t         *h;
     uint32_t         type;
     journal_t        journal;
     bloom_key_t      key;
     bloom_record_t   record;
-
-    (void) state;
 
     create(&journal, ROOM);
     append_text(&journal, "before");
@@ -437,8 +419,7 @@ test_records_of_unknown_types_are_found(void **state)
  * A record within a key is not found.  Without the salt, it cannot be valid.  A
  * valid record in the right place lies within the key's own record.
  */
-static void
-test_a_record_within_a_key_is_not_found(void **state)
+TEST(a_record_within_a_key_is_not_found)
 {
     int              known, broken;
     size_t           at, inner_at, i;
@@ -450,8 +431,6 @@ test_a_record_within_a_key_is_not_found(void **state)
     bloom_record_t   record;
     bloom_segment_t  guessed;
     bloom_record_maker_t  maker;
-
-    (void) state;
 
     for (known = 0; known <= 1; known++) {
 
@@ -517,15 +496,12 @@ test_a_record_within_a_key_is_not_found(void **state)
  * of the largest records, with keys that are not valid.  A search that read
  * each byte many times would take minutes here.
  */
-static void
-test_a_hostile_segment_is_searched_quickly(void **state)
+TEST(a_hostile_segment_is_searched_quickly)
 {
     size_t          at;
     uint64_t        seed;
     journal_t       journal;
     bloom_record_t  record;
-
-    (void) state;
 
     create(&journal, BLOOM_SEGMENT_SIZE);
     seed = 1;
@@ -569,12 +545,9 @@ test_a_hostile_segment_is_searched_quickly(void **state)
 }
 
 
-static void
-test_a_tail_ends_at_its_last_byte_that_is_not_zero(void **state)
+TEST(a_tail_ends_at_its_last_byte_that_is_not_zero)
 {
     uint8_t  bytes[9] = { 0 };
-
-    (void) state;
 
     assert_int_equal(bloom_record_tail(bytes, 0), 0);
     assert_int_equal(bloom_record_tail(bytes, 9), 0);
@@ -583,23 +556,4 @@ test_a_tail_ends_at_its_last_byte_that_is_not_zero(void **state)
     bytes[8] = 1;
     assert_int_equal(bloom_record_tail(bytes, 9), 9);
     assert_int_equal(bloom_record_tail(bytes, 8), 1);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_a_truncated_segment_keeps_complete_records),
-        cmocka_unit_test(test_a_damaged_byte_breaks_only_its_record),
-        cmocka_unit_test(test_zeros_between_records_are_damage),
-        cmocka_unit_test(test_sequence_numbers_show_gaps_and_old_records),
-        cmocka_unit_test(test_records_that_violate_the_format_are_broken),
-        cmocka_unit_test(test_records_of_unknown_types_are_found),
-        cmocka_unit_test(test_a_record_within_a_key_is_not_found),
-        cmocka_unit_test(test_a_hostile_segment_is_searched_quickly),
-        cmocka_unit_test(test_a_tail_ends_at_its_last_byte_that_is_not_zero),
-    };
-
-    return cmocka_run_group_tests_name("record_damage", tests, NULL, NULL);
 }

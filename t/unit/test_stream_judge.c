@@ -4,13 +4,7 @@
  * These tests judge what a Redis stream has lost, case by case.
  */
 
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "stream_judge.h"
 
@@ -99,12 +93,9 @@ know(stream_cursor_t *cursor, uint64_t seen)
 }
 
 
-static void
-before(void **state)
+TEST(before)
 {
     bloom_position_t  position = { 5, 0 };
-
-    (void) state;
 
     position = stream_before(position);
     assert_true(position.high == 4 && position.low == UINT64_MAX);
@@ -114,13 +105,10 @@ before(void **state)
 }
 
 
-static void
-whole(void **state)
+TEST(whole)
 {
     stream_facts_t   facts;
     stream_cursor_t  cursor = { { 7, 0 } };
-
-    (void) state;
 
     judged(&cursor, stream(1, 10, 10), STREAM_GOOD, none);
     judged(&cursor, stream(7, 10, 10), STREAM_GOOD, none);
@@ -143,13 +131,10 @@ whole(void **state)
 }
 
 
-static void
-trimmed(void **state)
+TEST(trimmed)
 {
     stream_facts_t   facts;
     stream_cursor_t  cursor = { { 7, 0 } };
-
-    (void) state;
 
     judged(&cursor, stream(9, 12, 12), STREAM_TRIMMED, stream_before(at(9)));
     judged(&cursor, stream(0, 12, 12), STREAM_TRIMMED, at(12));
@@ -217,13 +202,10 @@ trimmed(void **state)
 
 
 /* A zone begins at 0, and an entry behind the first one was deleted. */
-static void
-deleted_from_the_beginning(void **state)
+TEST(deleted_from_the_beginning)
 {
     stream_facts_t   facts;
     stream_cursor_t  cursor = { { 0, 0 } };
-
-    (void) state;
 
     facts = stream(5, 10, 7);
     facts.deleted = at(4);
@@ -237,13 +219,10 @@ deleted_from_the_beginning(void **state)
 
 
 /* The number of entries that are missing is known, or it is not. */
-static void
-counted(void **state)
+TEST(counted)
 {
     stream_facts_t   facts;
     stream_cursor_t  cursor = { { 7, 0 } };
-
-    (void) state;
 
     facts = stream(10, 12, 12);
     assert_int_equal(stream_judge(&cursor, &facts).entries, 0);
@@ -272,12 +251,9 @@ counted(void **state)
 }
 
 
-static void
-recreated(void **state)
+TEST(recreated)
 {
     stream_cursor_t  cursor = { { 7, 0 } };
-
-    (void) state;
 
     judged(&cursor, stream(8, 12, 5), STREAM_REPLACED, stream_before(at(8)));
     judged(&cursor, stream(2, 5, 4), STREAM_LOST_END, at(5));
@@ -290,13 +266,10 @@ recreated(void **state)
 }
 
 
-static void
-failed_over(void **state)
+TEST(failed_over)
 {
     stream_facts_t   facts;
     stream_cursor_t  cursor = { { 7, 0 } };
-
-    (void) state;
 
     judged(&cursor, stream(1, 5, 5), STREAM_LOST_END, at(5));
 
@@ -322,13 +295,10 @@ failed_over(void **state)
 
 /* A follower that saw an entry knows that it was deleted later, also if the
  * server records no deletions. */
-static void
-seen_before(void **state)
+TEST(seen_before)
 {
     stream_facts_t   facts;
     stream_cursor_t  cursor = { { 7, 0 } };
-
-    (void) state;
 
     /* it was the last one when the follower looked */
 
@@ -386,13 +356,10 @@ seen_before(void **state)
 }
 
 
-static void
-entry_deleted(void **state)
+TEST(entry_deleted)
 {
     stream_facts_t   facts;
     stream_cursor_t  cursor = { { 7, 0 } };
-
-    (void) state;
 
     facts = stream(1, 12, 12);
     facts.deleted = at(6);
@@ -403,23 +370,4 @@ entry_deleted(void **state)
 
     cursor.complete = at(9);
     judged(&cursor, facts, STREAM_GOOD, none);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(before),
-        cmocka_unit_test(whole),
-        cmocka_unit_test(trimmed),
-        cmocka_unit_test(deleted_from_the_beginning),
-        cmocka_unit_test(counted),
-        cmocka_unit_test(recreated),
-        cmocka_unit_test(failed_over),
-        cmocka_unit_test(seen_before),
-        cmocka_unit_test(entry_deleted),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

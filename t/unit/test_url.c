@@ -73,8 +73,7 @@ check(const url_case_t *cases, size_t n)
 
 
 /* All examples of the document, in its order. */
-static void
-test_published_urls_become_canonical(void **state)
+TEST(published_urls_become_canonical)
 {
     static const url_case_t  cases[] = {
         { "http://host/%25%32%35", "http://host/%25" },
@@ -121,15 +120,12 @@ test_published_urls_become_canonical(void **state)
           "http://host.com/twoslashes?more//slashes" },
     };
 
-    (void) state;
-
     check(cases, array_len(cases));
 }
 
 
 /* The decisions of docs/key-forms.md. */
-static void
-test_undecided_urls_follow_the_documented_decisions(void **state)
+TEST(undecided_urls_follow_the_documented_decisions)
 {
     static const url_case_t  cases[] = {
 
@@ -244,8 +240,6 @@ test_undecided_urls_follow_the_documented_decisions(void **state)
         { "http://[::1/", "has an invalid IPv6 address" },
     };
 
-    (void) state;
-
     check(cases, array_len(cases));
 
     /* a zero byte is treated like any other byte */
@@ -302,11 +296,8 @@ expressions(const char *in)
 }
 
 
-static void
-test_published_expressions_are_made(void **state)
+TEST(published_expressions_are_made)
 {
-    (void) state;
-
     assert_string_equal(expressions("http://a.b.c/1/2.html?param=1"),
                         "a.b.c/1/2.html?param=1\n"
                         "a.b.c/1/2.html\n"
@@ -335,13 +326,10 @@ test_published_expressions_are_made(void **state)
 }
 
 
-static void
-test_other_urls_have_the_right_expressions(void **state)
+TEST(other_urls_have_the_right_expressions)
 {
     const char  *text;
     unsigned     lines;
-
-    (void) state;
 
     assert_string_equal(expressions("http://b/"), "b/\n");
     assert_string_equal(expressions("http://a.b/?"), "a.b/?\na.b/\n");
@@ -386,11 +374,8 @@ test_other_urls_have_the_right_expressions(void **state)
 
 /* Each URL, the expressions of the browser's reading, and those that only the
  * server's reading has, as the URL Standard and RFC 3986 give them. */
-static void
-test_urls_with_escapes_have_two_readings(void **state)
+TEST(urls_with_escapes_have_two_readings)
 {
-    (void) state;
-
     assert_string_equal(expressions("http://a.b/z/x%2Fy/../..%2fm/x"),
                         "a.b/z/%252E%252E/m/x\na.b/\na.b/z/\n"
                         "a.b/z/%252E%252E/\na.b/z/%252E%252E/m/\n"
@@ -449,8 +434,7 @@ test_urls_with_escapes_have_two_readings(void **state)
 
 
 /* A key is read as it was written, and its first expression is itself. */
-static void
-test_keys_of_readings_stay_as_they_are(void **state)
+TEST(keys_of_readings_stay_as_they_are)
 {
     char    in[60], first[4000], again[4000];
     int     i, two;
@@ -461,8 +445,6 @@ test_keys_of_readings_stay_as_they_are(void **state)
         "/", "/", "/", "..", ".", "%2e", "%2E%2e", "%252e", "%2f", "%5C",
         "%3f", "?", "%", "25", "a", "\\", "%25", "%32", "%23"
     };
-
-    (void) state;
 
     seed = 11;
     two = 0;
@@ -528,8 +510,7 @@ unescape_repeatedly(char *text, size_t len)
 
 
 /* Random escapes of escapes, in a query, where nothing else changes them. */
-static void
-test_nested_escapes_are_decoded_completely(void **state)
+TEST(nested_escapes_are_decoded_completely)
 {
     char      in[80], text[80], expected[300];
     int       i, nested;
@@ -538,8 +519,6 @@ test_nested_escapes_are_decoded_completely(void **state)
     uint64_t  seed;
 
     static const char  alphabet[] = "%%%%22225531aAfx";
-
-    (void) state;
 
     seed = 7;
     nested = 0;
@@ -570,21 +549,4 @@ test_nested_escapes_are_decoded_completely(void **state)
     }
 
     assert_in_range(nested, 1000, 100000);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_published_urls_become_canonical),
-        cmocka_unit_test(test_undecided_urls_follow_the_documented_decisions),
-        cmocka_unit_test(test_published_expressions_are_made),
-        cmocka_unit_test(test_other_urls_have_the_right_expressions),
-        cmocka_unit_test(test_urls_with_escapes_have_two_readings),
-        cmocka_unit_test(test_keys_of_readings_stay_as_they_are),
-        cmocka_unit_test(test_nested_escapes_are_decoded_completely),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
