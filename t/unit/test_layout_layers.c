@@ -7,50 +7,7 @@
 
 #include "slow_layout.h"
 
-#include "bloom_simd.h"
-
 #define GROWN  (40 * (1 + BLOOM_LAYERS_MAX))
-
-
-/* Compares all ways to look keys up with the slow one: half of the keys are
- * those that were added. */
-static void
-check_layers_test(const bloom_geometry_t *g, const uint64_t *words,
-    const uint8_t *slow, const bloom_hash_t *added, unsigned n_added)
-{
-    uint64_t             seed, answers;
-    unsigned             i, n, v, first;
-    bloom_hash_t         hash[BLOOM_BATCH];
-    const bloom_simd_t  *vector;
-
-    for (v = 0; (vector = bloom_simd_list(v)) != NULL; v++) {
-        bloom_simd_use(vector);
-
-        for (seed = 23, n = 0; n <= BLOOM_BATCH; n += n < 4 ? 1 : 6) {
-            answers = 0;
-            first = n;
-
-            for (i = n; i-- > 0; /* void */ ) {
-                hash[i] = unit_random(&seed) % 2
-                          ? added[unit_random(&seed) % n_added]
-                          : random_hash(&seed);
-
-                if (slow_test(g, slow, hash[i])) {
-                    answers |= (uint64_t) 1 << i;
-                    first = i;
-                }
-
-                assert_int_equal(bloom_layout_test(g, words, hash[i]),
-                                 answers >> i & 1);
-            }
-
-            assert_true(bloom_layout_test_batch(g, words, hash, n) == answers);
-            assert_int_equal(bloom_layout_test_any(g, words, hash, n), first);
-        }
-    }
-
-    bloom_simd_use(NULL);
-}
 
 
 /* A filter grows by a layer after each forty keys. */
@@ -123,7 +80,8 @@ check_growth(const bloom_geometry_t *whole)
         assert_memory_equal(many, slow, bytes);
         assert_memory_equal(batch, slow, bytes);
 
-        check_layers_test(&now, plain, slow, hash, i);
+        check_lookups(&now, plain, hash, i, 23, slow_has,
+                      &(slow_t) { &now, slow });
     }
 
     free(slow);

@@ -7,8 +7,6 @@
 
 #include "slow_layout.h"
 
-#include "bloom_simd.h"
-
 #define KEYS  700
 
 
@@ -96,50 +94,16 @@ add(ring_t *ring, bloom_hash_t hash)
 }
 
 
-/* Compares all ways to look keys up with the slow one: half of the keys are
- * those that were added, some of them to slices that are not live. */
-static void
-check_lookups(const ring_t *ring, uint64_t *seed)
+static int
+ring_has(const void *data, bloom_hash_t hash)
 {
-    uint64_t             slices, answers;
-    unsigned             i, n, v, first;
-    bloom_hash_t         hash[BLOOM_BATCH];
-    const bloom_simd_t  *vector;
+    uint64_t       slices;
+    const ring_t  *ring = data;
 
-    for (v = 0; (vector = bloom_simd_list(v)) != NULL; v++) {
-        bloom_simd_use(vector);
+    slices = slow_slices(ring, hash);
+    assert_true(bloom_layout_slices(&ring->g, ring->plain, hash) == slices);
 
-        for (n = 0; n <= BLOOM_BATCH; n += n < 5 ? 1 : 1 + n / 4) {
-            answers = 0;
-            first = n;
-
-            for (i = n; i-- > 0; /* void */ ) {
-                hash[i] = ring->n != 0 && unit_random(seed) % 2
-                          ? ring->hash[unit_random(seed) % ring->n]
-                          : random_hash(seed);
-
-                slices = slow_slices(ring, hash[i]);
-
-                if (slices != 0) {
-                    answers |= (uint64_t) 1 << i;
-                    first = i;
-                }
-
-                bloom_layout_prefetch(&ring->g, ring->plain, hash[i]);
-                assert_true(bloom_layout_slices(&ring->g, ring->plain, hash[i])
-                            == slices);
-                assert_int_equal(bloom_layout_test(&ring->g, ring->plain,
-                                                   hash[i]), slices != 0);
-            }
-
-            assert_true(bloom_layout_test_batch(&ring->g, ring->plain, hash, n)
-                        == answers);
-            assert_int_equal(bloom_layout_test_any(&ring->g, ring->plain, hash,
-                                                   n), first);
-        }
-    }
-
-    bloom_simd_use(NULL);
+    return slices != 0;
 }
 
 
@@ -214,7 +178,8 @@ check_ring(uint32_t slices, uint32_t k, uint32_t lines, uint64_t n_lines)
         assert_memory_equal(ring.atomic, ring.slow, bytes);
         assert_memory_equal(ring.many, ring.slow, bytes);
 
-        check_lookups(&ring, &seed);
+        check_lookups(&ring.g, ring.plain, ring.hash, ring.n, seed, ring_has,
+                      &ring);
     }
 
     free(ring.slow);
