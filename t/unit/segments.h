@@ -150,6 +150,36 @@ create_small(journal_t *journal)
 }
 
 
+static inline bloom_record_e
+record_at(const journal_t *journal, size_t at, uint64_t sequence,
+    bloom_record_t *record)
+{
+    return bloom_record_read(record, &journal->segment,
+                             journal->segment.base + at, sequence,
+                             journal->data + at, journal->size - at);
+}
+
+
+static inline bloom_record_e
+read_at(const journal_t *journal, size_t at, uint64_t sequence)
+{
+    bloom_record_t  record;
+
+    return record_at(journal, at, sequence, &record);
+}
+
+
+/* Returns how many bytes from `at` on are skipped to find a record. */
+static inline size_t
+find_at(const journal_t *journal, size_t at, uint64_t sequence,
+    bloom_record_t *record)
+{
+    return bloom_record_find(record, &journal->segment,
+                             journal->segment.base + at, sequence,
+                             journal->data + at, journal->size - at);
+}
+
+
 /* What a reader of a journal at rest has found. */
 typedef struct {
     size_t    records;
@@ -195,11 +225,7 @@ read_all(found_t *found, const journal_t *journal, const uint8_t *data,
         assert_int_equal(record.size, journal->at[i + 1] - at);
         assert_int_equal(record.time, time_of(record.sequence));
 
-        assert_int_equal(bloom_record_read(&original, &journal->segment,
-                                           journal->segment.base + at,
-                                           record.sequence,
-                                           journal->data + at,
-                                           journal->size - at),
+        assert_int_equal(record_at(journal, at, record.sequence, &original),
                          BLOOM_RECORD_OK);
         assert_int_equal(record.count, original.count);
 
@@ -215,17 +241,6 @@ read_all(found_t *found, const journal_t *journal, const uint8_t *data,
         found->seen |= (uint64_t) 1 << i;
         sequence = record.sequence + 1;
     }
-}
-
-
-static inline bloom_record_e
-read_at(const journal_t *journal, size_t at, uint64_t sequence)
-{
-    bloom_record_t  record;
-
-    return bloom_record_read(&record, &journal->segment,
-                             journal->segment.base + at, sequence,
-                             journal->data + at, journal->size - at);
 }
 
 

@@ -199,12 +199,8 @@ TEST(keys_of_all_lengths_are_read_back)
     }
 
     for (i = 0; i < array_len(lens); i++) {
-        assert_int_equal(
-            bloom_record_read(&record, &journal.segment,
-                              journal.segment.base + journal.at[i], 1000 + i,
-                              journal.data + journal.at[i],
-                              journal.size - journal.at[i]),
-            BLOOM_RECORD_OK);
+        assert_int_equal(record_at(&journal, journal.at[i], 1000 + i, &record),
+                         BLOOM_RECORD_OK);
 
         assert_int_equal(record.count, 1);
         assert_int_equal(record.sequence, 1000 + i);
@@ -234,12 +230,9 @@ TEST(keys_of_all_lengths_are_read_back)
             journal.used = BLOOM_SEGMENT_HEADER;
             append(&journal, &key, 1);
 
-            assert_int_equal(
-                bloom_record_read(&record, &journal.segment,
-                                  journal.segment.base + BLOOM_SEGMENT_HEADER,
-                                  0, journal.data + BLOOM_SEGMENT_HEADER,
-                                  40),
-                BLOOM_RECORD_OK);
+            assert_int_equal(record_at(&journal, BLOOM_SEGMENT_HEADER, 0,
+                                       &record),
+                             BLOOM_RECORD_OK);
             assert_int_equal(bloom_record_key(&record, &key), 1);
             assert_int_equal(key.len, j);
             assert_memory_equal(key.data, bytes, j);

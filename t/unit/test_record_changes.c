@@ -167,10 +167,7 @@ check_round_trip(const char *name, bloom_position_t before,
         has_keys(part, keys, removals);
     }
 
-    assert_int_equal(bloom_record_find(&part, &journal.segment,
-                                       journal.segment.base + AT, 0,
-                                       journal.data + AT, journal.size - AT),
-                     0);
+    assert_int_equal(find_at(&journal, AT, 0, &part), 0);
 
     free(journal.data);
 }
@@ -398,10 +395,7 @@ read_with(journal_t *journal, size_t size, size_t offset, const void *bytes,
     rc = read_changes(&record, journal, size);
 
     if (rc == BLOOM_RECORD_BROKEN) {
-        assert_int_equal(bloom_record_find(&record, &journal->segment,
-                                           journal->segment.base + AT, 0,
-                                           journal->data + AT,
-                                           journal->size - AT),
+        assert_int_equal(find_at(journal, AT, 0, &record),
                          journal->size - AT);
     }
 
