@@ -551,20 +551,15 @@ TEST(different_geometries_are_not_equal)
     b = a;
     assert_int_equal(bloom_geometry_equal(&a, &b), 1);
 
-    b.bits += 512;
-    assert_int_equal(bloom_geometry_equal(&a, &b), 0);
+#define differs(change)                                                      \
+    b = a;                                                                   \
+    b.change;                                                                \
+    assert_int_equal(bloom_geometry_equal(&a, &b), 0)
 
-    b = a;
-    b.k /= 2;
-    assert_int_equal(bloom_geometry_equal(&a, &b), 0);
-
-    b = a;
-    b.lines = 1;
-    assert_int_equal(bloom_geometry_equal(&a, &b), 0);
-
-    b = a;
-    b.layout = BLOOM_LAYOUT_CLASSIC;
-    assert_int_equal(bloom_geometry_equal(&a, &b), 0);
+    differs(bits += 512);
+    differs(k /= 2);
+    differs(lines = 1);
+    differs(layout = BLOOM_LAYOUT_CLASSIC);
 }
 
 

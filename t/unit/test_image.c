@@ -399,6 +399,7 @@ TEST(images_that_cannot_be_merged_differ)
     differs(blocked, geometry.layout = BLOOM_LAYOUT_CLASSIC, "layout");
     differs(blocked, geometry.bits += 512, "bits");
     differs(blocked, geometry.k = 8, "k");
+    differs(blocked, geometry.lines = 1, "k");
     differs(blocked, hasher.kind = BLOOM_HASH_SIPHASH, "hash");
     differs(blocked, hasher.key[3] ^= 1, "seed");
     differs(blocked, key_form = BLOOM_FORM_LOWER, "key form");
