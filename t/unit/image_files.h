@@ -103,8 +103,7 @@ file_of(const bloom_image_t *given, const uint64_t *words,
 
     memset(&file, 0, sizeof(file));
     file.size = bloom_image_file_size(&image);
-    file.bytes = calloc(1, file.size);
-    assert_non_null(file.bytes);
+    file.bytes = unit_zeros(file.size);
 
     h = file.bytes;
     memcpy(h + payload.data, words, payload.size);
@@ -170,8 +169,7 @@ some_bits(const bloom_image_t *image)
     uint64_t     *words;
     bloom_hash_t  hash;
 
-    words = calloc(1, bloom_image_payload_size(image));
-    assert_non_null(words);
+    words = unit_zeros(bloom_image_payload_size(image));
 
     for (i = 0; i < 40; i++) {
         hash = bloom_hash(&image->hasher, &i, sizeof(i));
@@ -191,8 +189,7 @@ some_entries(const bloom_image_t *image)
     uint8_t  *data, *p;
     uint64_t  i;
 
-    data = calloc(1, image->exceptions_size + 1);
-    assert_non_null(data);
+    data = unit_zeros(image->exceptions_size + 1);
 
     for (i = 1, p = data; i <= image->exceptions; i++) {
         *p++ = 2;
@@ -348,8 +345,7 @@ refused_part(bloom_image_reader_t *reader, bloom_image_part_t part,
     for (at = 0; at < part.size; at += len) {
         len = part.size - at < BLOOM_IMAGE_CHUNK ? part.size - at
                                                  : BLOOM_IMAGE_CHUNK;
-        dst = malloc(len);
-        assert_non_null(dst);
+        dst = unit_alloc(len);
 
         rc = next(reader, dst);
 

@@ -50,8 +50,7 @@ create(journal_t *journal, size_t size)
     journal->used = BLOOM_SEGMENT_HEADER;
     journal->sequence = journal->segment.sequence;
     journal->at[0] = journal->used;
-    journal->data = calloc(1, size);
-    assert_non_null(journal->data);
+    journal->data = unit_zeros(size);
 
     bloom_segment_encode(&journal->segment, journal->data);
 }

@@ -173,8 +173,7 @@ filter_new(const bloom_geometry_t *g)
     uint64_t  *words, n;
 
     n = bloom_geometry_bytes(g) / 8;
-    words = calloc(n + 2, sizeof(uint64_t));
-    assert_non_null(words);
+    words = unit_zeros((n + 2) * sizeof(uint64_t));
 
     words[0] = GUARD;
     words[n + 1] = GUARD;

@@ -403,8 +403,7 @@ TEST(random_operations_are_those_of_a_table)
     /* two thirds of the keys fit, so the set is often full */
 
     make(&set, KEYS * 2 / 3);
-    known = calloc(KEYS, sizeof(*known));
-    assert_non_null(known);
+    known = unit_zeros(KEYS * sizeof(*known));
 
     random = 1;
     full = 0;
@@ -536,10 +535,8 @@ TEST(keys_of_any_length)
         1, 39, 40, 41, 99, 100, 101, 160, 161, 1000, 65534, 65535
     };
 
-    key = malloc(65536);
-    buf = malloc(BLOOM_KEY_MAX);
-    assert_non_null(key);
-    assert_non_null(buf);
+    key = unit_alloc(65536);
+    buf = unit_alloc(BLOOM_KEY_MAX);
 
     random = 7;
 
@@ -679,10 +676,8 @@ TEST(written_exceptions_are_read_back)
     const uint8_t     *q;
     bloom_exception_t  in, out;
 
-    key = malloc(BLOOM_KEY_MAX);
-    data = malloc(BLOOM_KEY_MAX + 16);
-    assert_non_null(key);
-    assert_non_null(data);
+    key = unit_alloc(BLOOM_KEY_MAX);
+    data = unit_alloc(BLOOM_KEY_MAX + 16);
     memset(key, 'k', BLOOM_KEY_MAX);
 
     for (len = 1; len <= BLOOM_KEY_MAX; len += 1 + len / 7) {

@@ -75,11 +75,9 @@ make(made_t *made, uint32_t form, const void *data, size_t len)
 
     room = bloom_form_room(form, len);
 
-    made->data = malloc(len);
-    made->buf = malloc(room ? room : 1);
-    other = malloc(room ? room : 1);
-    assert_true(made->data != NULL && made->buf != NULL && other != NULL);
-    memcpy(made->data, data, len);
+    made->data = unit_copy(data, len);
+    made->buf = unit_alloc(room);
+    other = unit_alloc(room);
 
     key.data = made->data;
     key.len = len;
@@ -95,8 +93,7 @@ make(made_t *made, uint32_t form, const void *data, size_t len)
     why = bloom_form_expand(form, &made->expanded, &key, made->buf);
     assert_ptr_equal(why, made->why);
 
-    other = malloc(room ? room : 1);
-    assert_non_null(other);
+    other = unit_alloc(room);
 
     why = bloom_form_canonical(form, &made->canonical, &key, other);
     assert_ptr_equal(why, made->why);
@@ -405,8 +402,7 @@ TEST(keys_longer_than_the_limit_are_refused)
     bloom_key_t   key, canonical;
     bloom_form_t  result;
 
-    text = malloc(BLOOM_KEY_MAX + 1);
-    assert_non_null(text);
+    text = unit_alloc(BLOOM_KEY_MAX + 1);
     memset(text, 'a', BLOOM_KEY_MAX + 1);
 
     memcpy(text, "http://h/", 9);
@@ -434,8 +430,7 @@ TEST(keys_longer_than_the_limit_are_refused)
 
     for (form = BLOOM_FORM_RAW; form <= BLOOM_FORM_LOWER; form++) {
 
-        buf = malloc(BLOOM_KEY_MAX + 1);
-        assert_non_null(buf);
+        buf = unit_alloc(BLOOM_KEY_MAX + 1);
 
         key.data = text;
         key.len = BLOOM_KEY_MAX;
@@ -460,8 +455,7 @@ TEST(keys_longer_than_the_limit_are_refused)
     key.data = text;
     key.len = BLOOM_KEY_MAX;
     len = bloom_form_room(BLOOM_FORM_URL, key.len);
-    buf = malloc(len);
-    assert_non_null(buf);
+    buf = unit_alloc(len);
 
     assert_string_equal(bloom_form_accept(BLOOM_FORM_URL, &canonical, &key,
                                           buf),

@@ -169,8 +169,7 @@ TEST(keys_are_added_to_layers_only)
     assert_true(bloom_geometry_valid(&g));
     assert_int_equal(bloom_growth_offset(&g, 1), bytes);
 
-    words = calloc(bloom_geometry_bytes(&g), 1);
-    assert_non_null(words);
+    words = unit_zeros(bloom_geometry_bytes(&g));
     memcpy(words, base, bytes);
 
     for (i = 0; i < 500; i++) {

@@ -195,8 +195,7 @@ check_growing_filter(uint32_t layout)
     g = base_of(layout, CAPACITY, RATE / 2);
     assert_int_equal(bloom_growth_extend(&g, CAPACITY, LAYERS), 0);
 
-    words = calloc(1, bloom_geometry_bytes(&g));
-    assert_non_null(words);
+    words = unit_zeros(bloom_geometry_bytes(&g));
 
     now = g;
     now.layers = 0;

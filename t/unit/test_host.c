@@ -22,9 +22,7 @@ parse(bloom_host_t *host, const void *data, size_t len)
     uint8_t     *copy;
     const char  *why;
 
-    copy = malloc(len ? len : 1);        /* for the sanitizers */
-    assert_non_null(copy);
-    memcpy(copy, data, len);
+    copy = unit_copy(data, len);
     memset(host, 0xa5, sizeof(*host));
 
     why = bloom_host_parse(host, copy, len);

@@ -31,8 +31,7 @@ check_round_trip(const bloom_image_t *image)
     padded = bloom_image_exceptions_padded(image);
     assert_in_range(padded - image->exceptions_size, 0, 63);
 
-    got = malloc(size + padded);
-    assert_non_null(got);
+    got = unit_alloc(size + padded);
 
     assert_null(refused(&file, got));
     assert_memory_equal(got, words, size);
@@ -236,8 +235,7 @@ TEST(a_table_of_several_pages_is_read_back)
     bloom_image_seal(&image, large.payload, large.head + 4096);
     bloom_image_encode(&image, large.head);
 
-    dst = malloc(BLOOM_IMAGE_CHUNK);
-    assert_non_null(dst);
+    dst = unit_alloc(BLOOM_IMAGE_CHUNK);
 
     for (round = 0; round < 2; round++) {
         assert_int_equal(bloom_image_open(&reader, read_large, &large,
@@ -424,9 +422,7 @@ check_entries(const uint8_t *entries, size_t size, uint64_t n,
 
     /* in memory of exactly that size */
 
-    copy = malloc(size ? size : 1);
-    assert_non_null(copy);
-    memcpy(copy, entries, size);
+    copy = unit_copy(entries, size);
 
     why = bloom_exceptions_check(copy, size, n);
     assert_non_null(why);

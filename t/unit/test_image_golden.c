@@ -114,8 +114,7 @@ parse_key(const vector_t *v, char *text)
     }
 
     key.len = (size_t) (d - text);
-    key.data = malloc(key.len + 1);
-    assert_non_null(key.data);
+    key.data = unit_alloc(key.len + 1);
     memcpy(key.data, text, key.len);
 
     return key;
@@ -346,8 +345,7 @@ read_vector(vector_t *v, const char *file)
 
         } else if (strcmp(line, "image") == 0) {
             image = 1;
-            v->bytes = calloc(1, v->size);
-            assert_non_null(v->bytes);
+            v->bytes = unit_zeros(v->size);
 
         } else if (len != 0 && line[0] != '#') {
             value = line + strcspn(line, " ");
@@ -407,10 +405,8 @@ make(const vector_t *v)
     assert_true(bloom_geometry_valid(&image.geometry));
     assert_int_equal(bloom_image_file_size(&image), v->size);
 
-    words = calloc(1, bloom_image_payload_size(&image));
-    file = malloc(v->size);
-    assert_non_null(words);
-    assert_non_null(file);
+    words = unit_zeros(bloom_image_payload_size(&image));
+    file = unit_alloc(v->size);
 
     if (image.geometry.layout == BLOOM_LAYOUT_FUSE) {
         memcpy(words, v->bytes + bloom_image_payload_part(&image).data,
@@ -493,8 +489,7 @@ check_read(const char *name)
 
     read_vector(&v, name);
 
-    reader = malloc(sizeof(*reader));
-    assert_non_null(reader);
+    reader = unit_alloc(sizeof(*reader));
 
     if (bloom_image_open(reader, read_listing, &v, v.size) != 0) {
         fail_msg("%s %s", v.file, reader->error);
@@ -509,8 +504,7 @@ check_read(const char *name)
                      got->exceptions || got->geometry.layers || got->source.len
                      ? 2 : 1);
 
-    words = malloc(bloom_image_payload_size(got));
-    assert_non_null(words);
+    words = unit_alloc(bloom_image_payload_size(got));
 
     for (p = (uint8_t *) words; (rc = bloom_image_next(reader, p)) == 1;
          /* void */ )

@@ -71,8 +71,7 @@ check_lengths(const bloom_image_t *image)
         }
 
         part.size = len;
-        part.bytes = calloc(1, len ? len : 1);
-        assert_non_null(part.bytes);
+        part.bytes = unit_zeros(len);
         memcpy(part.bytes, right.bytes, len < right.size ? len : right.size);
 
         if (len == 0) {
@@ -599,8 +598,7 @@ TEST(imported_filters_have_no_layers)
 
     memset(&file, 0, sizeof(file));
     file.size = bloom_image_file_size(&image);
-    file.bytes = calloc(1, file.size);
-    assert_non_null(file.bytes);
+    file.bytes = unit_zeros(file.size);
     bloom_image_encode(&image, file.bytes);
     assert_refused(&file, "layout double63 cannot have 1003 bits, k 200, lines "
                    "0, or these layers");
@@ -710,8 +708,7 @@ TEST(reading_continues_after_a_failed_chunk)
     image.geometry.bits = (uint64_t) BLOOM_IMAGE_CHUNK * 8 * 2;
 
     file = example_file(&image);
-    dst = malloc(BLOOM_IMAGE_CHUNK);
-    assert_non_null(dst);
+    dst = unit_alloc(BLOOM_IMAGE_CHUNK);
 
     open_file(&reader, &file);
 

@@ -41,17 +41,14 @@ read_pieces(outcome_t *out, const char *json, size_t len, size_t cut,
 
     memset(out, 0, sizeof(outcome_t));
 
-    buf = malloc(BLOOM_KEY_MAX);
-    assert_non_null(buf);
+    buf = unit_alloc(BLOOM_KEY_MAX);
 
     bloom_json_begin(&reader, buf, BLOOM_KEY_MAX);
 
     for (rc = 0, from = 0, i = 0; i < 3 && rc == 0; i++, from = to) {
         to = ends[i];
 
-        piece = malloc(to - from + 1);
-        assert_non_null(piece);
-        memcpy(piece, json + from, to - from);
+        piece = unit_copy(json + from, to - from);
 
         pos = piece;
 
@@ -274,8 +271,7 @@ TEST(strings_longer_than_the_buffer_are_cut)
         { "\\u20ac", 3 }, { "\xf0\x9f\x98\x80", 4 }, { "\\ud83d\\ude00", 4 }
     };
 
-    json = malloc(7 * BLOOM_KEY_MAX);
-    assert_non_null(json);
+    json = unit_alloc(7 * BLOOM_KEY_MAX);
 
     for (i = 0; i < array_len(kinds); i++) {
         for (n = BLOOM_KEY_MAX; n <= BLOOM_KEY_MAX + 1; n++) {

@@ -66,9 +66,7 @@ split_pieces(list_t *list, const uint8_t *text, const size_t *cuts, size_t n,
 
     for (rest = 0, i = 0; i + 1 < n; i++) {
         len = rest + cuts[i + 1] - cuts[i];
-        piece = malloc(len ? len : 1);
-        assert_non_null(piece);
-        memcpy(piece, text + cuts[i] - rest, len);
+        piece = unit_copy(text + cuts[i] - rest, len);
 
         pos = piece;
         end = piece + len;

@@ -74,8 +74,7 @@ check_against_slow(const bloom_geometry_t *g)
     atomic = filter_new(g);
     many = filter_new(g);
     batch = filter_new(g);
-    slow = calloc(g->bits / 8, 1);
-    assert_non_null(slow);
+    slow = unit_zeros(g->bits / 8);
 
     for (seed = g->k, i = 0; i < 300; i++) {
         hash = random_hash(&seed);
@@ -487,8 +486,7 @@ check_batch(const bloom_geometry_t *g)
 
     for (v = 0; (vector = bloom_simd_list(v)) != NULL; v++) {
         words = filter_new(g);
-        slow = calloc(g->bits / 8, 1);
-        assert_non_null(slow);
+        slow = unit_zeros(g->bits / 8);
 
         for (seed = 17, n = 0; n <= BLOOM_BATCH; n += n < 4 ? 1 : 12) {
 

@@ -29,8 +29,7 @@ check_growth(const bloom_geometry_t *whole)
     many = filter_new(whole);
     batch = filter_new(whole);
     bytes = (size_t) bloom_geometry_bytes(whole);
-    slow = calloc(bytes, 1);
-    assert_non_null(slow);
+    slow = unit_zeros(bytes);
 
     now = *whole;
     seed = whole->k;

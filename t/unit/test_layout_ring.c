@@ -129,8 +129,7 @@ check_ring(uint32_t slices, uint32_t k, uint32_t lines, uint64_t n_lines)
     ring.many = filter_new(&ring.g);
     bytes = (size_t) bloom_geometry_bytes(&ring.g);
     assert_int_equal(bytes, slices * n_lines * 64);
-    ring.slow = calloc(bytes, 1);
-    assert_non_null(ring.slow);
+    ring.slow = unit_zeros(bytes);
 
     all = ((uint64_t) 1 << slices) - 1;
     seed = slices * 1000 + k * 10 + lines;

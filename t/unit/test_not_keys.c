@@ -31,8 +31,7 @@ look(const char *data, size_t len, unsigned how)
     uint8_t     *copy;
     const char  *what;
 
-    copy = malloc(len != 0 ? len : 1);
-    memcpy(copy, data, len);
+    copy = unit_copy(data, len);
     what = bloom_not_keys(copy, len, how);
     free(copy);
 

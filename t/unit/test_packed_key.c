@@ -120,9 +120,7 @@ TEST(other_bytes_are_no_key)
 
         /* memory of exactly that size, for the address sanitizer */
 
-        bytes = malloc(refused[i].size + (refused[i].size == 0));
-        assert_non_null(bytes);
-        memcpy(bytes, refused[i].bytes, refused[i].size);
+        bytes = unit_copy(refused[i].bytes, refused[i].size);
 
         if (bloom_packed_key_read(&key, bytes, bytes + refused[i].size)
             != NULL)

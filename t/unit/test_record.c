@@ -182,8 +182,7 @@ TEST(keys_of_all_lengths_are_read_back)
         BLOOM_KEY_MAX
     };
 
-    bytes = malloc(BLOOM_KEY_MAX);
-    assert_non_null(bytes);
+    bytes = unit_alloc(BLOOM_KEY_MAX);
 
     create(&journal, 256 * 1024);
     seed = 1;
@@ -254,10 +253,8 @@ TEST(a_record_takes_keys_up_to_its_limits)
     bloom_record_maker_t  maker;
 
     create(&journal, ROOM);
-    buf = malloc(2 * BLOOM_RECORD_MAX);
-    bytes = calloc(1, BLOOM_KEY_MAX + 1);
-    assert_non_null(buf);
-    assert_non_null(bytes);
+    buf = unit_alloc(2 * BLOOM_RECORD_MAX);
+    bytes = unit_zeros(BLOOM_KEY_MAX + 1);
 
     /* keys that no record accepts; after them, it accepts another key */
 

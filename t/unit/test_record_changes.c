@@ -82,9 +82,7 @@ read_changes(bloom_record_t *record, const journal_t *journal, size_t size)
 
     /* the memory ends with the record: no byte after it is read */
 
-    exact = malloc(size);
-    assert_non_null(exact);
-    memcpy(exact, journal->data + AT, size);
+    exact = unit_copy(journal->data + AT, size);
     rc = bloom_record_read(&same, &journal->segment,
                            journal->segment.base + AT, 1000, exact, size);
     free(exact);

@@ -33,9 +33,7 @@ TEST(a_truncated_segment_keeps_complete_records)
 
         /* the file ends there: no byte after it is read */
 
-        exact = malloc(len);
-        assert_non_null(exact);
-        memcpy(exact, journal.data, len);
+        exact = unit_copy(journal.data, len);
 
         read_all(&found, &journal, exact, len);
 
@@ -66,8 +64,7 @@ TEST(a_truncated_segment_keeps_complete_records)
 
         /* zeros follow instead: a record whose padding was cut is complete */
 
-        exact = calloc(1, journal.size);
-        assert_non_null(exact);
+        exact = unit_zeros(journal.size);
         memcpy(exact, journal.data, len);
 
         for ( /* void */ ; whole < journal.records; whole++) {
@@ -257,9 +254,7 @@ read_made(uint32_t size, uint32_t count, const char *keys, size_t len)
 
         /* the memory ends with the record: no byte after it is read */
 
-        exact = malloc(size);
-        assert_non_null(exact);
-        memcpy(exact, h, size);
+        exact = unit_copy(h, size);
 
         assert_int_equal(bloom_record_read(&record, &journal.segment,
                                            journal.segment.base

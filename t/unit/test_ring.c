@@ -284,8 +284,7 @@ check_full_ring(double fpr, uint32_t slices, uint64_t capacity,
 
     assert_int_equal(bloom_ring_size(&g, &room, capacity, fpr, slices,
                                      max_keys), 0);
-    words = calloc(1, bloom_geometry_bytes(&g));
-    assert_non_null(words);
+    words = unit_zeros(bloom_geometry_bytes(&g));
 
     memset(items, 0, sizeof(items));
     memset(bits_set, 0, sizeof(bits_set));

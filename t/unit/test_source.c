@@ -46,9 +46,7 @@ parse(bloom_position_t *position, const char *text, size_t len)
     int    rc;
     char  *exact;
 
-    exact = malloc(len ? len : 1);
-    assert_non_null(exact);
-    memcpy(exact, text, len);
+    exact = unit_copy(text, len);
 
     rc = bloom_position_parse(position, exact, len);
     free(exact);

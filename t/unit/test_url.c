@@ -28,11 +28,8 @@ canonical(const void *data, size_t len)
 
     static char   text[2000];
 
-    copy = malloc(len ? len : 1);        /* for the sanitizers */
-    buf = malloc(BLOOM_URL_ROOM(len));
-    assert_non_null(copy);
-    assert_non_null(buf);
-    memcpy(copy, data, len);
+    copy = unit_copy(data, len);
+    buf = unit_alloc(BLOOM_URL_ROOM(len));
 
     why = bloom_url_parse(&url, copy, len, buf);
 
@@ -214,8 +211,7 @@ expressions(const char *in)
     static char   text[4000];
 
     len = strlen(in);
-    buf = malloc(BLOOM_URL_ROOM(len));
-    assert_non_null(buf);
+    buf = unit_alloc(BLOOM_URL_ROOM(len));
     assert_null(bloom_url_parse(&url, (const uint8_t *) in, len, buf));
 
     n = bloom_url_expand(expression, &second, &url);

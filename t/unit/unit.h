@@ -71,6 +71,40 @@ main(void)
 }
 
 
+/* Return memory of exactly that size, so that sanitizers notice an access
+ * behind it: any bytes, zeros, or a copy of the data. */
+
+static inline void *
+unit_alloc(size_t size)
+{
+    void  *p;
+
+    p = malloc(size ? size : 1);
+    assert_non_null(p);
+
+    return p;
+}
+
+
+static inline void *
+unit_zeros(size_t size)
+{
+    void  *p;
+
+    p = calloc(1, size ? size : 1);
+    assert_non_null(p);
+
+    return p;
+}
+
+
+static inline void *
+unit_copy(const void *data, size_t size)
+{
+    return memcpy(unit_alloc(size), data, size);
+}
+
+
 /* Returns a random number: Weyl's sequence through a mixer that is not the code
  * under test. */
 static inline uint64_t
