@@ -18,8 +18,6 @@ use warnings;
 
 use Carp qw(croak);
 
-use BloomTest::Process qw(run_command);
-
 my $source = do { local $/; <DATA> };
 
 
@@ -27,17 +25,11 @@ sub new {
     my ($class, $t) = @_;
 
     my $self = bless { file => $t->testdir . '/writes' }, $class;
-    my $code = $t->write_file('writes.c', $source);
-    my $library = $t->testdir . '/writes.so';
 
-    my ($exit, $out, $err) = run_command(
-        [$ENV{CC} // 'cc', '-shared', '-fPIC', '-O1', '-o', $library, $code,
-         '-ldl']);
-    croak "writes.c does not compile: $err" if $exit != 0;
-
-    $t->environment(LD_PRELOAD => $library,
-                    BLOOM_WRITES => $self->{file},
-                    BLOOM_WRITES_BELOW => $t->testdir . '/');
+    $t->preload(
+        writes => $source,
+        BLOOM_WRITES => $self->{file},
+        BLOOM_WRITES_BELOW => $t->testdir . '/');
 
     return $self;
 }
