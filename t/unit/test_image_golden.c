@@ -500,6 +500,7 @@ check_read(const char *name)
     v.image.table_crc = got->table_crc;
     v.image.exceptions_crc = got->exceptions_crc;
     assert_memory_equal(got, &v.image, sizeof(*got));
+    assert_true(bloom_geometry_equal(&got->geometry, &v.image.geometry));
     assert_int_equal(bloom_image_version(got),
                      got->exceptions || got->geometry.layers || got->source.len
                      ? 2 : 1);
