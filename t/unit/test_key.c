@@ -214,6 +214,10 @@ static const struct {
     { "http%3A%2F%2Fa.b%2F%3Fq%3D1+2", "http://a.b/?q=1+2",
       "http://a.b/?q=1 2" },
 
+    /* digits behind another character are no escape */
+
+    { "!41(41",     "!41(41",     "!41(41" },
+
     /* an invalid escape stays as it is */
 
     { "%",          "%",          "%" },
