@@ -18,7 +18,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-searches="test_geometry test_geometry_fpr test_geometry_small_filters"
+searches="test_geometry test_geometry_fpr"
 skip=" ${CROSS_SKIP-$searches} "
 root=$PWD/build/cross
 failed=0

@@ -50,7 +50,7 @@ bloom_geometry_classic_fpr(const bloom_geometry_t *g, double fill)
          * The rest of the term below comes from keys whose bits run alongside
          * a member's bits, in the same or the opposite direction.  That part is
          * measured, and matters at low fill ratios: see
-         * t/unit/test_geometry_small_filters.c.
+         * t/unit/test_geometry_fpr.c.
          */
 
         rate += fill * (1.35 + 0.65 * fill)

@@ -125,6 +125,23 @@ sub environment {
 }
 
 
+# Compiles a library, which is loaded into nginx before the system's, and sets
+# variables for it.
+
+sub preload {
+    my ($self, $name, $source, %variable) = @_;
+
+    my $code = $self->write_file("$name.c", $source);
+    my $library = "$self->{dir}/$name.so";
+    my ($exit, undef, $err) = run_command(
+        [$ENV{CC} // 'cc', '-shared', '-fPIC', '-O1', '-o', $library, $code,
+         '-ldl']);
+    croak "$name.c does not compile: $err" if $exit != 0;
+
+    $self->environment(%variable, LD_PRELOAD => $library);
+}
+
+
 # Returns the port that stands for a number.  Each number gets its own port,
 # which stays reserved until the script ends.
 

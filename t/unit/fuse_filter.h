@@ -81,8 +81,7 @@ random_hashes(uint64_t n, uint64_t seed)
     uint64_t       i;
     bloom_hash_t  *hash;
 
-    hash = malloc((n + 1) * sizeof(*hash));
-    assert_non_null(hash);
+    hash = unit_alloc((n + 1) * sizeof(*hash));
 
     for (i = 0; i < n; i++) {
         hash[i] = random_hash(&seed);
@@ -99,8 +98,7 @@ fuse_words(const bloom_geometry_t *g)
 {
     uint64_t  *words;
 
-    words = malloc(bloom_geometry_bytes(g));
-    assert_non_null(words);
+    words = unit_alloc(bloom_geometry_bytes(g));
 
     return words;
 }
@@ -140,8 +138,7 @@ fuse_build(const bloom_geometry_t *g, const bloom_hash_t *hash, uint64_t n)
     assert_true(bloom_geometry_valid(g));
 
     words = fuse_words(g);
-    keys.x = malloc(n * sizeof(uint64_t) + 1);
-    assert_non_null(keys.x);
+    keys.x = unit_alloc(n * sizeof(uint64_t) + 1);
 
     shards = (uint64_t) 1 << g->fuse.shard_bits;
 
@@ -153,12 +150,10 @@ fuse_build(const bloom_geometry_t *g, const bloom_hash_t *hash, uint64_t n)
         }
 
         size = bloom_fuse_scratch(g, keys.n);
-        scratch = malloc(size + SCRATCH_GUARD);
-        assert_non_null(scratch);
+        scratch = unit_alloc(size + SCRATCH_GUARD);
         memset(scratch + size, 0xa5, SCRATCH_GUARD);
 
-        part = malloc(bloom_fuse_shard_words(g, shard) * 8);
-        assert_non_null(part);
+        part = unit_alloc(bloom_fuse_shard_words(g, shard) * 8);
 
         rc = bloom_fuse_build(g, shard, keys.n, fuse_read, &keys, scratch,
                               part);

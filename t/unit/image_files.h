@@ -19,14 +19,12 @@
 
 
 /* Offsets of the header's fields, from docs/image-format.md. */
-#define MAGIC         0
 #define VERSION       8
 #define ORDER         12
 #define FILE_SIZE     16
 #define PAYLOAD       24
 #define PAYLOAD_SIZE  32
 #define CHUNK_SIZE    40
-#define TABLE_CRC     44
 #define LAYOUT        48
 #define K             52
 #define LINES         56
@@ -39,19 +37,22 @@
 #define ITEMS         104
 #define FPR           112
 #define CREATED       120
-#define AS_OF         128
 #define BUILD_ID      136
 #define RESERVED      152
+#define ORIGIN        152             /* from here on: if imported */
+#define ORIGIN_LEN    156
+#define LINKS         160
+#define LINK_TABLE    176
 #define EXCEPTIONS    3584            /* from here on: version 2 */
 #define EXCEPTIONS_SIZE  3592
 #define EXCEPTIONS_CRC   3600
 #define LAYERS        3608
 #define SOURCE        3632
 #define SOURCE_LEN    3648
+#define SOURCE_NAME   3652
 #define LAYER_BITS    3912
 #define LAYER_K       4040
 #define LAYER_LINES   4056
-#define LAYERS_END    4072
 #define HEADER_CRC    4092
 
 
@@ -85,41 +86,38 @@ read_file(void *ctx, void *buf, size_t len, uint64_t offset)
 
 
 /* Makes a file of an image, of its words and of the entries of its exceptions,
- * image->exceptions_size bytes. */
+ * image->exceptions_size bytes.  The header of an imported filter's source is
+ * of bytes 0xab. */
 static inline file_t
 file_of(const bloom_image_t *given, const uint64_t *words,
     const uint8_t *entries)
 {
-    file_t         file;
-    uint8_t       *p;
-    bloom_image_t  image;
+    file_t              file;
+    uint8_t            *h;
+    bloom_image_t       image;
+    bloom_image_part_t  payload, exceptions;
 
     image = *given;
+    payload = bloom_image_payload_part(&image);
+    exceptions = bloom_image_exceptions_part(&image);
 
     memset(&file, 0, sizeof(file));
     file.size = bloom_image_file_size(&image);
-    file.bytes = malloc(file.size);
-    assert_non_null(file.bytes);
+    file.bytes = unit_zeros(file.size);
 
-    p = file.bytes + BLOOM_IMAGE_PAGE;
-    bloom_image_seal(&image, words, p);
-    p += bloom_image_table_size(&image);
-    memcpy(p, words, bloom_image_payload_size(&image));
-    p += bloom_image_payload_size(&image);
+    h = file.bytes;
+    memcpy(h + payload.data, words, payload.size);
+    bloom_image_seal(&image, words, h + payload.table);
 
     if (image.exceptions != 0) {
-        p += bloom_image_exceptions_table_size(&image);
-        memset(p, 0, bloom_image_exceptions_padded(&image));
-        memcpy(p, entries, image.exceptions_size);
-        bloom_image_seal_exceptions(&image, p,
-                                    p - bloom_image_exceptions_table_size(
-                                            &image));
-        p += bloom_image_exceptions_padded(&image);
+        memcpy(h + exceptions.data, entries, image.exceptions_size);
+        bloom_image_seal_exceptions(&image, h + exceptions.data,
+                                    h + exceptions.table);
     }
 
-    assert_ptr_equal(p, file.bytes + file.size);
-
-    bloom_image_encode(&image, file.bytes);
+    bloom_image_encode(&image, h);
+    memset(bloom_image_origin(&image, h), 0xab, image.origin_len);
+    bloom_image_encode_again(h);
 
     return file;
 }
@@ -171,8 +169,7 @@ some_bits(const bloom_image_t *image)
     uint64_t     *words;
     bloom_hash_t  hash;
 
-    words = calloc(1, bloom_image_payload_size(image));
-    assert_non_null(words);
+    words = unit_zeros(bloom_image_payload_size(image));
 
     for (i = 0; i < 40; i++) {
         hash = bloom_hash(&image->hasher, &i, sizeof(i));
@@ -192,8 +189,7 @@ some_entries(const bloom_image_t *image)
     uint8_t  *data, *p;
     uint64_t  i;
 
-    data = calloc(1, image->exceptions_size + 1);
-    assert_non_null(data);
+    data = unit_zeros(image->exceptions_size + 1);
 
     for (i = 1, p = data; i <= image->exceptions; i++) {
         *p++ = 2;
@@ -236,57 +232,130 @@ example_file(const bloom_image_t *image)
 }
 
 
-/* `removed` has exceptions, and so version 2. */
-static bloom_image_t  blocked, classic, removed;
+/*
+ * Images of each kind.  Those with exceptions, layers or a source have version
+ * 2; `whole` has all of them.  `imported` has one part and the header of its
+ * source; `linked` has as many links as an image may have, and no room left.
+ */
+static bloom_image_t  blocked, classic, removed, grown, sourced, whole;
+static bloom_image_t  imported, linked;
 
 
-static inline int
-make_examples(void **state)
+static inline void
+set_source(bloom_image_t *image, uint64_t high, uint64_t low, const char *name)
 {
-    (void) state;
+    bloom_source_t  source;
+
+    /* bytes after the name do not matter */
+
+    memset(&source, 'x', sizeof(source));
+    source.position.high = high;
+    source.position.low = low;
+    source.len = (uint32_t) strlen(name);
+    memcpy(source.name, name, source.len);
+
+    bloom_image_set_source(image, &source);
+}
+
+
+static inline void
+set_exceptions(bloom_image_t *image, uint64_t n, uint64_t size)
+{
+    image->exceptions = n;
+    image->exceptions_size = size;
+}
+
+
+static void __attribute__((constructor))
+make_examples(void)
+{
+    uint32_t  i;
+
+    static const bloom_layer_t  layer[] = {
+        { 512, 8, 1 }, { 1024, 16, 2 }, { 1536, 3, 3 }
+    };
 
     blocked = example(BLOOM_LAYOUT_BLOCKED, 16, 2, 3 * 512);
     classic = example(BLOOM_LAYOUT_CLASSIC, 7, 0, 5 * 512);
 
     removed = blocked;
-    removed.exceptions = 3;
-    removed.exceptions_size = 2 * 11 + 10 + 20;
+    set_exceptions(&removed, 3, 2 * 11 + 10 + 20);
 
-    return 0;
+    grown = blocked;
+    grown.capacity = 1000;
+    grown.geometry.layers = array_len(layer);
+    memcpy(grown.geometry.layer, layer, sizeof(layer));
+
+    sourced = blocked;
+    set_source(&sourced, 0x1122334455667788, 0x99aabbccddeeff01, "redis:ids");
+
+    whole = grown;
+    set_exceptions(&whole, 3, 2 * 11 + 10 + 20);
+    set_source(&whole, UINT64_MAX, 0, "stream/1._:/-");
+
+    imported = example(BLOOM_LAYOUT_DOUBLE63, 200, 0, 1003);
+    imported.flags |= BLOOM_IMAGE_IMPORTED;
+    imported.origin = BLOOM_ORIGIN_GUAVA;
+    imported.origin_items = 6;
+    imported.origin_len = 4;
+    bloom_hasher_foreign(&imported.hasher, BLOOM_HASH_FUNNEL,
+                         BLOOM_FUNNEL_LONG, 0);
+
+    linked = imported;
+    linked.geometry.layout = BLOOM_LAYOUT_LINKS;
+    linked.geometry.links = BLOOM_LINKS_MAX;
+    linked.geometry.bits = 0;
+    linked.geometry.k = 60;
+
+    for (i = 0; i < BLOOM_LINKS_MAX; i++) {
+        linked.geometry.link[i].bits = 64 + 64 * i;
+        linked.geometry.link[i].k = 5 + i;
+        linked.geometry.bits += bloom_geometry_whole_lines(64 + 64 * i);
+    }
+
+    linked.origin = BLOOM_ORIGIN_REDISBLOOM;
+    linked.origin_len = bloom_image_origin_room(&linked);
+    bloom_hasher_foreign(&linked.hasher, BLOOM_HASH_MURMUR64A, 0, 0);
+}
+
+
+static inline void
+open_file(bloom_image_reader_t *reader, file_t *file)
+{
+    file->reads = 0;
+
+    if (bloom_image_open(reader, read_file, file, file->size) != 0) {
+        fail_msg("%s", reader->error);
+    }
 }
 
 
 /*
- * Reads the exceptions of an opened file.  Returns NULL, and the padded data in
- * `entries` if that is wanted; or the reason why they were refused.
+ * Reads the chunks of a part of an opened file.  Returns NULL, and the part in
+ * `data` if that is wanted; or the reason why the part was refused.
  */
 static inline const char *
-refused_exceptions(bloom_image_reader_t *reader, uint8_t *entries)
+refused_part(bloom_image_reader_t *reader, bloom_image_part_t part,
+    int (*next)(bloom_image_reader_t *reader, void *dst), uint8_t *data)
 {
     int       rc;
-    size_t    len;
+    size_t    len, at;
     uint8_t  *dst;
-    uint64_t  chunk;
 
-    for (chunk = 0; chunk < bloom_image_exceptions_chunks(&reader->image);
-         chunk++)
-    {
-        assert_int_equal(reader->next_exceptions, chunk);
+    for (at = 0; at < part.size; at += len) {
+        len = part.size - at < BLOOM_IMAGE_CHUNK ? part.size - at
+                                                 : BLOOM_IMAGE_CHUNK;
+        dst = unit_alloc(len);
 
-        len = bloom_image_exceptions_chunk_size(&reader->image, chunk);
-        dst = malloc(len);
-        assert_non_null(dst);
+        rc = next(reader, dst);
 
-        rc = bloom_image_next_exceptions(reader, dst);
-
-        if (rc == 1 && entries != NULL) {
-            memcpy(entries + chunk * BLOOM_IMAGE_CHUNK, dst, len);
+        if (rc == 1 && data != NULL) {
+            memcpy(data + at, dst, len);
         }
 
         free(dst);
 
         if (rc == -1) {
-            assert_int_equal(reader->next_exceptions, chunk);
             assert_true(reader->error[0] != '\0');
             return reader->error;
         }
@@ -295,24 +364,37 @@ refused_exceptions(bloom_image_reader_t *reader, uint8_t *entries)
         assert_int_equal(reader->len, len);
     }
 
-    assert_int_equal(bloom_image_next_exceptions(reader, NULL), 0);
-    assert_int_equal(bloom_image_next_exceptions(reader, NULL), 0);
+    /* after the end, the result is the end again */
+
+    assert_int_equal(next(reader, NULL), 0);
+    assert_int_equal(next(reader, NULL), 0);
 
     return NULL;
 }
 
 
-/*
- * Reads a whole file.  Returns NULL, and the payload if that is wanted; or the
- * reason why the file was refused, after which nothing more may be read.
- */
 static inline const char *
-refused(file_t *file, uint64_t *payload)
+refused_payload(bloom_image_reader_t *reader, void *payload)
 {
-    int                          rc;
-    size_t                       len;
-    uint8_t                     *dst;
-    uint64_t                     chunk;
+    return refused_part(reader, bloom_image_payload_part(&reader->image),
+                        bloom_image_next, payload);
+}
+
+
+static inline const char *
+refused_exceptions(bloom_image_reader_t *reader, uint8_t *entries)
+{
+    return refused_part(reader, bloom_image_exceptions_part(&reader->image),
+                        bloom_image_next_exceptions, entries);
+}
+
+
+/* Reads a whole file.  Returns NULL, and the payload if that is wanted; or the
+ * reason why the file was refused. */
+static inline const char *
+refused(file_t *file, void *payload)
+{
+    const char                  *why;
     static bloom_image_reader_t  reader;
 
     memset(&reader, 0xa5, sizeof(reader));
@@ -328,49 +410,9 @@ refused(file_t *file, uint64_t *payload)
     assert_true(bloom_geometry_valid(&reader.image.geometry));
     assert_int_equal(bloom_image_file_size(&reader.image), file->size);
 
-    for (chunk = 0; /* void */ ; chunk++) {
-        assert_int_equal(reader.next, chunk);
+    why = refused_payload(&reader, payload);
 
-        if (chunk == bloom_image_chunks(&reader.image)) {
-            break;
-        }
-
-        len = bloom_image_chunk_size(&reader.image, chunk);
-        assert_in_range(len, 1, BLOOM_IMAGE_CHUNK);
-
-        dst = malloc(len);
-        assert_non_null(dst);
-
-        rc = bloom_image_next(&reader, dst);
-
-        if (rc == 1 && payload != NULL) {
-            memcpy((uint8_t *) payload + chunk * BLOOM_IMAGE_CHUNK, dst, len);
-        }
-
-        free(dst);
-
-        if (rc == -1) {
-            assert_int_equal(reader.next, chunk);
-            assert_true(reader.error[0] != '\0');
-            return reader.error;
-        }
-
-        assert_int_equal(rc, 1);
-        assert_int_equal(reader.len, len);
-    }
-
-    if (refused_exceptions(&reader, NULL) != NULL) {
-        return reader.error;
-    }
-
-    /* after the end, the result is the end again, and nothing is read */
-
-    rc = file->reads;
-    assert_int_equal(bloom_image_next(&reader, NULL), 0);
-    assert_int_equal(bloom_image_next(&reader, NULL), 0);
-    assert_int_equal(file->reads, rc);
-
-    return NULL;
+    return why != NULL ? why : refused_exceptions(&reader, NULL);
 }
 
 
@@ -396,6 +438,21 @@ remake_header_crc(file_t *file)
 {
     bloom_put32(file->bytes + HEADER_CRC,
                 bloom_crc32c(0, file->bytes, HEADER_CRC));
+}
+
+
+/* Corrects all checksums of the exceptions, which have one chunk. */
+static inline void
+remake_exceptions_crc(file_t *file, const bloom_image_t *image)
+{
+    uint8_t             *h;
+    bloom_image_part_t   part;
+
+    h = file->bytes;
+    part = bloom_image_exceptions_part(image);
+    bloom_put32(h + part.table, bloom_crc32c(0, h + part.data, part.size));
+    bloom_put32(h + EXCEPTIONS_CRC, bloom_crc32c(0, h + part.table, 4096));
+    remake_header_crc(file);
 }
 
 

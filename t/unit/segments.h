@@ -50,8 +50,7 @@ create(journal_t *journal, size_t size)
     journal->used = BLOOM_SEGMENT_HEADER;
     journal->sequence = journal->segment.sequence;
     journal->at[0] = journal->used;
-    journal->data = calloc(1, size);
-    assert_non_null(journal->data);
+    journal->data = unit_zeros(size);
 
     bloom_segment_encode(&journal->segment, journal->data);
 }
@@ -64,20 +63,18 @@ time_of(uint64_t sequence)
 }
 
 
+/* Appends a record that has been begun. */
 static inline void
-append(journal_t *journal, const bloom_key_t *keys, size_t n)
+append_made(journal_t *journal, bloom_record_maker_t *maker,
+    const bloom_key_t *keys, size_t n)
 {
-    size_t                size;
-    bloom_record_maker_t  maker;
-
-    bloom_record_begin(&maker, journal->data + journal->used,
-                       journal->size - journal->used);
+    size_t  size;
 
     for ( /* void */ ; n > 0; n--, keys++) {
-        assert_int_equal(bloom_record_put(&maker, keys), 0);
+        assert_int_equal(bloom_record_put(maker, keys), 0);
     }
 
-    size = bloom_record_seal(&maker, &journal->segment,
+    size = bloom_record_seal(maker, &journal->segment,
                              journal->segment.base + journal->used,
                              journal->sequence, time_of(journal->sequence));
     assert_int_equal(size % 8, 0);
@@ -93,6 +90,17 @@ append(journal_t *journal, const bloom_key_t *keys, size_t n)
 
 
 static inline void
+append(journal_t *journal, const bloom_key_t *keys, size_t n)
+{
+    bloom_record_maker_t  maker;
+
+    bloom_record_begin(&maker, journal->data + journal->used,
+                       journal->size - journal->used);
+    append_made(journal, &maker, keys, n);
+}
+
+
+static inline void
 append_text(journal_t *journal, const char *text)
 {
     bloom_key_t  key = { (const uint8_t *) text, strlen(text) };
@@ -101,12 +109,18 @@ append_text(journal_t *journal, const char *text)
 }
 
 
-/* Makes seven records of one or several keys, with every length of padding. */
+/* Makes seven records of one or several keys, with every length of padding, and
+ * a record of changes before the last one of them. */
 static inline void
 create_small(journal_t *journal)
 {
-    size_t       i, j;
-    bloom_key_t  keys[3];
+    size_t                i, j;
+    bloom_key_t           keys[3];
+    bloom_record_maker_t  maker;
+
+    static const bloom_key_t  name = { (const uint8_t *) "ids", 3 };
+    static const bloom_position_t  before = { 1, 0 }, after = { 2, 0 };
+    static const bloom_digest_t  digest = { 7, { 0, 9 } };
 
     static const char  *const text[7][3] = {
         { "a", NULL, NULL }, { "to", "be", "or" }, { "four", "five", NULL },
@@ -122,8 +136,46 @@ create_small(journal_t *journal)
             keys[j].len = strlen(text[i][j]);
         }
 
+        if (i == 6) {
+            bloom_record_begin_changes(&maker, journal->data + journal->used,
+                                       journal->size - journal->used, &name,
+                                       before, after, digest);
+            maker.removals = 1;
+            append_made(journal, &maker, keys, j);
+        }
+
         append(journal, keys, j);
     }
+}
+
+
+static inline bloom_record_e
+record_at(const journal_t *journal, size_t at, uint64_t sequence,
+    bloom_record_t *record)
+{
+    return bloom_record_read(record, &journal->segment,
+                             journal->segment.base + at, sequence,
+                             journal->data + at, journal->size - at);
+}
+
+
+static inline bloom_record_e
+read_at(const journal_t *journal, size_t at, uint64_t sequence)
+{
+    bloom_record_t  record;
+
+    return record_at(journal, at, sequence, &record);
+}
+
+
+/* Returns how many bytes from `at` on are skipped to find a record. */
+static inline size_t
+find_at(const journal_t *journal, size_t at, uint64_t sequence,
+    bloom_record_t *record)
+{
+    return bloom_record_find(record, &journal->segment,
+                             journal->segment.base + at, sequence,
+                             journal->data + at, journal->size - at);
 }
 
 
@@ -172,11 +224,7 @@ read_all(found_t *found, const journal_t *journal, const uint8_t *data,
         assert_int_equal(record.size, journal->at[i + 1] - at);
         assert_int_equal(record.time, time_of(record.sequence));
 
-        assert_int_equal(bloom_record_read(&original, &journal->segment,
-                                           journal->segment.base + at,
-                                           record.sequence,
-                                           journal->data + at,
-                                           journal->size - at),
+        assert_int_equal(record_at(journal, at, record.sequence, &original),
                          BLOOM_RECORD_OK);
         assert_int_equal(record.count, original.count);
 
@@ -192,17 +240,6 @@ read_all(found_t *found, const journal_t *journal, const uint8_t *data,
         found->seen |= (uint64_t) 1 << i;
         sequence = record.sequence + 1;
     }
-}
-
-
-static inline bloom_record_e
-read_at(const journal_t *journal, size_t at, uint64_t sequence)
-{
-    bloom_record_t  record;
-
-    return bloom_record_read(&record, &journal->segment,
-                             journal->segment.base + at, sequence,
-                             journal->data + at, journal->size - at);
 }
 
 

@@ -11,6 +11,7 @@
 #include "unit.h"
 
 #include "bloom_layout.h"
+#include "bloom_simd.h"
 
 #define GUARD  0x5ca1ab1e0ddba115
 
@@ -172,8 +173,7 @@ filter_new(const bloom_geometry_t *g)
     uint64_t  *words, n;
 
     n = bloom_geometry_bytes(g) / 8;
-    words = calloc(n + 2, sizeof(uint64_t));
-    assert_non_null(words);
+    words = unit_zeros((n + 2) * sizeof(uint64_t));
 
     words[0] = GUARD;
     words[n + 1] = GUARD;
@@ -201,6 +201,66 @@ random_hash(uint64_t *seed)
     hash.h2 = unit_random(seed);
 
     return hash;
+}
+
+
+/* A filter of the simple implementation. */
+typedef struct {
+    const bloom_geometry_t  *g;
+    const uint8_t           *bytes;
+} slow_t;
+
+
+static inline int
+slow_has(const void *data, bloom_hash_t hash)
+{
+    const slow_t  *slow = data;
+
+    return slow_test(slow->g, slow->bytes, hash);
+}
+
+
+/* Compares all ways to look keys up with `has`, in batches of every size
+ * and with every instruction set.  Half of the keys are those that were
+ * added. */
+static inline void
+check_lookups(const bloom_geometry_t *g, const uint64_t *words,
+    const bloom_hash_t *added, unsigned n_added, uint64_t seed,
+    int (*has)(const void *data, bloom_hash_t hash), const void *data)
+{
+    uint64_t             answers;
+    unsigned             i, n, v, first;
+    bloom_hash_t         hash[BLOOM_BATCH];
+    const bloom_simd_t  *vector;
+
+    for (v = 0; (vector = bloom_simd_list(v)) != NULL; v++) {
+        bloom_simd_use(vector);
+
+        for (n = 0; n <= BLOOM_BATCH; n += n < 4 ? 1 : 6) {
+            answers = 0;
+            first = n;
+
+            for (i = n; i-- > 0; /* void */ ) {
+                hash[i] = n_added != 0 && unit_random(&seed) % 2
+                          ? added[unit_random(&seed) % n_added]
+                          : random_hash(&seed);
+
+                if (has(data, hash[i])) {
+                    answers |= (uint64_t) 1 << i;
+                    first = i;
+                }
+
+                bloom_layout_prefetch(g, words, hash[i]);
+                assert_int_equal(bloom_layout_test(g, words, hash[i]),
+                                 answers >> i & 1);
+            }
+
+            assert_true(bloom_layout_test_batch(g, words, hash, n) == answers);
+            assert_int_equal(bloom_layout_test_any(g, words, hash, n), first);
+        }
+    }
+
+    bloom_simd_use(NULL);
 }
 
 

@@ -34,11 +34,8 @@ slow_crc32c(uint32_t crc, const uint8_t *p, size_t len)
 }
 
 
-static void
-test_the_check_value_is_as_published(void **state)
+TEST(the_check_value_is_as_published)
 {
-    (void) state;
-
     assert_int_equal(bloom_crc32c(0, "123456789", 9), 0xe3069283);
     assert_int_equal(bloom_crc32c_portable(0, "123456789", 9), 0xe3069283);
 
@@ -47,8 +44,7 @@ test_the_check_value_is_as_published(void **state)
 }
 
 
-static void
-test_the_examples_of_rfc_3720_hold(void **state)
+TEST(the_examples_of_rfc_3720_hold)
 {
     int      i;
     uint8_t  zeros[32], ones[32], up[32], down[32];
@@ -61,8 +57,6 @@ test_the_examples_of_rfc_3720_hold(void **state)
         0x28, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
         0x02, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00
     };
-
-    (void) state;
 
     for (i = 0; i < 32; i++) {
         zeros[i] = 0;
@@ -96,14 +90,11 @@ fill(uint8_t *p, size_t len)
 }
 
 
-static void
-test_short_messages_match_slow_division(void **state)
+TEST(short_messages_match_slow_division)
 {
     size_t    len, offset;
     uint8_t   noise[LEN_MAX + OFFSETS];
     uint32_t  expected;
-
-    (void) state;
 
     fill(noise, sizeof(noise));
 
@@ -121,14 +112,11 @@ test_short_messages_match_slow_division(void **state)
 
 /* A message in two pieces gives the same sum, also by different
  * implementations. */
-static void
-test_a_message_in_two_pieces_has_the_same_sum(void **state)
+TEST(a_message_in_two_pieces_has_the_same_sum)
 {
     size_t    cut;
     uint8_t   noise[LEN_MAX];
     uint32_t  whole, first;
-
-    (void) state;
 
     fill(noise, sizeof(noise));
 
@@ -147,14 +135,11 @@ test_a_message_in_two_pieces_has_the_same_sum(void **state)
 
 
 /* Tests lengths close to each multiple of a kilobyte, at several offsets. */
-static void
-test_long_messages_match_slow_division(void **state)
+TEST(long_messages_match_slow_division)
 {
     size_t          len;
     uint32_t        before, expected;
     static uint8_t  noise[LONG + OFFSETS];
-
-    (void) state;
 
     fill(noise, sizeof(noise));
 
@@ -167,19 +152,4 @@ test_long_messages_match_slow_division(void **state)
         assert_int_equal(bloom_crc32c_portable(before, noise + len % OFFSETS,
                                                len), expected);
     }
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_the_check_value_is_as_published),
-        cmocka_unit_test(test_the_examples_of_rfc_3720_hold),
-        cmocka_unit_test(test_short_messages_match_slow_division),
-        cmocka_unit_test(test_a_message_in_two_pieces_has_the_same_sum),
-        cmocka_unit_test(test_long_messages_match_slow_division),
-    };
-
-    return cmocka_run_group_tests_name("crc", tests, NULL, NULL);
 }

@@ -51,15 +51,12 @@ static const char  *const changes[] = {
 
 
 /* The values are those of t/lib/BloomTest/Digest.pm. */
-static void
-test_the_values_are_as_documented(void **state)
+TEST(the_values_are_as_documented)
 {
     static const char  *const none[] = { NULL };
     static const char  *const added[] = { "+one", NULL };
     static const char  *const removed[] = { "-one", NULL };
     static const char  *const longer[] = { "-two", "+four", NULL };
-
-    (void) state;
 
     assert_int_equal(digest_of(none, 1), 0);
     assert_int_equal(digest_of(added, 1), 0x113c087f76ea9f7e);
@@ -69,14 +66,11 @@ test_the_values_are_as_documented(void **state)
 }
 
 
-static void
-test_batches_may_end_anywhere(void **state)
+TEST(batches_may_end_anywhere)
 {
     size_t                n;
     bloom_digest_t        digest = { 17, { 1, 2 } };
     bloom_digest_batch_t  batch;
-
-    (void) state;
 
     for (n = 2; n < 9; n++) {
         assert_int_equal(digest_of(changes, n), digest_of(changes, 1));
@@ -88,14 +82,11 @@ test_batches_may_end_anywhere(void **state)
 }
 
 
-static void
-test_other_changes_have_another_digest(void **state)
+TEST(other_changes_have_another_digest)
 {
     size_t       i, j;
     uint64_t     right;
     const char  *other[sizeof(changes) / sizeof(changes[0])];
-
-    (void) state;
 
     right = digest_of(changes, 3);
 
@@ -126,17 +117,4 @@ test_other_changes_have_another_digest(void **state)
             }
         }
     }
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_the_values_are_as_documented),
-        cmocka_unit_test(test_batches_may_end_anywhere),
-        cmocka_unit_test(test_other_changes_have_another_digest),
-    };
-
-    return cmocka_run_group_tests_name("digest", tests, NULL, NULL);
 }

@@ -76,15 +76,12 @@ room(bloom_exceptions_t *set, size_t len)
 /* ---- one process ---- */
 
 
-static void
-test_an_empty_set_has_no_keys(void **state)
+TEST(an_empty_set_has_no_keys)
 {
     uint8_t             buf[BLOOM_KEY_MAX];
     uint64_t            cursor;
     bloom_exception_t   exception;
     bloom_exceptions_t  set;
-
-    (void) state;
 
     assert_int_equal(bloom_exceptions_size(0, 0), 0);
     bloom_exceptions_attach(&set, NULL, 0, 0);
@@ -101,15 +98,12 @@ test_an_empty_set_has_no_keys(void **state)
 }
 
 
-static void
-test_kinds_and_time_of_a_key(void **state)
+TEST(kinds_and_time_of_a_key)
 {
     uint8_t             buf[BLOOM_KEY_MAX];
     uint64_t            cursor;
     bloom_exception_t   exception;
     bloom_exceptions_t  set;
-
-    (void) state;
 
     make(&set, 10);
 
@@ -159,8 +153,7 @@ typedef struct {
 
 
 /* A lookup in a full set reads one line for nearly every key. */
-static void
-test_a_full_set_has_its_keys_at_home(void **state)
+TEST(a_full_set_has_its_keys_at_home)
 {
     enum { N = 100000 };
 
@@ -169,8 +162,6 @@ test_a_full_set_has_its_keys_at_home(void **state)
     unsigned            i, n;
     const line_t       *line;
     bloom_exceptions_t  set;
-
-    (void) state;
 
     make(&set, N);
 
@@ -199,16 +190,13 @@ test_a_full_set_has_its_keys_at_home(void **state)
 
 
 /* A search for a free slot ends after 256 lines, in a set however full. */
-static void
-test_a_put_searches_256_lines(void **state)
+TEST(a_put_searches_256_lines)
 {
     enum { N = 1000 };
 
     line_t             *line;
     unsigned            i, j, home;
     bloom_exceptions_t  set;
-
-    (void) state;
 
     make(&set, N);
     line = (line_t *) set.lines;
@@ -244,15 +232,12 @@ test_a_put_searches_256_lines(void **state)
 
 
 /* A key without kinds has a place, but is not found before it has a kind. */
-static void
-test_a_key_that_is_confirmed(void **state)
+TEST(a_key_that_is_confirmed)
 {
     uint8_t             buf[BLOOM_KEY_MAX];
     uint64_t            cursor;
     bloom_exception_t   exception;
     bloom_exceptions_t  set;
-
-    (void) state;
 
     make(&set, 10);
 
@@ -298,8 +283,7 @@ test_a_key_that_is_confirmed(void **state)
 
 /* A record that is older than the one that made the key an exception changes
  * neither its time nor its position, and does not drop it. */
-static void
-test_positions_of_a_key(void **state)
+TEST(positions_of_a_key)
 {
     uint8_t             buf[BLOOM_KEY_MAX];
     unsigned            i;
@@ -310,8 +294,6 @@ test_positions_of_a_key(void **state)
     static const uint64_t  positions[][2] = {
         { 100, 100 }, { 50, 100 }, { 100, 100 }, { 200, 200 }
     };
-
-    (void) state;
 
     make(&set, 10);
 
@@ -408,8 +390,7 @@ compare(bloom_exceptions_t *set, known_t *known, unsigned n)
 }
 
 
-static void
-test_random_operations_are_those_of_a_table(void **state)
+TEST(random_operations_are_those_of_a_table)
 {
     int                 rc;
     size_t              len;
@@ -419,13 +400,10 @@ test_random_operations_are_those_of_a_table(void **state)
     known_t            *known;
     bloom_exceptions_t  set;
 
-    (void) state;
-
     /* two thirds of the keys fit, so the set is often full */
 
     make(&set, KEYS * 2 / 3);
-    known = calloc(KEYS, sizeof(*known));
-    assert_non_null(known);
+    known = unit_zeros(KEYS * sizeof(*known));
 
     random = 1;
     full = 0;
@@ -490,16 +468,13 @@ test_random_operations_are_those_of_a_table(void **state)
 }
 
 
-static void
-test_a_set_has_the_room_for_which_it_was_made(void **state)
+TEST(a_set_has_the_room_for_which_it_was_made)
 {
     size_t              len;
     uint8_t             key[512];
     unsigned            i, n, round;
     uint64_t            bytes;
     bloom_exceptions_t  set;
-
-    (void) state;
 
     memset(key, 0, sizeof(key));
 
@@ -548,8 +523,7 @@ test_a_set_has_the_room_for_which_it_was_made(void **state)
 }
 
 
-static void
-test_keys_of_any_length(void **state)
+TEST(keys_of_any_length)
 {
     size_t              i, len;
     uint8_t            *key, *buf;
@@ -561,12 +535,8 @@ test_keys_of_any_length(void **state)
         1, 39, 40, 41, 99, 100, 101, 160, 161, 1000, 65534, 65535
     };
 
-    (void) state;
-
-    key = malloc(65536);
-    buf = malloc(BLOOM_KEY_MAX);
-    assert_non_null(key);
-    assert_non_null(buf);
+    key = unit_alloc(65536);
+    buf = unit_alloc(BLOOM_KEY_MAX);
 
     random = 7;
 
@@ -603,8 +573,7 @@ test_keys_of_any_length(void **state)
 
 
 /* A call reads only as many lines as it is told to read. */
-static void
-test_listing_in_pieces(void **state)
+TEST(listing_in_pieces)
 {
     int                 rc;
     uint8_t             buf[BLOOM_KEY_MAX];
@@ -612,8 +581,6 @@ test_listing_in_pieces(void **state)
     uint64_t            cursor, before;
     bloom_exception_t   exception;
     bloom_exceptions_t  set;
-
-    (void) state;
 
     make(&set, 1000);
 
@@ -642,8 +609,7 @@ test_listing_in_pieces(void **state)
 
 /* Whatever the memory has, no call loops or leaves it, and no key is listed
  * whose bytes are not those that were put. */
-static void
-test_garbage_in_the_memory(void **state)
+TEST(garbage_in_the_memory)
 {
     size_t              size, from;
     uint8_t             buf[BLOOM_KEY_MAX], key[256], *memory;
@@ -651,8 +617,6 @@ test_garbage_in_the_memory(void **state)
     uint64_t            cursor, random;
     bloom_exception_t   exception;
     bloom_exceptions_t  set;
-
-    (void) state;
 
     n = 64;
     random = 3;
@@ -705,20 +669,15 @@ test_garbage_in_the_memory(void **state)
 /* ---- exceptions in an image ---- */
 
 
-static void
-test_written_exceptions_are_read_back(void **state)
+TEST(written_exceptions_are_read_back)
 {
     size_t             len;
     uint8_t           *data, *key, *p;
     const uint8_t     *q;
     bloom_exception_t  in, out;
 
-    (void) state;
-
-    key = malloc(BLOOM_KEY_MAX);
-    data = malloc(BLOOM_KEY_MAX + 16);
-    assert_non_null(key);
-    assert_non_null(data);
+    key = unit_alloc(BLOOM_KEY_MAX);
+    data = unit_alloc(BLOOM_KEY_MAX + 16);
     memset(key, 'k', BLOOM_KEY_MAX);
 
     for (len = 1; len <= BLOOM_KEY_MAX; len += 1 + len / 7) {
@@ -746,91 +705,4 @@ test_written_exceptions_are_read_back(void **state)
 
     free(key);
     free(data);
-}
-
-
-static void
-test_the_bytes_of_an_exception(void **state)
-{
-    uint8_t            data[32], *p;
-    bloom_exception_t  exception;
-
-    static const uint8_t  expected[] = {
-        2, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 3, 'k', 'e', 'y'
-    };
-
-    (void) state;
-
-    exception.kinds = BLOOM_EXCEPTION_REMOVED;
-    exception.time = 0x1122334455667788;
-    exception.key.data = (const uint8_t *) "key";
-    exception.key.len = 3;
-
-    p = bloom_exception_write(&exception, data);
-    assert_int_equal(p - data, sizeof(expected));
-    assert_memory_equal(data, expected, sizeof(expected));
-}
-
-
-static void
-test_invalid_exceptions_are_refused(void **state)
-{
-    size_t             i;
-    uint8_t            data[16];
-    const uint8_t     *q;
-    bloom_exception_t  exception;
-
-    static const struct {
-        uint8_t        kinds;
-        uint8_t        rest[4];
-        size_t         len;
-    } wrong[] = {
-        { 0, { 1, 'k' }, 11 },                  /* no kind */
-        { 8, { 1, 'k' }, 11 },                  /* an unknown kind */
-        { 2, { 0 }, 10 },                       /* an empty key */
-        { 2, { 0x81, 0, 'k' }, 12 },            /* a needlessly long length */
-        { 2, { 2, 'k' }, 11 },                  /* cut */
-        { 2, { 0x80, 0x80, 0x04, 'k' }, 13 },   /* 65536 bytes */
-        { 2, { 0x80, 0x80, 0x80, 0x01 }, 13 },
-        { 2, { 0x80 }, 10 },
-        { 2, { 0 }, 9 },
-        { 2, { 0 }, 1 }
-    };
-
-    (void) state;
-
-    for (i = 0; i < array_len(wrong); i++) {
-        memset(data, 0, sizeof(data));
-        data[0] = wrong[i].kinds;
-        memcpy(data + 9, wrong[i].rest, 4);
-
-        q = data;
-        assert_int_equal(bloom_exception_read(&q, data + wrong[i].len,
-                                              &exception), -1);
-        assert_ptr_equal(q, data);
-    }
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_an_empty_set_has_no_keys),
-        cmocka_unit_test(test_kinds_and_time_of_a_key),
-        cmocka_unit_test(test_a_key_that_is_confirmed),
-        cmocka_unit_test(test_positions_of_a_key),
-        cmocka_unit_test(test_random_operations_are_those_of_a_table),
-        cmocka_unit_test(test_a_set_has_the_room_for_which_it_was_made),
-        cmocka_unit_test(test_a_full_set_has_its_keys_at_home),
-        cmocka_unit_test(test_a_put_searches_256_lines),
-        cmocka_unit_test(test_keys_of_any_length),
-        cmocka_unit_test(test_listing_in_pieces),
-        cmocka_unit_test(test_garbage_in_the_memory),
-        cmocka_unit_test(test_written_exceptions_are_read_back),
-        cmocka_unit_test(test_the_bytes_of_an_exception),
-        cmocka_unit_test(test_invalid_exceptions_are_refused)
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -294,11 +294,8 @@ run_threads(unsigned changes)
 }
 
 
-static void
-test_threads_look_up_list_and_drop_while_one_puts(void **state)
+TEST(threads_look_up_list_and_drop_while_one_puts)
 {
-    (void) state;
-
     stable = 100;
     changing = 200;
     run_threads(300000);
@@ -306,11 +303,8 @@ test_threads_look_up_list_and_drop_while_one_puts(void **state)
 
 
 /* Slots and cells are used again at once. */
-static void
-test_threads_that_change_few_keys(void **state)
+TEST(threads_that_change_few_keys)
 {
-    (void) state;
-
     stable = 1;
     changing = 2;
     run_threads(3000000);
@@ -350,8 +344,7 @@ change(bloom_exceptions_t *set, uint64_t random, uint8_t *tried, uint8_t *done)
 }
 
 
-static void
-test_killed_processes_leave_a_set_that_can_be_used(void **state)
+TEST(killed_processes_leave_a_set_that_can_be_used)
 {
     int                 status;
     pid_t               pid;
@@ -359,8 +352,6 @@ test_killed_processes_leave_a_set_that_can_be_used(void **state)
     unsigned            i, number, keys;
     uint64_t            random, lost, count;
     bloom_exceptions_t  set;
-
-    (void) state;
 
     stable = 100;
     changing = 200;
@@ -427,17 +418,4 @@ test_killed_processes_leave_a_set_that_can_be_used(void **state)
     }
 
     munmap(tried, 2 * keys);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_threads_look_up_list_and_drop_while_one_puts),
-        cmocka_unit_test(test_threads_that_change_few_keys),
-        cmocka_unit_test(test_killed_processes_leave_a_set_that_can_be_used)
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,8 +150,7 @@ work_of(uint32_t form, const shape_t *shape, size_t size)
 }
 
 
-static void
-test_work_grows_linearly_with_the_key(void **state)
+TEST(work_grows_linearly_with_the_key)
 {
     size_t    i;
     uint32_t  form;
@@ -223,8 +222,6 @@ test_work_grows_linearly_with_the_key(void **state)
         { "", "\t", "" },
     };
 
-    (void) state;
-
     for (form = BLOOM_FORM_LOWER; form <= BLOOM_FORM_URL; form++) {
 
         for (i = 0; i < array_len(shapes); i++) {
@@ -252,25 +249,10 @@ test_work_grows_linearly_with_the_key(void **state)
 
 
 /* If the counter did not count, everything would seem linear. */
-static void
-test_the_work_counter_counts(void **state)
+TEST(the_work_counter_counts)
 {
     static const shape_t  shape = { "http://h/", "a", "" };
 
-    (void) state;
-
     assert_true(work_of(BLOOM_FORM_URL, &shape, 65536) > 3 * 65536);
     assert_true(work_of(BLOOM_FORM_LOWER, &shape, 65536) > 65536);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_the_work_counter_counts),
-        cmocka_unit_test(test_work_grows_linearly_with_the_key),
-    };
-
-    return cmocka_run_group_tests_name("form, linear time", tests, NULL, NULL);
 }

@@ -27,8 +27,7 @@ sized(uint64_t keys, double fpr)
 }
 
 
-static void
-test_lookups_agree_with_a_simple_implementation(void **state)
+TEST(lookups_agree_with_a_simple_implementation)
 {
     size_t               i, j;
     unsigned             v;
@@ -48,8 +47,6 @@ test_lookups_agree_with_a_simple_implementation(void **state)
         { 128, 12, 2, 30, UINT32_MAX, 48 }, { 7, 100, 0, 2, 0, 99 },
         { 262144, 3, 0, 8, 0, 0 },       { 83, 100000, 0, 4, 0, 77 },
     };
-
-    (void) state;
 
     for (i = 0; i < array_len(shapes); i++) {
         memset(&g, 0, sizeof(g));
@@ -140,15 +137,12 @@ test_lookups_agree_with_a_simple_implementation(void **state)
 }
 
 
-static void
-test_keys_are_added_to_layers_only(void **state)
+TEST(keys_are_added_to_layers_only)
 {
     uint32_t           attempts, i;
     uint64_t           bits[BLOOM_K_MAX], seed, *base, *words, bytes, found;
     bloom_hash_t      *hash, *more, absent;
     bloom_geometry_t   g;
-
-    (void) state;
 
     hash = random_hashes(500, 1);
     more = random_hashes(500, 2);
@@ -175,8 +169,7 @@ test_keys_are_added_to_layers_only(void **state)
     assert_true(bloom_geometry_valid(&g));
     assert_int_equal(bloom_growth_offset(&g, 1), bytes);
 
-    words = calloc(bloom_geometry_bytes(&g), 1);
-    assert_non_null(words);
+    words = unit_zeros(bloom_geometry_bytes(&g));
     memcpy(words, base, bytes);
 
     for (i = 0; i < 500; i++) {
@@ -221,15 +214,12 @@ test_keys_are_added_to_layers_only(void **state)
 }
 
 
-static void
-test_layers_have_the_room_that_the_base_states(void **state)
+TEST(layers_have_the_room_that_the_base_states)
 {
     uint32_t          i;
     double            sum;
     uint64_t          bits_set[4];
     bloom_geometry_t  g, part, base;
-
-    (void) state;
 
     base = g = sized(1000000, 0.001);
     assert_int_equal(g.fuse.room, 125000);
@@ -268,14 +258,11 @@ test_layers_have_the_room_that_the_base_states(void **state)
 }
 
 
-static void
-test_sizes_are_near_the_bound(void **state)
+TEST(sizes_are_near_the_bound)
 {
     double            p, ratio, bound, worst[2];
     uint64_t          n;
     bloom_geometry_t  g;
-
-    (void) state;
 
     worst[0] = 0;
     worst[1] = 0;
@@ -314,14 +301,11 @@ test_sizes_are_near_the_bound(void **state)
 }
 
 
-static void
-test_sizes_follow_from_bytes(void **state)
+TEST(sizes_follow_from_bytes)
 {
     double            fpr;
     uint64_t          n;
     bloom_geometry_t  g;
-
-    (void) state;
 
     n = bloom_geometry_size_capacity(&g, BLOOM_LAYOUT_FUSE, 1 << 20, 0.001);
     assert_true(bloom_geometry_bytes(&g) <= 1 << 20);
@@ -333,8 +317,7 @@ test_sizes_follow_from_bytes(void **state)
 }
 
 
-static void
-test_rates_are_those_of_the_geometry(void **state)
+TEST(rates_are_those_of_the_geometry)
 {
     size_t             i;
     uint32_t           attempts;
@@ -356,8 +339,6 @@ test_rates_are_those_of_the_geometry(void **state)
         { 150000, 0.01, 0 },  { 150000, 1e-4, 0 },  { 150000, 1e-5, 0 },
         { 150000, 1e-6, 0 },
     };
-
-    (void) state;
 
     asked = getenv("FUSE_QUESTIONS")
             ? strtoull(getenv("FUSE_QUESTIONS"), NULL, 10) : 2000000;
@@ -433,16 +414,13 @@ disturb(bloom_geometry_t *g, uint64_t *seed)
 }
 
 
-static void
-test_valid_geometries_are_never_read_beyond(void **state)
+TEST(valid_geometries_are_never_read_beyond)
 {
     uint32_t            i, j, valid;
     uint64_t            seed;
     bloom_hash_t        hash;
     bloom_geometry_t    g;
     bloom_fuse_place_t  at;
-
-    (void) state;
 
     for (seed = 5, valid = 0, i = 0; i < 300000; i++) {
         g = sized(1 + unit_random(&seed) % 5000000,
@@ -491,21 +469,4 @@ test_valid_geometries_are_never_read_beyond(void **state)
     }
 
     assert_true(valid > 10000);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_lookups_agree_with_a_simple_implementation),
-        cmocka_unit_test(test_keys_are_added_to_layers_only),
-        cmocka_unit_test(test_layers_have_the_room_that_the_base_states),
-        cmocka_unit_test(test_sizes_are_near_the_bound),
-        cmocka_unit_test(test_sizes_follow_from_bytes),
-        cmocka_unit_test(test_rates_are_those_of_the_geometry),
-        cmocka_unit_test(test_valid_geometries_are_never_read_beyond),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,16 +38,13 @@ check_set(uint64_t n, double fpr, uint64_t seed)
 }
 
 
-static void
-test_sets_of_any_size_have_all_keys(void **state)
+TEST(sets_of_any_size_have_all_keys)
 {
     double    tried;
     uint32_t  attempts, most;
     uint64_t  n, i, sets, seed;
 
     static const double  fpr[] = { 0.01, 0.5, 0.0078, 1e-3, 1e-9, 0.013 };
-
-    (void) state;
 
     sets = getenv("FUSE_SETS") ? strtoull(getenv("FUSE_SETS"), NULL, 10) : 150;
 
@@ -73,11 +70,8 @@ test_sets_of_any_size_have_all_keys(void **state)
 }
 
 
-static void
-test_a_filter_may_have_a_million_keys(void **state)
+TEST(a_filter_may_have_a_million_keys)
 {
-    (void) state;
-
     (void) check_set(200000, 0.01, 1);
     (void) check_set(1000000, 0.001, 2);
 }
@@ -85,8 +79,7 @@ test_a_filter_may_have_a_million_keys(void **state)
 
 /* A caller passes each key once.  If it does not, building fails, or is a filter
  * that has all keys. */
-static void
-test_equal_keys_do_no_harm(void **state)
+TEST(equal_keys_do_no_harm)
 {
     size_t             i;
     uint64_t           n, j, built, *words;
@@ -100,8 +93,6 @@ test_equal_keys_do_no_harm(void **state)
         { 1, 2 }, { 1, 10000 }, { 2, 63 }, { 2, 64 }, { 3, 255 }, { 3, 256 },
         { 100, 100 }, { 1000, 3 }, { 10000, 2 }, { 60000, 5 },
     };
-
-    (void) state;
 
     for (built = 0, i = 0; i < array_len(sets); i++) {
         n = sets[i].distinct * sets[i].times;
@@ -143,13 +134,10 @@ test_equal_keys_do_no_harm(void **state)
 }
 
 
-static void
-test_more_keys_than_slots_fail(void **state)
+TEST(more_keys_than_slots_fail)
 {
     bloom_hash_t      *hash;
     bloom_geometry_t   g;
-
-    (void) state;
 
     hash = random_hashes(100000, 3);
 
@@ -164,16 +152,13 @@ test_more_keys_than_slots_fail(void **state)
 }
 
 
-static void
-test_attempts_grow(void **state)
+TEST(attempts_grow)
 {
     uint32_t          i;
     uint64_t          n;
     bloom_geometry_t  g, last;
 
     static const uint64_t  sizes[] = { 1, 10, 5000, 200000, 100000000 };
-
-    (void) state;
 
     for (n = 0; n < array_len(sizes); n++) {
         assert_int_equal(bloom_geometry_size_fuse(&last, sizes[n], 0.001, 0),
@@ -194,14 +179,11 @@ test_attempts_grow(void **state)
 }
 
 
-static void
-test_scratch_memory_has_a_bound(void **state)
+TEST(scratch_memory_has_a_bound)
 {
     double            per_key;
     uint64_t          n;
     bloom_geometry_t  g;
-
-    (void) state;
 
     for (n = 100000; n <= (uint64_t) 1 << 22; n *= 2) {
         assert_int_equal(bloom_geometry_size_fuse(&g, n, 0.001, 0), 0);
@@ -214,20 +196,4 @@ test_scratch_memory_has_a_bound(void **state)
                                               0),
                      0);
     assert_true(bloom_fuse_scratch(&g, BLOOM_FUSE_ELIMINATED) < 64 << 20);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_sets_of_any_size_have_all_keys),
-        cmocka_unit_test(test_a_filter_may_have_a_million_keys),
-        cmocka_unit_test(test_equal_keys_do_no_harm),
-        cmocka_unit_test(test_more_keys_than_slots_fail),
-        cmocka_unit_test(test_attempts_grow),
-        cmocka_unit_test(test_scratch_memory_has_a_bound),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

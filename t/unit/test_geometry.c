@@ -40,8 +40,7 @@ sized(uint32_t layout, uint64_t capacity, double fpr)
 
 
 /* Returns bits in units of n log2(1/p), the minimum for any filter. */
-static void
-test_sizes_stay_near_the_theoretical_minimum(void **state)
+TEST(sizes_stay_near_the_theoretical_minimum)
 {
     size_t            i, j;
     double            least, classic, blocked;
@@ -61,8 +60,6 @@ test_sizes_stay_near_the_theoretical_minimum(void **state)
     };
 
     static const uint64_t  n[] = { 1000000, 100000000 };
-
-    (void) state;
 
     for (i = 0; i < array_len(bounds); i++) {
         for (j = 0; j < array_len(n); j++) {
@@ -121,13 +118,10 @@ assert_no_smaller(const bloom_geometry_t *g, uint64_t capacity, double fpr)
 }
 
 
-static void
-test_the_size_is_the_smallest_that_keeps_the_rate(void **state)
+TEST(the_size_is_the_smallest_that_keeps_the_rate)
 {
     size_t            l, i, j;
     bloom_geometry_t  g;
-
-    (void) state;
 
     for (l = 0; l < array_len(layouts); l++) {
         for (i = 0; i < array_len(rates); i++) {
@@ -146,11 +140,8 @@ test_the_size_is_the_smallest_that_keeps_the_rate(void **state)
 }
 
 
-static void
-test_the_number_of_lines_follows_the_rate(void **state)
+TEST(the_number_of_lines_follows_the_rate)
 {
-    (void) state;
-
     assert_int_equal(sized(BLOOM_LAYOUT_BLOCKED, 1000, 0.5).lines, 1);
     assert_int_equal(sized(BLOOM_LAYOUT_BLOCKED, 1000, 1e-3).lines, 1);
     assert_int_equal(sized(BLOOM_LAYOUT_BLOCKED, 1000, 9.9e-4).lines, 2);
@@ -161,14 +152,11 @@ test_the_number_of_lines_follows_the_rate(void **state)
 }
 
 
-static void
-test_values_out_of_range_are_refused(void **state)
+TEST(values_out_of_range_are_refused)
 {
     size_t            l;
     uint32_t          x;
     bloom_geometry_t  g;
-
-    (void) state;
 
     for (l = 0; l < array_len(layouts); l++) {
         x = layouts[l];
@@ -214,8 +202,7 @@ test_values_out_of_range_are_refused(void **state)
 }
 
 
-static void
-test_invalid_geometries_are_refused(void **state)
+TEST(invalid_geometries_are_refused)
 {
     size_t                  i;
     const bloom_geometry_t  good[] = {
@@ -246,8 +233,6 @@ test_invalid_geometries_are_refused(void **state)
         { BLOOM_LAYOUT_CLASSIC, 7, 0, 0, 0, 256 },
     };
 
-    (void) state;
-
     for (i = 0; i < array_len(good); i++) {
         assert_int_equal(bloom_geometry_valid(&good[i]), 1);
     }
@@ -260,15 +245,12 @@ test_invalid_geometries_are_refused(void **state)
 
 /* More items, or a lower rate with the same number of lines, never take less
  * space. */
-static void
-test_more_items_never_take_less_space(void **state)
+TEST(more_items_never_take_less_space)
 {
     size_t            l, i;
     double            fpr;
     uint64_t          n;
     bloom_geometry_t  g, last;
-
-    (void) state;
 
     for (l = 0; l < array_len(layouts); l++) {
         for (i = 0; i < array_len(rates); i++) {
@@ -295,15 +277,12 @@ test_more_items_never_take_less_space(void **state)
 
 
 /* The rate grows with the items, unless it is within rounding errors. */
-static void
-test_the_rate_grows_with_the_items(void **state)
+TEST(the_rate_grows_with_the_items)
 {
     size_t            l, i;
     double            rate, last;
     uint64_t          n;
     bloom_geometry_t  g;
-
-    (void) state;
 
     for (l = 0; l < array_len(layouts); l++) {
         for (i = 0; i < array_len(rates); i++) {
@@ -324,14 +303,11 @@ test_the_rate_grows_with_the_items(void **state)
 
 
 /* Any two of capacity, rate and memory give the third. */
-static void
-test_memory_and_rate_give_the_capacity(void **state)
+TEST(memory_and_rate_give_the_capacity)
 {
     size_t            l, i, j;
     uint64_t          bytes, n;
     bloom_geometry_t  g, h;
-
-    (void) state;
 
     for (l = 0; l < array_len(layouts); l++) {
         for (i = 0; i < array_len(rates); i++) {
@@ -357,15 +333,12 @@ test_memory_and_rate_give_the_capacity(void **state)
 }
 
 
-static void
-test_memory_and_capacity_give_the_rate(void **state)
+TEST(memory_and_capacity_give_the_rate)
 {
     size_t            l, i, j;
     double            fpr, less;
     uint64_t          bytes;
     bloom_geometry_t  g, h;
-
-    (void) state;
 
     for (l = 0; l < array_len(layouts); l++) {
         for (i = 0; i < array_len(rates); i++) {
@@ -455,15 +428,12 @@ summed_rate(const bloom_geometry_t *g, unsigned items)
  * is not in the other.  With a mean load of L in each of m lines, the error is
  * at most r^2 / (L m).
  */
-static void
-test_the_blocked_rate_is_the_binomial_sum(void **state)
+TEST(the_blocked_rate_is_the_binomial_sum)
 {
     double            closed, summed;
     uint32_t          r;
     uint64_t          lines, filled;
     bloom_geometry_t  g;
-
-    (void) state;
 
     g.layout = BLOOM_LAYOUT_BLOCKED;
 
@@ -495,13 +465,10 @@ test_the_blocked_rate_is_the_binomial_sum(void **state)
 
 
 /* All keys are in the one line of a filter of 512 bits. */
-static void
-test_the_rate_of_a_single_line_is_exact(void **state)
+TEST(the_rate_of_a_single_line_is_exact)
 {
     unsigned          n;
     bloom_geometry_t  g = { BLOOM_LAYOUT_BLOCKED, 8, 1, 0, 0, 512 };
-
-    (void) state;
 
     for (n = 1; n <= 200; n++) {
         assert_near(bloom_geometry_fpr(&g, n), line_matches(8, n), 1e-9);
@@ -518,14 +485,11 @@ test_the_rate_of_a_single_line_is_exact(void **state)
 
 
 /* Large classic filters follow the textbook: double hashing adds little. */
-static void
-test_the_classic_rate_follows_the_textbook(void **state)
+TEST(the_classic_rate_follows_the_textbook)
 {
     size_t            i;
     double            fpr, textbook;
     bloom_geometry_t  g;
-
-    (void) state;
 
     for (i = 0; i < array_len(rates) && rates[i] > 1e-7; i++) {
         g = sized(BLOOM_LAYOUT_CLASSIC, 100000000, rates[i]);
@@ -543,14 +507,11 @@ test_the_classic_rate_follows_the_textbook(void **state)
 }
 
 
-static void
-test_bits_set_give_the_number_of_items(void **state)
+TEST(bits_set_give_the_number_of_items)
 {
     size_t            l, i;
     double            n, ones, error;
     bloom_geometry_t  g;
-
-    (void) state;
 
     for (l = 0; l < array_len(layouts); l++) {
         g = sized(layouts[l], 100000, 0.01);
@@ -582,39 +543,28 @@ test_bits_set_give_the_number_of_items(void **state)
 }
 
 
-static void
-test_different_geometries_are_not_equal(void **state)
+TEST(different_geometries_are_not_equal)
 {
     bloom_geometry_t  a, b;
-
-    (void) state;
 
     a = sized(BLOOM_LAYOUT_BLOCKED, 1000, 1e-5);
     b = a;
     assert_int_equal(bloom_geometry_equal(&a, &b), 1);
 
-    b.bits += 512;
-    assert_int_equal(bloom_geometry_equal(&a, &b), 0);
+#define differs(change)                                                      \
+    b = a;                                                                   \
+    b.change;                                                                \
+    assert_int_equal(bloom_geometry_equal(&a, &b), 0)
 
-    b = a;
-    b.k /= 2;
-    assert_int_equal(bloom_geometry_equal(&a, &b), 0);
-
-    b = a;
-    b.lines = 1;
-    assert_int_equal(bloom_geometry_equal(&a, &b), 0);
-
-    b = a;
-    b.layout = BLOOM_LAYOUT_CLASSIC;
-    assert_int_equal(bloom_geometry_equal(&a, &b), 0);
+    differs(bits += 512);
+    differs(k /= 2);
+    differs(lines = 1);
+    differs(layout = BLOOM_LAYOUT_CLASSIC);
 }
 
 
-static void
-test_layout_names_go_both_ways(void **state)
+TEST(layout_names_go_both_ways)
 {
-    (void) state;
-
     assert_string_equal(bloom_geometry_layout_name(BLOOM_LAYOUT_BLOCKED),
                         "blocked");
     assert_string_equal(bloom_geometry_layout_name(BLOOM_LAYOUT_CLASSIC),
@@ -629,29 +579,4 @@ test_layout_names_go_both_ways(void **state)
     assert_int_equal(bloom_geometry_layout_parse("classi", 6), 0);
     assert_int_equal(bloom_geometry_layout_parse("classic;", 8), 0);
     assert_int_equal(bloom_geometry_layout_parse("", 0), 0);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_sizes_stay_near_the_theoretical_minimum),
-        cmocka_unit_test(test_the_size_is_the_smallest_that_keeps_the_rate),
-        cmocka_unit_test(test_the_number_of_lines_follows_the_rate),
-        cmocka_unit_test(test_values_out_of_range_are_refused),
-        cmocka_unit_test(test_invalid_geometries_are_refused),
-        cmocka_unit_test(test_different_geometries_are_not_equal),
-        cmocka_unit_test(test_more_items_never_take_less_space),
-        cmocka_unit_test(test_the_rate_grows_with_the_items),
-        cmocka_unit_test(test_memory_and_rate_give_the_capacity),
-        cmocka_unit_test(test_memory_and_capacity_give_the_rate),
-        cmocka_unit_test(test_the_blocked_rate_is_the_binomial_sum),
-        cmocka_unit_test(test_the_rate_of_a_single_line_is_exact),
-        cmocka_unit_test(test_the_classic_rate_follows_the_textbook),
-        cmocka_unit_test(test_bits_set_give_the_number_of_items),
-        cmocka_unit_test(test_layout_names_go_both_ways),
-    };
-
-    return cmocka_run_group_tests_name("geometry", tests, NULL, NULL);
 }

@@ -30,14 +30,11 @@ base_of(uint32_t layout, uint64_t capacity, double fpr)
 }
 
 
-static void
-test_each_layer_has_twice_the_room(void **state)
+TEST(each_layer_has_twice_the_room)
 {
     uint32_t          layers;
     uint64_t          sum;
     bloom_geometry_t  g;
-
-    (void) state;
 
     memset(&g, 0, sizeof(g));
     g.layout = BLOOM_LAYOUT_BLOCKED;
@@ -68,8 +65,7 @@ test_each_layer_has_twice_the_room(void **state)
 
 /* All layers together have the base's rate, and each a share in proportion to
  * its keys. */
-static void
-test_layers_have_the_rate_of_the_base_together(void **state)
+TEST(layers_have_the_rate_of_the_base_together)
 {
     size_t            c, p;
     double            fpr, rate, sum, share;
@@ -78,8 +74,6 @@ test_layers_have_the_rate_of_the_base_together(void **state)
 
     static const uint64_t  capacities[] = { 1000, 123456, 10000000 };
     static const double    rates[] = { 0.1, 0.001, 1e-6 };
-
-    (void) state;
 
     for (c = 0; c < array_len(capacities); c++) {
         for (p = 0; p < array_len(rates); p++) {
@@ -141,12 +135,9 @@ test_layers_have_the_rate_of_the_base_together(void **state)
 }
 
 
-static void
-test_what_cannot_grow_is_refused(void **state)
+TEST(what_cannot_grow_is_refused)
 {
     bloom_geometry_t  g;
-
-    (void) state;
 
     g = base_of(BLOOM_LAYOUT_BLOCKED, 1000, 0.01);
     assert_int_equal(bloom_growth_extend(&g, BLOOM_CAPACITY_MAX + 1, 1), -1);
@@ -167,14 +158,11 @@ test_what_cannot_grow_is_refused(void **state)
 }
 
 
-static void
-test_a_part_begins_where_the_one_before_ends(void **state)
+TEST(a_part_begins_where_the_one_before_ends)
 {
     uint32_t          i;
     uint64_t          at;
     bloom_geometry_t  g, part;
-
-    (void) state;
 
     g = base_of(BLOOM_LAYOUT_CLASSIC, 1000, 0.01);
     assert_int_equal(bloom_growth_offset(&g, 0), 0);
@@ -207,8 +195,7 @@ check_growing_filter(uint32_t layout)
     g = base_of(layout, CAPACITY, RATE / 2);
     assert_int_equal(bloom_growth_extend(&g, CAPACITY, LAYERS), 0);
 
-    words = calloc(1, bloom_geometry_bytes(&g));
-    assert_non_null(words);
+    words = unit_zeros(bloom_geometry_bytes(&g));
 
     now = g;
     now.layers = 0;
@@ -281,11 +268,8 @@ check_growing_filter(uint32_t layout)
 }
 
 
-static void
-test_a_growing_filter_has_the_computed_rate(void **state)
+TEST(a_growing_filter_has_the_computed_rate)
 {
-    (void) state;
-
     check_growing_filter(BLOOM_LAYOUT_BLOCKED);
     check_growing_filter(BLOOM_LAYOUT_CLASSIC);
 }
@@ -293,14 +277,11 @@ test_a_growing_filter_has_the_computed_rate(void **state)
 
 /* The union of the parts' rates, with all keys beyond the room in the last
  * part; without layers, the base's own rate. */
-static void
-test_rates_of_parts_add_up(void **state)
+TEST(rates_of_parts_add_up)
 {
     double            none;
     uint32_t          i;
     bloom_geometry_t  g, part;
-
-    (void) state;
 
     g = base_of(BLOOM_LAYOUT_BLOCKED, 1000, 0.01);
     assert_true(bloom_growth_fpr(&g, 1000, 5000)
@@ -332,14 +313,11 @@ test_rates_of_parts_add_up(void **state)
 }
 
 
-static void
-test_the_last_part_is_full_at_its_room(void **state)
+TEST(the_last_part_is_full_at_its_room)
 {
     uint32_t          layers;
     uint64_t          bits_set;
     bloom_geometry_t  g, last;
-
-    (void) state;
 
     g = base_of(BLOOM_LAYOUT_BLOCKED, 1000, 0.01);
 
@@ -359,21 +337,4 @@ test_the_last_part_is_full_at_its_room(void **state)
                          (uint64_t) 1000 << layers);
         assert_true(bloom_growth_is_full(&g, 1000, last.bits));
     }
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_each_layer_has_twice_the_room),
-        cmocka_unit_test(test_layers_have_the_rate_of_the_base_together),
-        cmocka_unit_test(test_what_cannot_grow_is_refused),
-        cmocka_unit_test(test_a_part_begins_where_the_one_before_ends),
-        cmocka_unit_test(test_rates_of_parts_add_up),
-        cmocka_unit_test(test_a_growing_filter_has_the_computed_rate),
-        cmocka_unit_test(test_the_last_part_is_full_at_its_room),
-    };
-
-    return cmocka_run_group_tests_name("growth", tests, NULL, NULL);
 }

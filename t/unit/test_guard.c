@@ -13,8 +13,7 @@
 #include "bloom_guard.h"
 
 
-static void
-test_lines_have_keys(void **state)
+TEST(lines_have_keys)
 {
     size_t          i;
     uint64_t        line;
@@ -42,8 +41,6 @@ test_lines_have_keys(void **state)
         { "last", 4 },
     };
 
-    (void) state;
-
     pos = (const uint8_t *) text;
     end = pos + sizeof(text) - 1;
     line = 0;
@@ -60,8 +57,7 @@ test_lines_have_keys(void **state)
 }
 
 
-static void
-test_changes_are_compared(void **state)
+TEST(changes_are_compared)
 {
     size_t                i;
     bloom_guard_limits_t  limits;
@@ -103,8 +99,6 @@ test_changes_are_compared(void **state)
           "44 more (1e-09 %) than the 4398046511104", "1e-09 %" },
     };
 
-    (void) state;
-
     for (i = 0; i < array_len(cases); i++) {
         memset(&limits, 0, sizeof(limits));
         assert_int_equal(bloom_guard_limited(&limits), 0);
@@ -138,8 +132,7 @@ test_changes_are_compared(void **state)
 }
 
 
-static void
-test_wrong_limits_are_refused(void **state)
+TEST(wrong_limits_are_refused)
 {
     size_t               i;
     bloom_guard_limit_t  limit;
@@ -148,8 +141,6 @@ test_wrong_limits_are_refused(void **state)
         "", "%", "-1", "-1%", "1.5", "1e3%", ".5%", "5%%", "1x", "off",
         "100.1%", "4399g",
     };
-
-    (void) state;
 
     for (i = 0; i < array_len(texts); i++) {
         assert_int_equal(bloom_guard_limit_parse(&limit, texts[i],
@@ -213,8 +204,7 @@ check_lies(bloom_image_t *image, const uint64_t *bits_set, uint64_t keys)
 }
 
 
-static void
-test_bits_of_honest_filters_agree(void **state)
+TEST(bits_of_honest_filters_agree)
 {
     size_t         i, j, l;
     uint32_t       k;
@@ -229,8 +219,6 @@ test_bits_of_honest_filters_agree(void **state)
     static const uint32_t  layouts[] = {
         BLOOM_LAYOUT_BLOCKED, BLOOM_LAYOUT_CLASSIC
     };
-
-    (void) state;
 
     for (seed = 5, l = 0; l < array_len(layouts); l++) {
         for (i = 0; i < array_len(rates) * array_len(capacities); i++) {
@@ -309,11 +297,8 @@ check_layers(double fpr, int lies)
 }
 
 
-static void
-test_bits_of_layers_agree(void **state)
+TEST(bits_of_layers_agree)
 {
-    (void) state;
-
     check_layers(0.5, 0);
     check_layers(0.1, 1);
     check_layers(0.01, 1);
@@ -321,8 +306,7 @@ test_bits_of_layers_agree(void **state)
 }
 
 
-static void
-test_bits_of_fuse_filters_agree(void **state)
+TEST(bits_of_fuse_filters_agree)
 {
     size_t         i, j;
     uint64_t       n, bits_set, *words;
@@ -332,8 +316,6 @@ test_bits_of_fuse_filters_agree(void **state)
 
     static const double    rates[] = { 0.3, 1e-2, 3e-3, 1e-6, 1e-9 };
     static const uint64_t  keys[] = { 1, 2, 10, 100, 3000, 100000 };
-
-    (void) state;
 
     for (i = 0; i < array_len(keys); i++) {
         n = keys[i];
@@ -359,13 +341,10 @@ test_bits_of_fuse_filters_agree(void **state)
 
 
 /* Of links only the sum is known. */
-static void
-test_bits_of_links_and_rings(void **state)
+TEST(bits_of_links_and_rings)
 {
     uint64_t       items, bits_set[BLOOM_PARTS_MAX];
     bloom_image_t  image;
-
-    (void) state;
 
     memset(&image, 0, sizeof(image));
     memset(bits_set, 0, sizeof(bits_set));
@@ -393,21 +372,4 @@ test_bits_of_links_and_rings(void **state)
     image.items = 1000;
     bits_set[0] = 0;
     assert_int_equal(bloom_guard_contradicts(&image, bits_set, &items), 0);
-}
-
-
-int
-main(void)
-{
-    static const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_lines_have_keys),
-        cmocka_unit_test(test_changes_are_compared),
-        cmocka_unit_test(test_wrong_limits_are_refused),
-        cmocka_unit_test(test_bits_of_honest_filters_agree),
-        cmocka_unit_test(test_bits_of_layers_agree),
-        cmocka_unit_test(test_bits_of_fuse_filters_agree),
-        cmocka_unit_test(test_bits_of_links_and_rings),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,13 +32,11 @@ static uint8_t  counting[64];
 static uint8_t  noise[LEN_MAX + OFFSETS];
 
 
-static int
-make_messages(void **state)
+static void __attribute__((constructor))
+make_messages(void)
 {
     size_t    i;
     uint64_t  seed;
-
-    (void) state;
 
     for (i = 0; i < sizeof(counting); i++) {
         counting[i] = (uint8_t) i;
@@ -47,8 +45,6 @@ make_messages(void **state)
     for (seed = 1, i = 0; i < sizeof(noise); i++) {
         noise[i] = (uint8_t) unit_random(&seed);
     }
-
-    return 0;
 }
 
 
@@ -78,14 +74,11 @@ hash_hex(char out[33], bloom_hash_t hash)
  * SMHasher's VerificationTest: the keys 00 .. fe, each with seed 256 minus its
  * length, then the hash of all the hashes with seed 0, its first four bytes.
  */
-static void
-test_murmur3_has_smhashers_verification_value(void **state)
+TEST(murmur3_has_smhashers_verification_value)
 {
     int           i;
     uint8_t       key[256], hashes[256 * 16];
     bloom_hash_t  final;
-
-    (void) state;
 
     for (i = 0; i < 256; i++) {
         key[i] = (uint8_t) i;
@@ -99,15 +92,12 @@ test_murmur3_has_smhashers_verification_value(void **state)
 }
 
 
-static void
-test_murmur3_equals_libmurmurhash(void **state)
+TEST(murmur3_equals_libmurmurhash)
 {
     size_t           i, len, offset;
     uint64_t         theirs[2];
     bloom_hash_t     ours;
     static uint32_t  seeds[] = { 0, 1, 42, 0x7fffffff, 0x80000000, 0xffffffff };
-
-    (void) state;
 
     for (i = 0; i < array_len(seeds); i++) {
         for (len = 0; len <= LEN_MAX; len++) {
@@ -196,13 +186,10 @@ static const char *const  sip_2_4[64] = {
 };
 
 
-static void
-test_siphash_2_4_has_the_published_values(void **state)
+TEST(siphash_2_4_has_the_published_values)
 {
     char    hex[33];
     size_t  len;
-
-    (void) state;
 
     for (len = 0; len < array_len(sip_2_4); len++) {
         hash_hex(hex, bloom_siphash_128(counting, len, counting, 2, 4));
@@ -236,13 +223,10 @@ static const struct {
 };
 
 
-static void
-test_siphash_1_3_has_the_published_values(void **state)
+TEST(siphash_1_3_has_the_published_values)
 {
     char    hex[33];
     size_t  i;
-
-    (void) state;
 
     for (i = 0; i < array_len(sip_1_3); i++) {
         hash_hex(hex, bloom_siphash_128(counting, sip_1_3[i].len, counting,
@@ -281,15 +265,12 @@ openssl_siphash_1_3(uint8_t out[16], EVP_MAC *mac, const void *data, size_t len,
 }
 
 
-static void
-test_siphash_1_3_equals_openssl(void **state)
+TEST(siphash_1_3_equals_openssl)
 {
     size_t          len, offset;
     EVP_MAC        *mac;
     uint8_t         ours[16], theirs[16];
     bloom_hasher_t  hasher;
-
-    (void) state;
 
     mac = EVP_MAC_fetch(NULL, "SIPHASH", NULL);
     assert_non_null(mac);
@@ -311,14 +292,11 @@ test_siphash_1_3_equals_openssl(void **state)
 
 
 /* The seed is the first four bytes of the key, little-endian. */
-static void
-test_a_murmur3_hasher_keeps_its_seed(void **state)
+TEST(a_murmur3_hasher_keeps_its_seed)
 {
     bloom_hash_t          a, b;
     bloom_hasher_t        hasher;
     static const uint8_t  expected[BLOOM_HASH_KEY_LEN] = { 4, 3, 2, 0xf1 };
-
-    (void) state;
 
     memset(&hasher, 0xff, sizeof(hasher));
     bloom_hasher_murmur3(&hasher, 0xf1020304);
@@ -336,8 +314,7 @@ test_a_murmur3_hasher_keeps_its_seed(void **state)
 
 /* For each length, two runs of keys of falling and then rising lengths, as the
  * paths of a URL have them, for a hash of each kind. */
-static void
-test_many_keys_have_the_hashes_that_they_have_alone(void **state)
+TEST(many_keys_have_the_hashes_that_they_have_alone)
 {
     size_t          len;
     uint32_t        kind;
@@ -345,8 +322,6 @@ test_many_keys_have_the_hashes_that_they_have_alone(void **state)
     bloom_key_t     key[24];
     bloom_hash_t    alone, hash[24];
     bloom_hasher_t  hasher;
-
-    (void) state;
 
     for (kind = BLOOM_HASH_MURMUR3; kind <= BLOOM_HASH_MURMUR64A; kind++) {
 
@@ -382,11 +357,8 @@ test_many_keys_have_the_hashes_that_they_have_alone(void **state)
 }
 
 
-static void
-test_hash_names_go_both_ways(void **state)
+TEST(hash_names_go_both_ways)
 {
-    (void) state;
-
     assert_string_equal(bloom_hasher_name(BLOOM_HASH_MURMUR3), "murmur3");
     assert_string_equal(bloom_hasher_name(BLOOM_HASH_SIPHASH), "siphash");
     assert_null(bloom_hasher_name(0));
@@ -397,22 +369,4 @@ test_hash_names_go_both_ways(void **state)
     assert_int_equal(bloom_hasher_parse("siphas", 6), 0);
     assert_int_equal(bloom_hasher_parse("siphash2", 8), 0);
     assert_int_equal(bloom_hasher_parse("", 0), 0);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_murmur3_has_smhashers_verification_value),
-        cmocka_unit_test(test_murmur3_equals_libmurmurhash),
-        cmocka_unit_test(test_a_murmur3_hasher_keeps_its_seed),
-        cmocka_unit_test(test_siphash_2_4_has_the_published_values),
-        cmocka_unit_test(test_siphash_1_3_has_the_published_values),
-        cmocka_unit_test(test_siphash_1_3_equals_openssl),
-        cmocka_unit_test(test_many_keys_have_the_hashes_that_they_have_alone),
-        cmocka_unit_test(test_hash_names_go_both_ways),
-    };
-
-    return cmocka_run_group_tests_name("hash", tests, make_messages, NULL);
 }

@@ -53,18 +53,14 @@ murmur2(const void *data, size_t len, uint32_t seed)
 }
 
 
-static void
-test_murmur64a_and_murmur2_have_smhashers_values(void **state)
+TEST(murmur64a_and_murmur2_have_smhashers_values)
 {
-    (void) state;
-
     assert_int_equal(verification_value(murmur64a, 8), 0x1f0d3804);
     assert_int_equal(verification_value(murmur2, 4), 0x27864c1e);
 }
 
 
-static void
-test_highwayhash_equals_redissons(void **state)
+TEST(highwayhash_equals_redissons)
 {
     size_t        i;
     bloom_hash_t  hash;
@@ -91,8 +87,6 @@ test_highwayhash_equals_redissons(void **state)
           0x71f281016de51d37, 0xc0012727f22aa2a4 },
     };
 
-    (void) state;
-
     for (i = 0; i < array_len(known); i++) {
         hash = bloom_highway_128(known[i].key, strlen(known[i].key),
                                  redisson_key);
@@ -104,11 +98,8 @@ test_highwayhash_equals_redissons(void **state)
 
 /* Values of FNV's authors, of Spark, and of MurmurHash3, which Spark's hash
  * equals without a tail. */
-static void
-test_fnv_and_spark_hashes_have_published_values(void **state)
+TEST(fnv_and_spark_hashes_have_published_values)
 {
-    (void) state;
-
     assert_int_equal(bloom_fnv1("", 0), 0xcbf29ce484222325);
     assert_int_equal(bloom_fnv1("a", 1), 0xaf63bd4c8601b7be);
     assert_int_equal(bloom_fnv1("foobar", 6), 0x340d8765a4dda9c2);
@@ -130,15 +121,12 @@ test_fnv_and_spark_hashes_have_published_values(void **state)
 }
 
 
-static void
-test_murmur3_in_pieces_equals_murmur3_of_the_whole(void **state)
+TEST(murmur3_in_pieces_equals_murmur3_of_the_whole)
 {
     size_t           i, j, len;
     uint8_t          data[80];
     bloom_hash_t     whole, pieces;
     bloom_murmur3_t  m;
-
-    (void) state;
 
     for (i = 0; i < sizeof(data); i++) {
         data[i] = (uint8_t) (i * 37 + 11);
@@ -183,13 +171,10 @@ assert_funnel(uint32_t funnel, const char *key, const void *bytes, size_t len)
 }
 
 
-static void
-test_funnels_encode_keys_as_guava_does(void **state)
+TEST(funnels_encode_keys_as_guava_does)
 {
     size_t  i;
     char    text[600], units[1200];
-
-    (void) state;
 
     assert_funnel(BLOOM_FUNNEL_LONG, "42", "*\0\0\0\0\0\0\0", 8);
     assert_funnel(BLOOM_FUNNEL_LONG, "+007", "\7\0\0\0\0\0\0\0", 8);
@@ -242,14 +227,11 @@ test_funnels_encode_keys_as_guava_does(void **state)
 }
 
 
-static void
-test_hashers_out_of_range_are_invalid(void **state)
+TEST(hashers_out_of_range_are_invalid)
 {
     uint32_t        kind, funnel;
     const char     *name;
     bloom_hasher_t  hasher;
-
-    (void) state;
 
     for (kind = BLOOM_HASH_FUNNEL; kind <= BLOOM_HASH_MURMUR3_EACH; kind++) {
 
@@ -283,20 +265,4 @@ test_hashers_out_of_range_are_invalid(void **state)
 
     assert_null(bloom_hasher_funnel_name(4));
     assert_int_equal(bloom_hasher_funnel_parse("lon", 3), -1);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_murmur64a_and_murmur2_have_smhashers_values),
-        cmocka_unit_test(test_highwayhash_equals_redissons),
-        cmocka_unit_test(test_fnv_and_spark_hashes_have_published_values),
-        cmocka_unit_test(test_murmur3_in_pieces_equals_murmur3_of_the_whole),
-        cmocka_unit_test(test_funnels_encode_keys_as_guava_does),
-        cmocka_unit_test(test_hashers_out_of_range_are_invalid),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

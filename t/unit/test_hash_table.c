@@ -97,8 +97,7 @@ make_hash(uint64_t hash[2], uint64_t i, int kind)
 
 
 /* Hashes of one word and of two are found, and no others. */
-static void
-test_each_hash_is_found(void **state)
+TEST(each_hash_is_found)
 {
     int            kind;
     size_t         i;
@@ -106,8 +105,6 @@ test_each_hash_is_found(void **state)
     unsigned       width;
     uint64_t      *array, hash[2];
     hash_table_t   table;
-
-    (void) state;
 
     memset(&table, 0, sizeof(table));
     array = cli_alloc(2 * HASHES * sizeof(uint64_t));
@@ -155,16 +152,13 @@ test_each_hash_is_found(void **state)
 }
 
 
-static void
-test_chosen_hashes_do_not_meet(void **state)
+TEST(chosen_hashes_do_not_meet)
 {
     int            kind;
     size_t         i, home;
     uint64_t       hash[2];
     uint8_t       *meet;
     hash_table_t   table;
-
-    (void) state;
 
     meet = cli_alloc(4 * HASHES);
 
@@ -193,14 +187,11 @@ test_chosen_hashes_do_not_meet(void **state)
 
 
 /* Each table has a secret of its own, and has no hashes when it is cleared. */
-static void
-test_tables_differ(void **state)
+TEST(tables_differ)
 {
     size_t        i, same;
     uint64_t      hash[2];
     hash_table_t  one, two;
-
-    (void) state;
 
     memset(&one, 0, sizeof(one));
     memset(&two, 0, sizeof(two));
@@ -230,17 +221,4 @@ test_tables_differ(void **state)
 
     hash_table_free(&one);
     hash_table_free(&two);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_each_hash_is_found),
-        cmocka_unit_test(test_chosen_hashes_do_not_meet),
-        cmocka_unit_test(test_tables_differ),
-    };
-
-    return cmocka_run_group_tests_name("hash_table", tests, NULL, NULL);
 }

@@ -16,23 +16,13 @@
 #include "bloom_host.h"
 
 
-typedef struct {
-    const char    *in;
-    const char    *out;                  /* NULL: invalid, see `why` */
-    bloom_host_e   kind;
-    const char    *why;
-} host_case_t;
-
-
 static const char *
 parse(bloom_host_t *host, const void *data, size_t len)
 {
     uint8_t     *copy;
     const char  *why;
 
-    copy = malloc(len ? len : 1);        /* for the sanitizers */
-    assert_non_null(copy);
-    memcpy(copy, data, len);
+    copy = unit_copy(data, len);
     memset(host, 0xa5, sizeof(*host));
 
     why = bloom_host_parse(host, copy, len);
@@ -43,9 +33,29 @@ parse(bloom_host_t *host, const void *data, size_t len)
 }
 
 
+/* Writes `n` copies of a piece. */
+static void
+repeat(char *text, const char *piece, size_t n)
+{
+    size_t  len;
+
+    for (len = strlen(piece); n > 0; n--, text += len) {
+        memcpy(text, piece, len);
+    }
+}
+
+
+typedef struct {
+    const char  *in;
+    const char  *out;            /* the name, "ipv4 ADDRESS", "ipv6 ADDRESS", or
+                                    why it is invalid */
+} host_case_t;
+
+
 static void
 check(const host_case_t *cases, size_t n)
 {
+    char          out[BLOOM_HOST_MAX + 10];
     size_t        i;
     const char   *why;
     bloom_host_t  host;
@@ -53,231 +63,186 @@ check(const host_case_t *cases, size_t n)
     for (i = 0; i < n; i++) {
         why = parse(&host, cases[i].in, strlen(cases[i].in));
 
-        if (cases[i].out == NULL) {
-            if (why == NULL || strcmp(why, cases[i].why) != 0) {
-                print_error("\"%s\": %s, and not: %s\n", cases[i].in,
-                            why ? why : "is a host", cases[i].why);
-                fail();
-            }
-
-            continue;
+        if (why == NULL) {
+            sprintf(out, "%s%.*s", host.kind == BLOOM_HOST_IPV4 ? "ipv4 "
+                                   : host.kind == BLOOM_HOST_IPV6 ? "ipv6 "
+                                   : "", (int) host.len, host.text);
         }
 
-        if (why != NULL || host.kind != cases[i].kind
-            || host.len != strlen(cases[i].out)
-            || memcmp(host.text, cases[i].out, host.len) != 0)
-        {
-            print_error("\"%s\": %s%.*s, and not %s\n", cases[i].in,
-                        why ? why : "", why ? 0 : (int) host.len, host.text,
-                        cases[i].out);
-            fail();
+        if (strcmp(why ? why : out, cases[i].out) != 0) {
+            fail_msg("\"%s\": %s, and not: %s", cases[i].in, why ? why : out,
+                     cases[i].out);
         }
     }
 }
 
 
-static void
-test_names_are_normalised_or_refused(void **state)
+TEST(names_are_normalised_or_refused)
 {
     static const host_case_t  cases[] = {
-        { "example.com",           "example.com",   BLOOM_HOST_NAME, NULL },
-        { "EXAMPLE.Com",           "example.com",   BLOOM_HOST_NAME, NULL },
-        { "example.com.",          "example.com",   BLOOM_HOST_NAME, NULL },
-        { "..a...b..",             "a.b",           BLOOM_HOST_NAME, NULL },
-        { "example.com:8080",      "example.com",   BLOOM_HOST_NAME, NULL },
-        { "example.com:",          "example.com",   BLOOM_HOST_NAME, NULL },
-        { "example.com.:99999999", "example.com",   BLOOM_HOST_NAME, NULL },
-        { "localhost",             "localhost",     BLOOM_HOST_NAME, NULL },
-        { "_dmarc.a-b.example",    "_dmarc.a-b.example", BLOOM_HOST_NAME,
-                                                                       NULL },
-        { "1.2.3.4.example",       "1.2.3.4.example", BLOOM_HOST_NAME, NULL },
-        { "a.0xg",                 "a.0xg",         BLOOM_HOST_NAME, NULL },
-        { "a.x0",                  "a.x0",          BLOOM_HOST_NAME, NULL },
-        { "a b%c#d",               "a b%c#d",       BLOOM_HOST_NAME, NULL },
-        { "A/b\\?@.c",             "a/b\\?@.c",     BLOOM_HOST_NAME, NULL },
-        { "[a].b",                 "[a].b",         BLOOM_HOST_NAME, NULL },
-        { "[]",                    "[]",            BLOOM_HOST_NAME, NULL },
-        { "[1.2.3.4]:80",          "[1.2.3.4]",     BLOOM_HOST_NAME, NULL },
+        { "example.com", "example.com" },
+        { "EXAMPLE.Com", "example.com" },
+        { "example.com.", "example.com" },
+        { "..a...b..", "a.b" },
+        { "example.com:8080", "example.com" },
+        { "example.com:", "example.com" },
+        { "example.com.:99999999", "example.com" },
+        { "localhost", "localhost" },
+        { "_dmarc.a-b.example", "_dmarc.a-b.example" },
+        { "1.2.3.4.example", "1.2.3.4.example" },
+        { "a.0xg", "a.0xg" },
+        { "a.x0", "a.x0" },
+        { "a b%c#d", "a b%c#d" },
+        { "A/b\\?@.c", "a/b\\?@.c" },
+        { "[a].b", "[a].b" },
+        { "[]", "[]" },
+        { "[1.2.3.4]:80", "[1.2.3.4]" },
 
-        { "",            NULL, 0, "has no host" },
-        { ".",           NULL, 0, "has no host" },
-        { "....",        NULL, 0, "has no host" },
-        { ":80",         NULL, 0, "has no host" },
-        { ".:80",        NULL, 0, "has no host" },
-        { "a:b",         NULL, 0, "has a port that is not a number" },
-        { "a:8o",        NULL, 0, "has a port that is not a number" },
+        { "", "has no host" },
+        { ".", "has no host" },
+        { "....", "has no host" },
+        { ":80", "has no host" },
+        { ".:80", "has no host" },
+        { "a:b", "has a port that is not a number" },
+        { "a:8o", "has a port that is not a number" },
     };
-
-    (void) state;
 
     check(cases, array_len(cases));
 }
 
 
-static void
-test_internationalised_names_become_ascii(void **state)
+#define A55  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+
+TEST(internationalised_names_become_ascii)
 {
     static const host_case_t  cases[] = {
-        { "b\xc3\xbc" "cher.example", "xn--bcher-kva.example",
-                                                    BLOOM_HOST_NAME, NULL },
-        { "B\xc3\x9c" "CHER.Example", "xn--bcher-kva.example",
-                                                    BLOOM_HOST_NAME, NULL },
-        { "XN--BCHER-KVA.example",    "xn--bcher-kva.example",
-                                                    BLOOM_HOST_NAME, NULL },
-        { "fa\xc3\x9f.de",            "xn--fa-hia.de",
-                                                    BLOOM_HOST_NAME, NULL },
-        { "\xe4\xb8\xad\xe5\x9b\xbd", "xn--fiqs8s",
-                                                    BLOOM_HOST_NAME, NULL },
+        { "b\xc3\xbc" "cher.example", "xn--bcher-kva.example" },
+        { "B\xc3\x9c" "CHER.Example", "xn--bcher-kva.example" },
+        { "XN--BCHER-KVA.example", "xn--bcher-kva.example" },
+        { "fa\xc3\x9f.de", "xn--fa-hia.de" },
+        { "\xe4\xb8\xad\xe5\x9b\xbd", "xn--fiqs8s" },
 
         /* IDNA2008 does not allow symbols, but browsers do */
-        { "\xe2\x98\x83.net",         "xn--n3h.net",
-                                                    BLOOM_HOST_NAME, NULL },
+        { "\xe2\x98\x83.net", "xn--n3h.net" },
 
         /* full-width letters, a soft hyphen, an ideographic full stop */
-        { "\xef\xbd\x85vil.com",      "evil.com",   BLOOM_HOST_NAME, NULL },
-        { "e\xc2\xadvil.com",         "evil.com",   BLOOM_HOST_NAME, NULL },
-        { "evil\xe3\x80\x82" "com",   "evil.com",   BLOOM_HOST_NAME, NULL },
-        { "evil.com\xe3\x80\x82",     "evil.com",   BLOOM_HOST_NAME, NULL },
-        { "\xef\xbc\x91\xef\xbc\x92\xef\xbc\x97.1", "127.0.0.1",
-                                                    BLOOM_HOST_IPV4, NULL },
+        { "\xef\xbd\x85vil.com", "evil.com" },
+        { "e\xc2\xadvil.com", "evil.com" },
+        { "evil\xe3\x80\x82" "com", "evil.com" },
+        { "evil.com\xe3\x80\x82", "evil.com" },
+        { "\xef\xbc\x91\xef\xbc\x92\xef\xbc\x97.1", "ipv4 127.0.0.1" },
 
         /* a label that cannot be converted stays, the others are converted */
-        { "bad\x80.\xc3\xa9.com",     "bad\x80.xn--9ca.com",
-                                                    BLOOM_HOST_NAME, NULL },
+        { "bad\x80.\xc3\xa9.com", "bad\x80.xn--9ca.com" },
 
         /* a full-width solidus becomes a solidus, which no name has */
-        { "a\xef\xbc\x8f" "b.com",    "a\xef\xbc\x8f" "b.com",
-                                                    BLOOM_HOST_NAME, NULL },
+        { "a\xef\xbc\x8f" "b.com", "a\xef\xbc\x8f" "b.com" },
 
         /* dots separate labels, whatever the labels are */
-        { "ab--c\xe3\x80\x82" "evil.com",  "ab--c.evil.com",
-                                                    BLOOM_HOST_NAME, NULL },
-        { "-a\xef\xbc\x8e" "a-\xef\xbd\xa1" "evil.com", "-a.a-.evil.com",
-                                                    BLOOM_HOST_NAME, NULL },
-        { "\xff\xe3\x80\x82" "e\xe3\x80.com", "\xff.e\xe3\x80.com",
-                                                    BLOOM_HOST_NAME, NULL },
-        { "\xe3\x80\x82.a\xe3\x80\x82.b", "a.b", BLOOM_HOST_NAME, NULL },
+        { "ab--c\xe3\x80\x82" "evil.com", "ab--c.evil.com" },
+        { "-a\xef\xbc\x8e" "a-\xef\xbd\xa1" "evil.com", "-a.a-.evil.com" },
+        { "\xff\xe3\x80\x82" "e\xe3\x80.com", "\xff.e\xe3\x80.com" },
+        { "\xe3\x80\x82.a\xe3\x80\x82.b", "a.b" },
 
         /* hyphens, as browsers allow them, and characters mapped to one */
-        { "ab--\xc3\xbc",             "xn--ab---3ra", BLOOM_HOST_NAME, NULL },
-        { "AB\xef\xbc\x8d\xef\xb9\xa3\xc3\x9c", "xn--ab---3ra",
-                                                    BLOOM_HOST_NAME, NULL },
-        { "-\xc3\xbc-",               "xn-----xka",   BLOOM_HOST_NAME, NULL },
-        { "a-\xcc\x88",               "xn--a--vub",   BLOOM_HOST_NAME, NULL },
-        { "\xef\xbd\x98n\xef\xbc\x8d-bcher-kva", "xn--bcher-kva",
-                                                    BLOOM_HOST_NAME, NULL },
+        { "ab--\xc3\xbc", "xn--ab---3ra" },
+        { "AB\xef\xbc\x8d\xef\xb9\xa3\xc3\x9c", "xn--ab---3ra" },
+        { "-\xc3\xbc-", "xn-----xka" },
+        { "a-\xcc\x88", "xn--a--vub" },
+        { "\xef\xbd\x98n\xef\xbc\x8d-bcher-kva", "xn--bcher-kva" },
 
         /* other ASCII characters that browsers accept */
-        { "!\xc3\xbc",                "xn--!-eha",    BLOOM_HOST_NAME, NULL },
-        { "a\xef\xbc\x81" "b",         "a!b",          BLOOM_HOST_NAME, NULL },
+        { "!\xc3\xbc", "xn--!-eha" },
+        { "a\xef\xbc\x81" "b", "a!b" },
 
         /* Chromium decodes what has become an escape */
 
-        { "ev\xef\xbc\x85" "69l.com",  "evil.com",   BLOOM_HOST_NAME, NULL },
-        { "\xef\xb9\xaa\xef\xbc\x96\xf0\x9d\x9f\x97vil.com", "ivil.com",
-          BLOOM_HOST_NAME, NULL },
-        { "\xc3\x9c.evil\xef\xbc\x85" "2Ec\xc2\xadom", "xn--tda.evil.com",
-          BLOOM_HOST_NAME, NULL },
-        { "127.1.\xef\xbc\x85" "31",   "127.1.0.1",  BLOOM_HOST_IPV4, NULL },
-        { "\xc2\xad\xef\xbc\x85" "zz", "%zz",        BLOOM_HOST_NAME, NULL },
-        { "a\xef\xbc\x85" "2Fb.com",  NULL, 0,
-          "has a byte that a host cannot have" },
-        { "a\xef\xbc\x85" "e9.com",   NULL, 0,
-          "has a byte that a host cannot have" },
-        { "\xe3\x88\x80",             "xn--()-dmk",   BLOOM_HOST_NAME, NULL },
+        { "ev\xef\xbc\x85" "69l.com", "evil.com" },
+        { "\xef\xb9\xaa\xef\xbc\x96\xf0\x9d\x9f\x97vil.com", "ivil.com" },
+        { "\xc3\x9c.evil\xef\xbc\x85" "2Ec\xc2\xadom", "xn--tda.evil.com" },
+        { "127.1.\xef\xbc\x85" "31", "ipv4 127.1.0.1" },
+        { "\xc2\xad\xef\xbc\x85" "zz", "%zz" },
+        { "a\xef\xbc\x85" "2Fb.com", "has a byte that a host cannot have" },
+        { "a\xef\xbc\x85" "e9.com", "has a byte that a host cannot have" },
+        { "\xe3\x88\x80", "xn--()-dmk" },
 
         /* characters that IDNA2008 refuses, next to deviation characters */
-        { "fa\xc3\x9f\xc3\xa9\xe2\x98\x83", "xn--fa-hia4b4405a",
-                                                    BLOOM_HOST_NAME, NULL },
+        { "fa\xc3\x9f\xc3\xa9\xe2\x98\x83", "xn--fa-hia4b4405a" },
         { "\xe2\x98\x83\xe0\xa4\x95\xe0\xa5\x8d\xe2\x80\x8d\xe0\xa4\xb7",
-          "xn--11b2ezcw70k6zg", BLOOM_HOST_NAME, NULL },
-        { "a\xe2\x80\x8d" "b",         "ab",           BLOOM_HOST_NAME, NULL },
-        { "\xe2\x98\x83\xe2\x80\x8c", "xn--n3h",     BLOOM_HOST_NAME, NULL },
+          "xn--11b2ezcw70k6zg" },
+        { "a\xe2\x80\x8d" "b", "ab" },
+        { "\xe2\x98\x83\xe2\x80\x8c", "xn--n3h" },
 
         /* U+10FFFF, which no version of Unicode will assign, stays */
-        { "A\xf4\x8f\xbf\xbf",         "xn--a-h023p",  BLOOM_HOST_NAME, NULL },
+        { "A\xf4\x8f\xbf\xbf", "xn--a-h023p" },
 
         /* characters that an older libidn2 ignores, maps or composes in another
          * way, alone and beside others that it has to map */
-        { "\xe2\x81\xa1" "e\xe1\xa0\x8e" "vil\xe2\x81\xaa", "evil",
-                                                    BLOOM_HOST_NAME, NULL },
-        { "\xf0\x9c\xb3\x9avil",     "evil",         BLOOM_HOST_NAME, NULL },
-        { "\xf0\x9e\x80\xb0",        "xn--80a",      BLOOM_HOST_NAME, NULL },
-        { "\xd0\x90\xf0\x9e\x80\xb0", "xn--80aa",   BLOOM_HOST_NAME, NULL },
-        { "\xc3\x9c\xea\x9f\x9a",    "xn--tda2556f", BLOOM_HOST_NAME, NULL },
-        { "\xf0\x96\xb5\xa7\xf0\x96\xb5\xa8", "xn--9i0fb",
-                                                    BLOOM_HOST_NAME, NULL },
-        { "\xe1\xba\x9e",            "xn--zca",      BLOOM_HOST_NAME, NULL },
+        { "\xe2\x81\xa1" "e\xe1\xa0\x8e" "vil\xe2\x81\xaa", "evil" },
+        { "\xf0\x9c\xb3\x9avil", "evil" },
+        { "\xf0\x9e\x80\xb0", "xn--80a" },
+        { "\xd0\x90\xf0\x9e\x80\xb0", "xn--80aa" },
+        { "\xc3\x9c\xea\x9f\x9a", "xn--tda2556f" },
+        { "\xf0\x96\xb5\xa7\xf0\x96\xb5\xa8", "xn--9i0fb" },
+        { "\xe1\xba\x9e", "xn--zca" },
 
         /* what no host has, unless it composes */
-        { "a\xef\xb7\xba.b", "a\xef\xb7\xba.b", BLOOM_HOST_NAME, NULL },
-        { "a\xef\xb9\xa4.b", "a\xef\xb9\xa4.b", BLOOM_HOST_NAME, NULL },
-        { "a\xef\xb9\xa4\xcc\xb8" "b", "xn--ab-tjv", BLOOM_HOST_NAME, NULL },
+        { "a\xef\xb7\xba.b", "a\xef\xb7\xba.b" },
+        { "a\xef\xb9\xa4.b", "a\xef\xb9\xa4.b" },
+        { "a\xef\xb9\xa4\xcc\xb8" "b", "xn--ab-tjv" },
 
         /* a label that would be longer than DNS allows stays */
-        { "\xc3\xbc"
-          "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-          ".b", "xn--aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-          "-oxf.b", BLOOM_HOST_NAME, NULL },
-        { "\xc3\xbc"
-          "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-          ".b", "\xc3\xbc"
-          "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-          ".b", BLOOM_HOST_NAME, NULL },
+        { "\xc3\xbc" A55 ".b", "xn--" A55 "-oxf.b" },
+        { "\xc3\xbc" A55 "a.b", "\xc3\xbc" A55 "a.b" },
 
-        { "\xc2\xad",    NULL, 0, "has no host" },
-        { "\xe3\x80\x82", NULL, 0, "has no host" },
+        { "\xc2\xad", "has no host" },
+        { "\xe3\x80\x82", "has no host" },
     };
-
-    (void) state;
 
     check(cases, array_len(cases));
 }
 
 
-static void
-test_ipv4_addresses_are_normalised_or_refused(void **state)
+TEST(ipv4_addresses_are_normalised_or_refused)
 {
     static const host_case_t  cases[] = {
-        { "1.2.3.4",               "1.2.3.4",       BLOOM_HOST_IPV4, NULL },
-        { "1.2.3.4.",              "1.2.3.4",       BLOOM_HOST_IPV4, NULL },
-        { "1.2.3.4:80",            "1.2.3.4",       BLOOM_HOST_IPV4, NULL },
-        { "3279880203",            "195.127.0.11",  BLOOM_HOST_IPV4, NULL },
-        { "0xc37f000b",            "195.127.0.11",  BLOOM_HOST_IPV4, NULL },
-        { "0XC37F000B",            "195.127.0.11",  BLOOM_HOST_IPV4, NULL },
-        { "030337600013",          "195.127.0.11",  BLOOM_HOST_IPV4, NULL },
-        { "195.0x7f.0.013",        "195.127.0.11",  BLOOM_HOST_IPV4, NULL },
-        { "195.8323083",           "195.127.0.11",  BLOOM_HOST_IPV4, NULL },
-        { "195.127.11",            "195.127.0.11",  BLOOM_HOST_IPV4, NULL },
-        { "127.1",                 "127.0.0.1",     BLOOM_HOST_IPV4, NULL },
-        { "0",                     "0.0.0.0",       BLOOM_HOST_IPV4, NULL },
-        { "0x",                    "0.0.0.0",       BLOOM_HOST_IPV4, NULL },
-        { "4294967295",            "255.255.255.255", BLOOM_HOST_IPV4, NULL },
-        { "00000000000000000001",  "0.0.0.1",       BLOOM_HOST_IPV4, NULL },
-        { "12.0x12.01234",         "12.18.2.156",   BLOOM_HOST_IPV4, NULL },
+        { "1.2.3.4", "ipv4 1.2.3.4" },
+        { "1.2.3.4.", "ipv4 1.2.3.4" },
+        { "1.2.3.4:80", "ipv4 1.2.3.4" },
+        { "3279880203", "ipv4 195.127.0.11" },
+        { "0xc37f000b", "ipv4 195.127.0.11" },
+        { "0XC37F000B", "ipv4 195.127.0.11" },
+        { "030337600013", "ipv4 195.127.0.11" },
+        { "195.0x7f.0.013", "ipv4 195.127.0.11" },
+        { "195.8323083", "ipv4 195.127.0.11" },
+        { "195.127.11", "ipv4 195.127.0.11" },
+        { "127.1", "ipv4 127.0.0.1" },
+        { "0", "ipv4 0.0.0.0" },
+        { "0x", "ipv4 0.0.0.0" },
+        { "4294967295", "ipv4 255.255.255.255" },
+        { "00000000000000000001", "ipv4 0.0.0.1" },
+        { "12.0x12.01234", "ipv4 12.18.2.156" },
 
-        { "4294967296",   NULL, 0, "has an invalid IPv4 address" },
-        { "99999999999999999999", NULL, 0, "has an invalid IPv4 address" },
-        { "1.2.3.256",    NULL, 0, "has an invalid IPv4 address" },
-        { "1.2.65536",    NULL, 0, "has an invalid IPv4 address" },
-        { "1.16777216",   NULL, 0, "has an invalid IPv4 address" },
-        { "256.2.3.4",    NULL, 0, "has an invalid IPv4 address" },
-        { "1.2.3.4.5",    NULL, 0, "has an invalid IPv4 address" },
-        { "1.2.3.08",     NULL, 0, "has an invalid IPv4 address" },
-        { "1.2.3.0x",     "1.2.3.0",                BLOOM_HOST_IPV4, NULL },
-        { "a.1",          NULL, 0, "has an invalid IPv4 address" },
-        { "a.0x1f",       NULL, 0, "has an invalid IPv4 address" },
+        { "4294967296", "has an invalid IPv4 address" },
+        { "99999999999999999999", "has an invalid IPv4 address" },
+        { "1.2.3.256", "has an invalid IPv4 address" },
+        { "1.2.65536", "has an invalid IPv4 address" },
+        { "1.16777216", "has an invalid IPv4 address" },
+        { "256.2.3.4", "has an invalid IPv4 address" },
+        { "1.2.3.4.5", "has an invalid IPv4 address" },
+        { "1.2.3.08", "has an invalid IPv4 address" },
+        { "1.2.3.0x", "ipv4 1.2.3.0" },
+        { "a.1", "has an invalid IPv4 address" },
+        { "a.0x1f", "has an invalid IPv4 address" },
     };
-
-    (void) state;
 
     check(cases, array_len(cases));
 }
 
 
 /* Random addresses in random spellings are read as by inet_aton(). */
-static void
-test_random_ipv4_spellings_match_inet_aton(void **state)
+TEST(random_ipv4_spellings_match_inet_aton)
 {
     char            text[80], expected[INET_ADDRSTRLEN];
     int             i, len;
@@ -289,7 +254,6 @@ test_random_ipv4_spellings_match_inet_aton(void **state)
 
     static const char *const  format[] = { "%u", "0%o", "0x%x", "0X%X",
                                            "0000%o" };
-    (void) state;
 
     seed = 4;
 
@@ -321,69 +285,61 @@ test_random_ipv4_spellings_match_inet_aton(void **state)
 }
 
 
-static void
-test_ipv6_addresses_are_normalised_or_refused(void **state)
+TEST(ipv6_addresses_are_normalised_or_refused)
 {
     static const host_case_t  cases[] = {
-        { "[::1]",                 "::1",           BLOOM_HOST_IPV6, NULL },
-        { "[::1]:8080",            "::1",           BLOOM_HOST_IPV6, NULL },
-        { "[::\xe2\x80\x8b" "1]:80",  "::1",           BLOOM_HOST_IPV6, NULL },
-        { "\xc2\xad[\xef\xbc\x9a:\xef\xbc\x91]", "::1",
-          BLOOM_HOST_IPV6, NULL },
-        { "[1::\xef\xbc\x85" "32]",   "1::2",          BLOOM_HOST_IPV6, NULL },
-        { "::1",                   "::1",           BLOOM_HOST_IPV6, NULL },
-        { "::",                    "::",            BLOOM_HOST_IPV6, NULL },
-        { "[2001:0DB8:0:0:0:0:0:1]", "2001:db8::1", BLOOM_HOST_IPV6, NULL },
-        { "[2001:db8:0:1:1:1:1:1]", "2001:db8:0:1:1:1:1:1",
-                                                    BLOOM_HOST_IPV6, NULL },
-        { "[2001:0:0:1:0:0:0:1]",  "2001:0:0:1::1", BLOOM_HOST_IPV6, NULL },
-        { "[2001:db8:0:0:1:0:0:1]", "2001:db8::1:0:0:1",
-                                                    BLOOM_HOST_IPV6, NULL },
-        { "[1:2:3:4:5:6:7::]",     "1:2:3:4:5:6:7:0", BLOOM_HOST_IPV6, NULL },
-        { "[fe80::1%25eth0]",      "fe80::1",       BLOOM_HOST_IPV6, NULL },
-        { "fe80::1%eth0",          "fe80::1",       BLOOM_HOST_IPV6, NULL },
-        { "[::192.9.5.5]",         "::c009:505",    BLOOM_HOST_IPV6, NULL },
+        { "[::1]", "ipv6 ::1" },
+        { "[::1]:8080", "ipv6 ::1" },
+        { "[::\xe2\x80\x8b" "1]:80", "ipv6 ::1" },
+        { "\xc2\xad[\xef\xbc\x9a:\xef\xbc\x91]", "ipv6 ::1" },
+        { "[1::\xef\xbc\x85" "32]", "ipv6 1::2" },
+        { "::1", "ipv6 ::1" },
+        { "::", "ipv6 ::" },
+        { "[2001:0DB8:0:0:0:0:0:1]", "ipv6 2001:db8::1" },
+        { "[2001:db8:0:1:1:1:1:1]", "ipv6 2001:db8:0:1:1:1:1:1" },
+        { "[2001:0:0:1:0:0:0:1]", "ipv6 2001:0:0:1::1" },
+        { "[2001:db8:0:0:1:0:0:1]", "ipv6 2001:db8::1:0:0:1" },
+        { "[1:2:3:4:5:6:7::]", "ipv6 1:2:3:4:5:6:7:0" },
+        { "[fe80::1%25eth0]", "ipv6 fe80::1" },
+        { "fe80::1%eth0", "ipv6 fe80::1" },
+        { "[::192.9.5.5]", "ipv6 ::c009:505" },
 
         /* IPv6 addresses that contain an IPv4 address */
-        { "[::ffff:1.2.3.4]",      "1.2.3.4",       BLOOM_HOST_IPV4, NULL },
-        { "[::ffff:0300.0.2.01]",  "192.0.2.1",     BLOOM_HOST_IPV4, NULL },
-        { "[::0X1.0x.000000.2]",   "::100:2",       BLOOM_HOST_IPV6, NULL },
-        { "[::ffff:102:304]",      "1.2.3.4",       BLOOM_HOST_IPV4, NULL },
-        { "[64:ff9b::1.2.3.4]",    "1.2.3.4",       BLOOM_HOST_IPV4, NULL },
+        { "[::ffff:1.2.3.4]", "ipv4 1.2.3.4" },
+        { "[::ffff:0300.0.2.01]", "ipv4 192.0.2.1" },
+        { "[::0X1.0x.000000.2]", "ipv6 ::100:2" },
+        { "[::ffff:102:304]", "ipv4 1.2.3.4" },
+        { "[64:ff9b::1.2.3.4]", "ipv4 1.2.3.4" },
 
-        { "[:]:",         NULL, 0, "has an invalid IPv6 address" },
-        { "[::",          NULL, 0, "has an invalid IPv6 address" },
-        { "[::1",         NULL, 0, "has an invalid IPv6 address" },
-        { "[1:2:3]",      NULL, 0, "has an invalid IPv6 address" },
-        { "[1::2::3]",    NULL, 0, "has an invalid IPv6 address" },
-        { "[:1::2]",      NULL, 0, "has an invalid IPv6 address" },
-        { "[1::2:]",      NULL, 0, "has an invalid IPv6 address" },
-        { "[12345::]",    NULL, 0, "has an invalid IPv6 address" },
-        { "[::g]",        NULL, 0, "has an invalid IPv6 address" },
-        { "[::1.2.3]",    NULL, 0, "has an invalid IPv6 address" },
-        { "[::1.2.3.256]", NULL, 0, "has an invalid IPv6 address" },
-        { "[::1.2.0x103]", NULL, 0, "has an invalid IPv6 address" },
-        { "[::08.2.3.4]", NULL, 0, "has an invalid IPv6 address" },
-        { "[::1.2.3.4:5]", NULL, 0, "has an invalid IPv6 address" },
-        { "[::1.2.3.4.]", NULL, 0, "has an invalid IPv6 address" },
-        { "[1:2:3:4:5:6:7:1.2.3.4]", NULL, 0,
-                                      "has an invalid IPv6 address" },
-        { "[1:2:3:4:5:6:7:8:9]", NULL, 0, "has an invalid IPv6 address" },
-        { "[1:2:3:4::5:6:7:8]", NULL, 0, "has an invalid IPv6 address" },
-        { "[::1]x",       NULL, 0, "has a port that is not a number" },
-        { "[::1]:x",      NULL, 0, "has a port that is not a number" },
-        { "a:b:80",       NULL, 0, "has an invalid IPv6 address" },
+        { "[:]:", "has an invalid IPv6 address" },
+        { "[::", "has an invalid IPv6 address" },
+        { "[::1", "has an invalid IPv6 address" },
+        { "[1:2:3]", "has an invalid IPv6 address" },
+        { "[1::2::3]", "has an invalid IPv6 address" },
+        { "[:1::2]", "has an invalid IPv6 address" },
+        { "[1::2:]", "has an invalid IPv6 address" },
+        { "[12345::]", "has an invalid IPv6 address" },
+        { "[::g]", "has an invalid IPv6 address" },
+        { "[::1.2.3]", "has an invalid IPv6 address" },
+        { "[::1.2.3.256]", "has an invalid IPv6 address" },
+        { "[::1.2.0x103]", "has an invalid IPv6 address" },
+        { "[::08.2.3.4]", "has an invalid IPv6 address" },
+        { "[::1.2.3.4:5]", "has an invalid IPv6 address" },
+        { "[::1.2.3.4.]", "has an invalid IPv6 address" },
+        { "[1:2:3:4:5:6:7:1.2.3.4]", "has an invalid IPv6 address" },
+        { "[1:2:3:4:5:6:7:8:9]", "has an invalid IPv6 address" },
+        { "[1:2:3:4::5:6:7:8]", "has an invalid IPv6 address" },
+        { "[::1]x", "has a port that is not a number" },
+        { "[::1]:x", "has a port that is not a number" },
+        { "a:b:80", "has an invalid IPv6 address" },
     };
-
-    (void) state;
 
     check(cases, array_len(cases));
 }
 
 
 /* Random addresses with many zeros, written in full. */
-static void
-test_random_ipv6_addresses_match_inet_ntop(void **state)
+TEST(random_ipv6_addresses_match_inet_ntop)
 {
     char             text[80], expected[INET6_ADDRSTRLEN];
     int              i, g, len;
@@ -391,8 +347,6 @@ test_random_ipv6_addresses_match_inet_ntop(void **state)
     uint16_t         group[8];
     bloom_host_t     host;
     struct in6_addr  in;
-
-    (void) state;
 
     seed = 6;
 
@@ -426,14 +380,13 @@ test_random_ipv6_addresses_match_inet_ntop(void **state)
 }
 
 
-static void
-test_hosts_longer_than_253_bytes_are_refused(void **state)
+TEST(hosts_longer_than_253_bytes_are_refused)
 {
     char          text[70000];
     size_t        i;
     bloom_host_t  host;
 
-    (void) state;
+    static const char  too_long[] = "has a host name longer than 253 bytes";
 
     /* 253 bytes are a name, also with dots around it; 254 are not */
 
@@ -456,53 +409,34 @@ test_hosts_longer_than_253_bytes_are_refused(void **state)
     assert_int_equal(host.len, 63);
 
     memcpy(text + 253, ".b", 2);
-    assert_string_equal(parse(&host, text, 255),
-                        "has a host name longer than 253 bytes");
+    assert_string_equal(parse(&host, text, 255), too_long);
 
     text[253] = 'a';
-    assert_string_equal(parse(&host, text, 254),
-                        "has a host name longer than 253 bytes");
-    assert_string_equal(parse(&host, text, sizeof(text)),
-                        "has a host name longer than 253 bytes");
+    assert_string_equal(parse(&host, text, 254), too_long);
+    assert_string_equal(parse(&host, text, sizeof(text)), too_long);
 
     /* libidn2 gets a bounded number of bytes, even if all are ignored */
 
-    for (i = 0; i < sizeof(text); i += 2) {
-        memcpy(text + i, "\xc2\xad", 2);
-    }
-
+    repeat(text, "\xc2\xad", sizeof(text) / 2);
     memcpy(text + 69000, "evil", 4);
     assert_null(parse(&host, text, sizeof(text)));
     assert_int_equal(host.len, 4);
     assert_memory_equal(host.text, "evil", 4);
 
-    for (i = 0; i + 3 <= sizeof(text); i += 3) {
-        memcpy(text + i, "\xc2\xad.", 3);
-    }
-
+    repeat(text, "\xc2\xad.", sizeof(text) / 3);
     assert_string_equal(parse(&host, text, sizeof(text) - 1), "has no host");
 
-    for (i = 0; i + 3 <= sizeof(text); i += 3) {
-        memcpy(text + i, "\xef\xbd\x85", 3);
-    }
-
-    assert_string_equal(parse(&host, text, sizeof(text)),
-                        "has a host name longer than 253 bytes");
+    repeat(text, "\xef\xbd\x85", sizeof(text) / 3);
+    assert_string_equal(parse(&host, text, sizeof(text)), too_long);
 
     /* a DNS name can have 127 labels, all of which may need conversion */
 
-    for (i = 0; i < 127; i++) {
-        memcpy(text + 4 * i, "\xef\xbd\x85.", 4);
-    }
-
+    repeat(text, "\xef\xbd\x85.", 127);
     assert_null(parse(&host, text, 4 * 127 - 1));
     assert_int_equal(host.len, 253);
     assert_int_equal(host.dots, 126);
 
-    for (i = 0; i < 32; i++) {
-        memcpy(text + 4 * i, "\xef\xbd\x85-", 4);
-    }
-
+    repeat(text, "\xef\xbd\x85-", 32);
     assert_null(parse(&host, text, 4 * 31));
     assert_int_equal(host.len, 62);
     assert_null(parse(&host, text, 4 * 32));
@@ -541,45 +475,35 @@ begins(size_t *offset, const char *name, unsigned labels)
 }
 
 
-static void
-test_parent_domains_begin_at_the_right_offsets(void **state)
+TEST(parent_domains_begin_at_the_right_offsets)
 {
-    char      name[2 * 40];
-    size_t    i, offset[BLOOM_HOST_EXPRESSIONS];
-    unsigned  n;
+    char    name[2 * 40 + 1];
+    size_t  i, offset[BLOOM_HOST_EXPRESSIONS];
 
-    (void) state;
+    static const struct {
+        const char  *name;
+        unsigned     n;
+        size_t       offset[5];
+    } cases[] = {
+        { "com", 1, { 0 } },
+        { "a.com", 1, { 0 } },
+        { "a.b.c.com", 3, { 0, 2, 4 } },
+        { "a.b.c.d.e.f.g", 5, { 0, 4, 6, 8, 10 } },
+    };
 
-    assert_int_equal(begins(offset, "com", 5), 1);
-    assert_int_equal(offset[0], 0);
-
-    assert_int_equal(begins(offset, "a.com", 5), 1);
-    assert_int_equal(offset[0], 0);
-
-    n = begins(offset, "a.b.c.com", 5);
-    assert_int_equal(n, 3);
-    assert_int_equal(offset[0], 0);
-    assert_int_equal(offset[1], 2);
-    assert_int_equal(offset[2], 4);
-
-    n = begins(offset, "a.b.c.d.e.f.g", 5);
-    assert_int_equal(n, 5);
-    assert_int_equal(offset[0], 0);
-    assert_int_equal(offset[1], 4);
-    assert_int_equal(offset[2], 6);
-    assert_int_equal(offset[3], 8);
-    assert_int_equal(offset[4], 10);
+    for (i = 0; i < array_len(cases); i++) {
+        assert_int_equal(begins(offset, cases[i].name, 5), cases[i].n);
+        assert_memory_equal(offset, cases[i].offset,
+                            cases[i].n * sizeof(*offset));
+    }
 
     /* the shortest parents of a name with very many */
 
-    for (i = 0; i < sizeof(name); i += 2) {
-        memcpy(name + i, "a.", 2);
-    }
+    repeat(name, "a.", 40);
+    name[2 * 40 - 1] = '\0';
 
-    name[sizeof(name) - 1] = '\0';
-
-    n = begins(offset, name, BLOOM_HOST_EXPRESSIONS);
-    assert_int_equal(n, BLOOM_HOST_EXPRESSIONS);
+    assert_int_equal(begins(offset, name, BLOOM_HOST_EXPRESSIONS),
+                     BLOOM_HOST_EXPRESSIONS);
     assert_int_equal(offset[0], 0);
     assert_int_equal(offset[1], 2 * 10);
     assert_int_equal(offset[29], 2 * 38);
@@ -588,8 +512,7 @@ test_parent_domains_begin_at_the_right_offsets(void **state)
 
 /* Tests where the fast path ends: at this byte, or not at all if the slow path
  * is needed. */
-static void
-test_a_short_scan_ends_at_the_right_byte(void **state)
+TEST(a_short_scan_ends_at_the_right_byte)
 {
     size_t          i;
     uint8_t         name[BLOOM_HOST_MAX + 2];
@@ -614,8 +537,6 @@ test_a_short_scan_ends_at_the_right_byte(void **state)
         { "1.2.3.4", -1, NULL },
         { "a.0x1", -1, NULL },
     };
-
-    (void) state;
 
     for (i = 0; i < array_len(cases); i++) {
         in = (const uint8_t *) cases[i].in;
@@ -642,15 +563,12 @@ test_a_short_scan_ends_at_the_right_byte(void **state)
 
 
 /* Returns a name as it is written, and its parents. */
-static void
-test_odd_bytes_are_escaped_and_move_the_parents(void **state)
+TEST(odd_bytes_are_escaped_and_move_the_parents)
 {
     size_t        offset[BLOOM_HOST_EXPRESSIONS];
     uint8_t       out[BLOOM_HOST_ROOM], *end;
     unsigned      n;
     bloom_host_t  host;
-
-    (void) state;
 
     assert_null(parse(&host, "a b.[\x80%/\\?@].c#.evil.com", 24));
 
@@ -679,8 +597,7 @@ test_odd_bytes_are_escaped_and_move_the_parents(void **state)
 }
 
 
-static void
-test_plain_hosts_are_recognised(void **state)
+TEST(plain_hosts_are_recognised)
 {
     size_t        i;
     bloom_host_t  host;
@@ -688,7 +605,6 @@ test_plain_hosts_are_recognised(void **state)
     static const char *const  yes[] = { "a-b_c.d9.com", "::1", "1.2.3.4" };
     static const char *const  no[] = { "a b", "a%20b", "a#b", "a*b",
                                        "a\x80", "a\x7f", "a!" };
-    (void) state;
 
     for (i = 0; i < array_len(yes); i++) {
         assert_null(parse(&host, yes[i], strlen(yes[i])));
@@ -699,25 +615,4 @@ test_plain_hosts_are_recognised(void **state)
         assert_null(parse(&host, no[i], strlen(no[i])));
         assert_false(bloom_host_is_plain(&host));
     }
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_names_are_normalised_or_refused),
-        cmocka_unit_test(test_internationalised_names_become_ascii),
-        cmocka_unit_test(test_ipv4_addresses_are_normalised_or_refused),
-        cmocka_unit_test(test_random_ipv4_spellings_match_inet_aton),
-        cmocka_unit_test(test_ipv6_addresses_are_normalised_or_refused),
-        cmocka_unit_test(test_random_ipv6_addresses_match_inet_ntop),
-        cmocka_unit_test(test_hosts_longer_than_253_bytes_are_refused),
-        cmocka_unit_test(test_parent_domains_begin_at_the_right_offsets),
-        cmocka_unit_test(test_a_short_scan_ends_at_the_right_byte),
-        cmocka_unit_test(test_odd_bytes_are_escaped_and_move_the_parents),
-        cmocka_unit_test(test_plain_hosts_are_recognised),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,15 +85,12 @@ static const char  *const hostile[] = {
 };
 
 
-static void
-test_a_name_has_a_budget(void **state)
+TEST(a_name_has_a_budget)
 {
     char          text[8192 + 1];
     size_t        i;
     uint64_t      before;
     bloom_host_t  host;
-
-    (void) state;
 
     for (i = 0; i < array_len(hostile); i++) {
         passed = 0;
@@ -111,8 +108,7 @@ test_a_name_has_a_budget(void **state)
 }
 
 
-static void
-test_labels_that_are_too_long_take_little_work(void **state)
+TEST(labels_that_are_too_long_take_little_work)
 {
     char          text[8192 + 1];
     size_t        i;
@@ -130,8 +126,6 @@ test_labels_that_are_too_long_take_little_work(void **state)
           "\xe3\x8c\x96\xe3\x8c\x96.", 1024 },
     };
 
-    (void) state;
-
     for (i = 0; i < array_len(cases); i++) {
         passed = 0;
 
@@ -145,15 +139,12 @@ test_labels_that_are_too_long_take_little_work(void **state)
 }
 
 
-static void
-test_the_names_of_a_list_share_a_budget(void **state)
+TEST(the_names_of_a_list_share_a_budget)
 {
     char          text[256];
     size_t        i, n, len;
     bloom_host_t  host;
     const char   *why;
-
-    (void) state;
 
     for (i = 0; i < array_len(hostile); i++) {
 
@@ -195,8 +186,7 @@ test_the_names_of_a_list_share_a_budget(void **state)
 
 /* Names that DNS resolves must not be invalid: with one as a subdomain, every
  * URL would pass. */
-static void
-test_no_name_of_dns_needs_more(void **state)
+TEST(no_name_of_dns_needs_more)
 {
     char          text[8192], label[2048];
     size_t        i, n, len;
@@ -213,8 +203,6 @@ test_no_name_of_dns_needs_more(void **state)
         "\xe2\x98\x83",
         "\xc3\x9f",
     };
-
-    (void) state;
 
     for (i = 0, most = 0; i < array_len(pieces); i++) {
 
@@ -249,18 +237,4 @@ test_no_name_of_dns_needs_more(void **state)
     assert_true(most < BLOOM_IDN_MAX * 7 / 8);
     print_message("the most that a name of DNS has cost: %llu\n",
                   (unsigned long long) most);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_a_name_has_a_budget),
-        cmocka_unit_test(test_labels_that_are_too_long_take_little_work),
-        cmocka_unit_test(test_the_names_of_a_list_share_a_budget),
-        cmocka_unit_test(test_no_name_of_dns_needs_more),
-    };
-
-    return cmocka_run_group_tests_name("idn", tests, NULL, NULL);
 }

@@ -7,24 +7,25 @@
 
 #include "image_files.h"
 
+#define MAX       BLOOM_IMAGE_EXCEPTIONS_MAX
+#define TABLE_AT  (8192 + 3 * 64)        /* of the exceptions of `removed` */
+#define DATA_AT   (TABLE_AT + 4096)
+
 
 /* ---- damage ---- */
 
 /* Every byte is changed: to each other value in the header, to several values
  * elsewhere. */
-static unsigned
+static void
 corrupt_every_byte(const bloom_image_t *image)
 {
-    size_t    i, v, values;
-    file_t    file;
-    uint8_t   was;
-    unsigned  count;
+    size_t   i, v, values;
+    file_t   file;
+    uint8_t  was;
 
     static const uint8_t  flips[] = { 0x01, 0x10, 0x80, 0xff, 0x55 };
 
-    count = 0;
     file = example_file(image);
-    assert_null(refused(&file, NULL));
 
     for (i = 0; i < file.size; i++) {
         was = file.bytes[i];
@@ -38,33 +39,18 @@ corrupt_every_byte(const bloom_image_t *image)
             }
 
             file.bytes[i] = was;
-            count++;
         }
     }
 
     assert_null(refused(&file, NULL));
-    print_message("%u corruptions of %zu bytes refused (%s, version %u)\n",
-                  count, file.size,
-                  bloom_geometry_layout_name(image->geometry.layout),
-                  (unsigned) bloom_image_version(image));
-
     free(file.bytes);
-
-    return count;
 }
 
 
-static void
-test_every_damaged_byte_is_detected(void **state)
+TEST(every_damaged_byte_is_detected)
 {
-    (void) state;
-
-    assert_int_equal(corrupt_every_byte(&blocked),
-                     4096 * 255 + (4096 + 3 * 64) * 5);
-    assert_int_equal(corrupt_every_byte(&classic),
-                     4096 * 255 + (4096 + 5 * 64) * 5);
-    assert_int_equal(corrupt_every_byte(&removed),
-                     4096 * 255 + (4096 + 3 * 64 + 4096 + 64) * 5);
+    corrupt_every_byte(&classic);
+    corrupt_every_byte(&whole);
 }
 
 
@@ -72,77 +58,104 @@ test_every_damaged_byte_is_detected(void **state)
 static void
 check_lengths(const bloom_image_t *image)
 {
-    size_t    len;
-    file_t    whole, part;
-    unsigned  shorter, longer;
+    size_t  len;
+    file_t  right, part;
 
-    shorter = 0;
-    longer = 0;
-    whole = example_file(image);
+    right = example_file(image);
 
     memset(&part, 0, sizeof(part));
 
-    for (len = 0; len < whole.size + 5000; len++) {
-        if (len == whole.size) {
+    for (len = 0; len < right.size + 5000; len++) {
+        if (len == right.size) {
             continue;
         }
 
         part.size = len;
-        part.bytes = calloc(1, len ? len : 1);
-        assert_non_null(part.bytes);
-        memcpy(part.bytes, whole.bytes, len < whole.size ? len : whole.size);
+        part.bytes = unit_zeros(len);
+        memcpy(part.bytes, right.bytes, len < right.size ? len : right.size);
 
         if (len == 0) {
             assert_refused(&part, "is empty");
-            shorter++;
 
         } else if (len < 8) {
             assert_refused(&part, "is not a Bloom filter image");
-            shorter++;
 
         } else if (len < 24) {
             assert_non_null(refused(&part, NULL));
-            shorter++;
 
-        } else if (len < whole.size) {
+        } else if (len < right.size) {
             assert_refused(&part, "is truncated");
-            shorter++;
 
         } else {
             assert_refused(&part, "is too long");
-            longer++;
         }
 
         free(part.bytes);
     }
 
-    assert_int_equal(shorter, whole.size);
-    assert_int_equal(longer, 4999);
-
-    print_message("%u truncations and %u longer files refused (%s, "
-                  "version %u)\n", shorter, longer,
-                  bloom_geometry_layout_name(image->geometry.layout),
-                  (unsigned) bloom_image_version(image));
-
-    free(whole.bytes);
+    free(right.bytes);
 }
 
 
-static void
-test_files_of_a_wrong_length_are_refused(void **state)
+TEST(files_of_a_wrong_length_are_refused)
 {
-    (void) state;
-
-    check_lengths(&blocked);
     check_lengths(&classic);
-    check_lengths(&removed);
+    check_lengths(&whole);
+}
+
+
+TEST(damage_is_located)
+{
+    size_t         i;
+    file_t         file[3];
+    bloom_image_t  image;
+
+    /* in `blocked`, and in images of three and of five chunks */
+
+    static const struct {
+        size_t       file;
+        size_t       at;
+        const char  *reason;
+    } damage[] = {
+        { 0, BUILD_ID, "is damaged: the checksum of its header differs" },
+        { 0, 4096 + 4095, "checksum of its table, bytes 4096 to 8191, "
+                          "differs" },
+        { 0, 8192 + 100, "checksum of bytes 8192 to 8383 differs" },
+        { 1, 8192 + 1048576, "checksum of bytes 1056768 to 2105343 differs" },
+        { 1, 3153855, "checksum of bytes 2105344 to 3153855 differs" },
+        { 2, TABLE_AT + 4000, "checksum of its table, bytes 8384 to 12479, "
+                              "differs" },
+        { 2, DATA_AT + 2 * BLOOM_IMAGE_CHUNK,
+          "checksum of bytes 2109632 to 3158207 differs" },
+        { 2, 5255295, "checksum of bytes 4206784 to 5255295 differs" },
+    };
+
+    file[0] = example_file(&blocked);
+
+    image = classic;
+    image.geometry.bits = (uint64_t) BLOOM_IMAGE_CHUNK * 8 * 3 - 512;
+    file[1] = example_file(&image);
+
+    image = blocked;
+    set_exceptions(&image, 476000, 5 * BLOOM_IMAGE_CHUNK - 64);
+    file[2] = example_file(&image);
+
+    for (i = 0; i < array_len(damage); i++) {
+        file[damage[i].file].bytes[damage[i].at] ^= 1;
+        assert_refused(&file[damage[i].file], damage[i].reason);
+        file[damage[i].file].bytes[damage[i].at] ^= 1;
+    }
+
+    for (i = 0; i < array_len(file); i++) {
+        assert_null(refused(&file[i], NULL));
+        free(file[i].bytes);
+    }
 }
 
 
 /* ---- invalid values with a right checksum ---- */
 
-static void
-test_another_kind_of_file_is_refused(void **state)
+TEST(another_kind_of_file_is_refused)
 {
     size_t  i;
     file_t  file;
@@ -151,8 +164,6 @@ test_another_kind_of_file_is_refused(void **state)
         "\x1f\x8b\x08", "one\ntwo\n", "\x89PNG\r\n\x1a\n", "BLOOM\r\n",
         "\x89" "BLOOM\n", "\x89" "BLOOM\n\n", "\x09" "BLOOM\r\n"
     };
-
-    (void) state;
 
     for (i = 0; i < array_len(others); i++) {
         file = example_file(&blocked);
@@ -165,57 +176,205 @@ test_another_kind_of_file_is_refused(void **state)
 }
 
 
-static void
-test_other_versions_and_byte_orders_are_refused(void **state)
+/* The header of a later version is not interpreted. */
+TEST(a_later_version_is_refused)
 {
-    size_t   i;
-    file_t   file;
-    uint8_t  was;
-
-    (void) state;
-
-    assert_value_refused(&blocked, VERSION, 4, 3, "has version 3, but this "
-                         "program reads versions up to 2; use a newer program");
-    assert_value_refused(&blocked, VERSION, 4, UINT32_MAX,
-                         "has version 4294967295");
-    assert_value_refused(&blocked, VERSION, 4, 0, "version 0 does not exist");
-
-    assert_value_refused(&blocked, ORDER, 4, 0x04030201, "big-endian");
-    assert_value_refused(&blocked, ORDER, 4, 0,
-                         "byte order mark is 0x00000000 instead of 0x01020304");
-
-    /* a header in big-endian byte order: each number is reversed */
-
-    file = example_file(&blocked);
-
-    for (i = 0; i < 2; i++) {
-        was = file.bytes[VERSION + i];
-        file.bytes[VERSION + i] = file.bytes[VERSION + 3 - i];
-        file.bytes[VERSION + 3 - i] = was;
-
-        was = file.bytes[ORDER + i];
-        file.bytes[ORDER + i] = file.bytes[ORDER + 3 - i];
-        file.bytes[ORDER + 3 - i] = was;
-    }
-
-    assert_refused(&file, "big-endian");
-    free(file.bytes);
-
-    /* the header of a later version is not interpreted */
+    file_t  file;
 
     file = example_file(&blocked);
     bloom_put32(file.bytes + VERSION, 3);
     bloom_put32(file.bytes + LAYOUT, 77);
     bloom_put64(file.bytes + FILE_SIZE, 1);
-    assert_refused(&file, "has version 3");
+    assert_refused(&file, "has version 3, but this program reads versions up "
+                          "to 2; use a newer program");
     free(file.bytes);
 }
 
 
-static void
-test_lengths_out_of_range_are_refused(void **state)
+TEST(values_out_of_range_are_refused)
 {
     size_t  i;
+
+    static const struct {
+        const bloom_image_t  *image;
+        size_t                at;
+        size_t                len;
+        uint64_t              value;
+        const char           *reason;
+    } wrong[] = {
+        { &blocked, VERSION, 4, 3, "has version 3" },
+        { &blocked, VERSION, 4, UINT32_MAX, "has version 4294967295" },
+        { &blocked, VERSION, 4, 0, "version 0 does not exist" },
+        { &blocked, VERSION, 8, 0x0403020101000000, "big-endian" },
+        { &blocked, ORDER, 4, 0x04030201, "big-endian" },
+        { &blocked, ORDER, 4, 0, "byte order mark is 0x00000000 instead of "
+                                 "0x01020304" },
+
+        { &blocked, LAYOUT, 4, 0, "has layout 0" },
+        { &blocked, LAYOUT, 4, 3, "has layout 3" },
+        { &blocked, LAYOUT, 4, UINT32_MAX, "has layout" },
+        { &blocked, LAYOUT, 4, BLOOM_LAYOUT_CLASSIC, "layout classic cannot" },
+        { &classic, LAYOUT, 4, BLOOM_LAYOUT_BLOCKED, "layout blocked cannot" },
+        { &imported, LAYOUT, 4, 3, "has layout 3" },
+        { &imported, LAYOUT, 4, 14, "has layout 14" },
+        { &imported, LAYOUT, 4, BLOOM_LAYOUT_CLASSIC, "is invalid" },
+        { &imported, LAYOUT, 4, BLOOM_LAYOUT_LEHMER,
+          "lehmer cannot have hash" },
+        { &imported, LAYOUT, 4, BLOOM_LAYOUT_FUSE, "fuse cannot have hash" },
+
+        { &blocked, HASH, 4, 0, "has hash 0" },
+        { &blocked, HASH, 4, 11, "has hash 11" },
+        { &blocked, HASH, 4, 3, "layout blocked cannot have hash" },
+        { &imported, HASH, 4, 11, "has hash 11" },
+        { &imported, HASH, 4, BLOOM_HASH_FNV1,
+          "double63 cannot have hash fnv1" },
+        { &linked, HASH, 4, BLOOM_HASH_FNV1, "is invalid" },
+
+        { &blocked, KEY_FORM, 4, 4, "has key form 4" },
+        { &blocked, FLAGS, 4, 4, "has flags 0x4" },
+        { &blocked, FLAGS, 4, 0x80000001, "has flags" },
+        { &imported, FLAGS, 4, 0, "and flags 0x0" },
+        { &imported, FLAGS, 4, 6, "has flags 0x6" },
+
+        { &blocked, K, 4, 0, "k 0, lines 2" },
+        { &blocked, K, 4, 15, "k 15, lines 2" },
+        { &blocked, K, 4, 6, "k 6, lines 2" },
+        { &blocked, K, 4, 32, "k 32, lines 2" },
+        { &blocked, K, 4, UINT32_MAX, "k 4294967295" },
+        { &blocked, LINES, 4, 0, "k 16, lines 0" },
+        { &blocked, LINES, 4, 1, "k 16, lines 1" },
+        { &blocked, LINES, 4, 3, "k 16, lines 3" },
+        { &blocked, LINES, 4, 4, "k 16, lines 4" },
+        { &blocked, LINES, 4, UINT32_MAX, "lines 4294967295" },
+        { &classic, K, 4, 0, "k 0, lines 0" },
+        { &classic, K, 4, 65, "k 65, lines 0" },
+        { &classic, LINES, 4, 1, "k 7, lines 1" },
+        { &imported, K, 4, 0, "is invalid" },
+        { &imported, K, 4, 256, "is invalid" },
+
+        { &blocked, CAPACITY, 8, 0, "capacity is 0" },
+        { &grown, CAPACITY, 8, BLOOM_CAPACITY_MAX + 1,
+          "3 layers behind a capacity of 4398046511105" },
+        { &grown, CAPACITY, 8, UINT64_MAX, "behind a capacity" },
+
+        /* in range, but not the size of the file; a number of bits that no
+         * layout can have */
+
+        { &blocked, BITS, 8, 512, "512 bits do not make 192 bytes of payload "
+                                  "at 8192 in a file of 8384" },
+        { &blocked, BITS, 8, 2048, "2048 bits do not make" },
+        { &blocked, BITS, 8, BLOOM_BITS_MAX, "do not make" },
+        { &blocked, BITS, 8, BLOOM_BITS_MAX + 512,
+          "layout blocked cannot have 8796093022720 bits" },
+        { &blocked, BITS, 8, 1024 + 64,
+          "layout blocked cannot have 1088 bits" },
+        { &imported, BITS, 8, 0, "is invalid" },
+        { &imported, BITS, 8, BLOOM_BITS_MAX + 1, "is invalid" },
+        { &imported, BITS, 8, 1025, "is invalid" },
+        { &imported, BITS, 8, UINT64_MAX, "is invalid" },
+
+        /* a murmur3 seed has 32 bits */
+
+        { &blocked, HASH_KEY + 4, 4, 1, "murmur3 seed" },
+        { &blocked, HASH_KEY + 12, 4, 0x80000000, "murmur3 seed" },
+        { &classic, HASH, 4, BLOOM_HASH_MURMUR3, "murmur3 seed" },
+        { &imported, HASH, 4, BLOOM_HASH_MURMUR3,
+          "seed has more than 32 bits" },
+        { &imported, HASH_KEY, 1, 1, "hash key is out of range" },
+        { &imported, HASH_KEY + 4, 1, 4, "hash key is out of range" },
+        { &imported, HASH_KEY + 15, 1, 1, "hash key is out of range" },
+
+        { &imported, ORIGIN, 4, 0, "has origin 0" },
+        { &imported, ORIGIN, 4, 8, "has origin 8" },
+        { &imported, ORIGIN_LEN, 4, 4092 - 176 + 1, "bytes of its origin" },
+        { &imported, ORIGIN_LEN, 4, UINT32_MAX, "bytes of its origin" },
+        { &imported, LINKS, 4, 1, "1 links" },
+        { &imported, LINKS + 4, 4, 1, "is invalid" },
+        { &linked, LINKS, 4, 0, "0 links" },
+        { &linked, LINKS, 4, 1, "is invalid" },
+        { &linked, LINKS, 4, 55, "is invalid" },
+        { &linked, LINKS, 4, 57, "57 links" },
+        { &linked, LINKS, 4, UINT32_MAX, "links" },
+        { &linked, LINK_TABLE, 8, 0, "is invalid" },
+        { &linked, LINK_TABLE, 8, 513, "is invalid" },
+        { &linked, LINK_TABLE, 8, UINT64_MAX, "is invalid" },
+        { &linked, LINK_TABLE + 8, 4, 0, "is invalid" },
+        { &linked, LINK_TABLE + 8, 4, 256, "is invalid" },
+        { &linked, LINK_TABLE + 12, 4, 1, "is invalid" },
+        { &linked, K, 4, 61, "is invalid" },
+
+        /* exceptions: a size that fits the number, but not the file; version 1
+         * with them, and version 2 without them, layers and a source */
+
+        { &removed, EXCEPTIONS_SIZE, 8, 65, "in a file of 12544 with 65 bytes "
+                                            "of exceptions" },
+        { &removed, EXCEPTIONS_SIZE, 8, 3 * 65547, "do not make" },
+        { &removed, FILE_SIZE, 8, 12544 + 64, "is truncated" },
+        { &removed, FILE_SIZE, 8, 12544 - 64, "is too long" },
+        { &removed, EXCEPTIONS_CRC, 4, 1, "checksum of its table, bytes 8384 "
+                                          "to 12479, differs" },
+        { &removed, VERSION, 4, 1, "do not make" },
+        { &blocked, EXCEPTIONS, 8, 3, "reserved bytes" },
+        { &blocked, VERSION, 4, 2, "0 exceptions in 0 bytes" },
+        { &grown, EXCEPTIONS_SIZE, 8, 11, "0 exceptions in 11 bytes" },
+        { &grown, EXCEPTIONS_CRC, 4, 1, "reserved bytes" },
+
+        /* layers: more than possible, fewer than are described, and more */
+
+        { &grown, LAYERS, 8, 17, "17 layers behind" },
+        { &grown, LAYERS, 8, 256, "256 layers behind" },
+        { &whole, LAYERS, 8, (uint64_t) 1 << 32, "4294967296 layers behind" },
+        { &whole, LAYERS, 8, ((uint64_t) 1 << 32) + 3,
+          "4294967299 layers behind" },
+        { &whole, LAYERS, 8, UINT64_MAX, "18446744073709551615 layers behind" },
+        { &grown, LAYERS, 8, 2, "describes more than its 2 layers" },
+        { &whole, LAYERS, 8, 0, "describes more than its 0 layers" },
+        { &grown, LAYERS, 8, 4, "or these layers" },
+        { &grown, LAYERS, 8, 16, "or these layers" },
+        { &grown, LAYER_BITS + 8 * 3, 8, 512, "describes more" },
+        { &grown, LAYER_BITS + 8 * 15, 8, 512, "describes more" },
+        { &grown, LAYER_K + 3, 1, 8, "describes more" },
+        { &grown, LAYER_K + 15, 1, 8, "describes more" },
+        { &grown, LAYER_LINES + 3, 1, 1, "describes more" },
+        { &grown, LAYER_LINES + 15, 1, 1, "describes more" },
+        { &grown, LAYER_BITS + 8, 8, 512, "do not make" },
+        { &grown, LAYER_BITS + 8, 8, BLOOM_BITS_MAX / 2, "do not make" },
+        { &grown, VERSION, 4, 1, "is invalid" },
+
+        /* sources: longer than the name, and shorter */
+
+        { &sourced, SOURCE_LEN, 4, 10, "other characters" },
+        { &sourced, SOURCE_LEN, 4, 255, "other characters" },
+        { &sourced, SOURCE_LEN, 4, 8, "the bytes after the name of its source "
+                                      "are not zero" },
+        { &sourced, SOURCE_NAME, 1, '%', "is invalid: the name of its source "
+          "has other characters than letters, digits and \"._:/-\"" },
+        { &sourced, SOURCE_NAME + 8, 1, 0, "other characters" },
+        { &sourced, SOURCE_NAME + 4, 1, '\n', "other characters" },
+        { &sourced, SOURCE_NAME + 9, 1, 'a', "bytes after the name" },
+        { &sourced, LAYER_BITS - 1, 1, 'a', "bytes after the name" },
+        { &removed, SOURCE_NAME, 1, 'a', "bytes after the name" },
+        { &removed, SOURCE, 1, 0x80, "the position of a source without a "
+                                     "name" },
+        { &removed, SOURCE + 15, 1, 0x80, "the position of a source without a "
+                                          "name" },
+        { &sourced, VERSION, 4, 1, "reserved bytes" },
+    };
+
+    for (i = 0; i < array_len(wrong); i++) {
+        assert_value_refused(wrong[i].image, wrong[i].at, wrong[i].len,
+                             wrong[i].value, wrong[i].reason);
+    }
+}
+
+
+/* Each of several values is refused in each of several fields. */
+TEST(ranges_of_values_are_refused)
+{
+    size_t    i;
+    char      reason[96];
+    file_t    file;
+    uint64_t  bits;
 
     static const uint64_t  lengths[] = {
         0, 1, 63, 4096, 8192 + 64, (uint64_t) 1 << 32, (uint64_t) 1 << 43,
@@ -223,43 +382,97 @@ test_lengths_out_of_range_are_refused(void **state)
         UINT64_MAX
     };
 
-    (void) state;
+    static const double  rates[] = {
+        0, -0.0, -0.001, 1, 1.5, 1e300, INFINITY, -INFINITY, NAN, -NAN
+    };
+
+    static const uint64_t  sizes[] = {
+        0, 1, 3 * 11 - 1, 3 * 65547 + 1, MAX + 1, (uint64_t) 1 << 32,
+        (uint64_t) 1 << 63, UINT64_MAX - 62, UINT64_MAX
+    };
+
+    static const uint64_t  numbers[] = {
+        0, 5, MAX, (uint64_t) 1 << 63, UINT64_MAX / 11 + 1, UINT64_MAX
+    };
+
+    static const uint64_t  layer_bits[] = {
+        0, 1, 511, 513, 1000, BLOOM_BITS_MAX - 512, BLOOM_BITS_MAX,
+        BLOOM_BITS_MAX + 512, (uint64_t) 1 << 63, UINT64_MAX - 511, UINT64_MAX
+    };
+
+    static const uint32_t  names[] = {
+        256, 257, 65535, 65536 + 9, 1u << 24, 1u << 31, UINT32_MAX
+    };
 
     for (i = 0; i < array_len(lengths); i++) {
         assert_value_refused(&blocked, FILE_SIZE, 8, lengths[i],
                              lengths[i] < 8384 ? "is too long"
                                                : "is truncated");
-        assert_value_refused(&blocked, PAYLOAD, 8, lengths[i],
-                             "do not make");
+        assert_value_refused(&blocked, PAYLOAD, 8, lengths[i], "do not make");
         assert_value_refused(&blocked, PAYLOAD_SIZE, 8, lengths[i],
                              "do not make");
         assert_value_refused(&blocked, CHUNK_SIZE, 4, lengths[i],
                              "do not make");
-        assert_value_refused(&blocked, BITS, 8, lengths[i],
-                             "is invalid");
+        assert_value_refused(&blocked, BITS, 8, lengths[i], "is invalid");
     }
 
-    /* in range, but not the size of the file */
+    for (i = 0; i < array_len(rates); i++) {
+        memcpy(&bits, &rates[i], sizeof(bits));
+        assert_value_refused(&blocked, FPR, 8, bits, "false-positive rate");
+    }
 
-    assert_value_refused(&blocked, BITS, 8, 512, "512 bits do not make 192 "
-                         "bytes of payload at 8192 in a file of 8384");
-    assert_value_refused(&blocked, BITS, 8, 2048, "2048 bits do not make");
-    assert_value_refused(&blocked, BITS, 8, BLOOM_BITS_MAX, "do not make");
-    assert_value_refused(&blocked, BITS, 8, BLOOM_BITS_MAX + 512,
-                         "is invalid: layout blocked cannot have "
-                         "8796093022720 bits");
-    assert_value_refused(&blocked, BITS, 8, 1024 + 64,
-                         "is invalid: layout blocked cannot have 1088 bits");
+    for (i = 0; i < array_len(sizes); i++) {
+        assert_value_refused(&removed, EXCEPTIONS_SIZE, 8, sizes[i],
+                             "is invalid: it has 3 exceptions in ");
+    }
+
+    for (i = 0; i < array_len(numbers); i++) {
+        assert_value_refused(&removed, EXCEPTIONS, 8, numbers[i],
+                             " exceptions in 52 ");
+    }
+
+    /* enough exceptions for more bytes than any image may have */
+
+    file = example_file(&removed);
+    bloom_put64(file.bytes + EXCEPTIONS, 5000);
+    bloom_put64(file.bytes + EXCEPTIONS_SIZE, MAX);
+    remake_header_crc(&file);
+    assert_refused(&file, "do not make");
+    bloom_put64(file.bytes + EXCEPTIONS_SIZE, MAX + 1);
+    remake_header_crc(&file);
+    assert_refused(&file, "5000 exceptions in 268435457 bytes");
+    free(file.bytes);
+
+    for (i = 0; i < array_len(layer_bits); i++) {
+        assert_value_refused(&grown, LAYER_BITS + 8, 8, layer_bits[i],
+                             "or these layers");
+    }
+
+    for (i = 0; i < 256; i++) {
+        if (i != 2 && i != 4 && i != 8 && i != 16) {
+            assert_value_refused(&grown, LAYER_K + 1, 1, i, "or these layers");
+        }
+
+        if (i != 2) {
+            assert_value_refused(&grown, LAYER_LINES + 1, 1, i,
+                                 "or these layers");
+        }
+    }
+
+    for (i = 0; i < array_len(names); i++) {
+        snprintf(reason, sizeof(reason), "is invalid: the name of its source "
+                 "has %u bytes, and at most 255 are possible",
+                 (unsigned) names[i]);
+        assert_value_refused(i % 2 ? &sourced : &whole, SOURCE_LEN, 4,
+                             names[i], reason);
+    }
 }
 
 
 /* The lengths agree with each other, but not with the number of bits. */
-static void
-test_lengths_that_do_not_fit_the_bits_are_refused(void **state)
+TEST(lengths_that_do_not_fit_the_bits_are_refused)
 {
     file_t  file;
-
-    (void) state;
 
     file = example_file(&blocked);
     file.size += 64;
@@ -273,11 +486,10 @@ test_lengths_that_do_not_fit_the_bits_are_refused(void **state)
     free(file.bytes);
 
     file = example_file(&blocked);
-    bloom_put64(file.bytes + PAYLOAD_SIZE, 128);
-    bloom_put64(file.bytes + FILE_SIZE, file.size - 64);
-    remake_header_crc(&file);
-
     file.size -= 64;
+    bloom_put64(file.bytes + PAYLOAD_SIZE, 128);
+    bloom_put64(file.bytes + FILE_SIZE, file.size);
+    remake_header_crc(&file);
     assert_refused(&file, "1536 bits do not make 128 bytes");
 
     /* the bits agree too: this is another image, with a damaged chunk */
@@ -290,181 +502,187 @@ test_lengths_that_do_not_fit_the_bits_are_refused(void **state)
 }
 
 
-static void
-test_values_out_of_range_are_refused(void **state)
+static int
+is_within(size_t at, size_t begin, size_t len)
 {
-    size_t    i;
-    file_t    file;
-    double    fpr;
-    uint64_t  bits;
+    return at >= begin && at - begin < len;
+}
 
-    static const double  rates[] = {
-        0, -0.0, -0.001, 1, 1.5, 1e300, INFINITY, -INFINITY, NAN, -NAN
+
+/*
+ * A reader cannot judge hash key, capacity, items, rate, times, build id, and
+ * the position of a source, nor the header of the source of an imported filter,
+ * whose k may be any byte.  The highest byte of a rate is not changed, which
+ * would make it negative, and no byte that makes the capacity of a filter with
+ * layers too large.
+ */
+static int
+may_differ(const bloom_image_t *image, size_t at)
+{
+    return is_within(at, HASH_KEY, image->origin ? 0
+                     : image->hasher.kind == BLOOM_HASH_MURMUR3 ? 4 : 16)
+           || is_within(at, CAPACITY, image->geometry.layers ? 5 : 8)
+           || is_within(at, ITEMS, FPR + 7 - ITEMS)
+           || is_within(at, CREATED, RESERVED - CREATED)
+           || is_within(at, SOURCE, image->source.len ? 16 : 0)
+           || (image->origin
+               && (at == K || at == ORIGIN_LEN
+                   || is_within(at, LINKS + 8, 8 + image->origin_len)));
+}
+
+
+/* All others, reserved ones among them, may not differ. */
+TEST(only_free_header_fields_may_change)
+{
+    size_t  i, at;
+    file_t  file;
+
+    static const bloom_image_t  *const images[] = {
+        &blocked, &classic, &removed, &grown, &sourced, &whole, &imported
     };
 
-    (void) state;
+    for (i = 0; i < array_len(images); i++) {
+        file = example_file(images[i]);
 
-    assert_value_refused(&blocked, LAYOUT, 4, 0, "has layout 0");
-    assert_value_refused(&blocked, LAYOUT, 4, 3, "has layout 3");
-    assert_value_refused(&blocked, LAYOUT, 4, UINT32_MAX, "has layout");
-    assert_value_refused(&blocked, LAYOUT, 4, BLOOM_LAYOUT_CLASSIC,
-                         "is invalid: layout classic");
-    assert_value_refused(&classic, LAYOUT, 4, BLOOM_LAYOUT_BLOCKED,
-                         "is invalid: layout blocked");
+        for (at = 0; at < HEADER_CRC; at++) {
+            file.bytes[at] ^= 0x80;
+            remake_header_crc(&file);
 
-    assert_value_refused(&blocked, HASH, 4, 0, "has hash 0");
-    assert_value_refused(&blocked, HASH, 4, 11, "has hash 11");
-    assert_value_refused(&blocked, HASH, 4, 3,
-                         "layout blocked cannot have hash");
-    assert_value_refused(&blocked, KEY_FORM, 4, 4, "has key form 4");
-    assert_value_refused(&blocked, FLAGS, 4, 4, "has flags 0x4");
-    assert_value_refused(&blocked, FLAGS, 4, 0x80000001, "has flags");
+            if ((refused(&file, NULL) == NULL) != may_differ(images[i], at)) {
+                fail_msg("image %zu: byte %zu may %sdiffer", i, at,
+                         may_differ(images[i], at) ? "" : "not ");
+            }
 
-    assert_value_refused(&blocked, K, 4, 0, "k 0, lines 2");
-    assert_value_refused(&blocked, K, 4, 15, "k 15, lines 2");
-    assert_value_refused(&blocked, K, 4, 6, "k 6, lines 2");
-    assert_value_refused(&blocked, K, 4, 32, "k 32, lines 2");
-    assert_value_refused(&blocked, K, 4, UINT32_MAX, "k 4294967295");
-    assert_value_refused(&blocked, LINES, 4, 0, "k 16, lines 0");
-    assert_value_refused(&blocked, LINES, 4, 1, "k 16, lines 1");
-    assert_value_refused(&blocked, LINES, 4, 3, "k 16, lines 3");
-    assert_value_refused(&blocked, LINES, 4, 4, "k 16, lines 4");
-    assert_value_refused(&blocked, LINES, 4, UINT32_MAX, "lines 4294967295");
-    assert_value_refused(&classic, K, 4, 0, "k 0, lines 0");
-    assert_value_refused(&classic, K, 4, 65, "k 65, lines 0");
-    assert_value_refused(&classic, LINES, 4, 1, "k 7, lines 1");
+            file.bytes[at] ^= 0x80;
+        }
 
-    assert_value_refused(&blocked, CAPACITY, 8, 0, "capacity is 0");
-
-    for (i = 0; i < array_len(rates); i++) {
-        fpr = rates[i];
-        memcpy(&bits, &fpr, sizeof(bits));
-        assert_value_refused(&blocked, FPR, 8, bits, "false-positive rate");
-    }
-
-    /* a murmur3 seed has 32 bits; siphash's key may be anything */
-
-    assert_value_refused(&blocked, HASH_KEY + 4, 4, 1, "murmur3 seed");
-    assert_value_refused(&blocked, HASH_KEY + 12, 4, 0x80000000,
-                         "murmur3 seed");
-    assert_value_refused(&classic, HASH, 4, BLOOM_HASH_MURMUR3,
-                         "murmur3 seed");
-
-    for (i = RESERVED; i < HEADER_CRC; i++) {
-        file = example_file(&blocked);
-        file.bytes[i] = 1;
-        remake_header_crc(&file);
-        assert_refused(&file, "reserved bytes of its header are not zero");
         free(file.bytes);
     }
 }
 
 
-/*
- * A reader cannot judge hash key, capacity, items, rate, times and build id.
- * The highest byte of the rate is not changed, which would make the rate
- * greater than 1.
- */
-static int
-may_differ(size_t at)
+/* ---- layers, sources and imported filters ---- */
+
+/* Base and layers together have at most as many bits as a base may have. */
+TEST(all_parts_have_at_most_two_to_the_43_bits)
 {
-    return (at >= HASH_KEY && at < FPR + 7) || (at >= CREATED && at < RESERVED);
+    char           error[BLOOM_IMAGE_ERROR_LEN];
+    uint8_t        header[BLOOM_IMAGE_PAGE];
+    bloom_image_t  image, got;
+
+    image = grown;
+    image.geometry.layer[0].bits = BLOOM_BITS_MAX - (3 * 512 + 1024 + 1536);
+    bloom_image_encode(&image, header);
+    assert_int_equal(bloom_image_decode(&got, header,
+                                        bloom_image_file_size(&image), error),
+                     0);
+
+    image.geometry.layer[0].bits += 512;
+    bloom_image_encode(&image, header);
+    assert_int_equal(bloom_image_decode(&got, header,
+                                        bloom_image_file_size(&image), error),
+                     -1);
+    assert_non_null(strstr(error, "or these layers"));
 }
 
 
-static void
-test_only_free_header_fields_may_change(void **state)
+TEST(imported_filters_have_no_layers)
 {
-    size_t  at;
-    file_t  file;
+    file_t         file;
+    bloom_image_t  image;
 
-    (void) state;
+    image = imported;
+    image.capacity = 1000;
+    image.geometry.layers = 1;
+    image.geometry.layer[0] = grown.geometry.layer[0];
 
-    file = example_file(&classic);
+    memset(&file, 0, sizeof(file));
+    file.size = bloom_image_file_size(&image);
+    file.bytes = unit_zeros(file.size);
+    bloom_image_encode(&image, file.bytes);
+    assert_refused(&file, "layout double63 cannot have 1003 bits, k 200, lines "
+                   "0, or these layers");
+    free(file.bytes);
+}
 
-    for (at = 0; at < HEADER_CRC; at++) {
-        file.bytes[at] ^= 0x40;
-        remake_header_crc(&file);
 
-        if ((refused(&file, NULL) == NULL) != may_differ(at)) {
-            fail_msg("byte %zu may %sdiffer", at, may_differ(at) ? "" : "not ");
+/* Bits after the last one are refused, all other bits are accepted. */
+TEST(bits_after_the_last_one_are_refused)
+{
+    size_t    i;
+    file_t    file;
+    uint64_t  words[16];
+
+    for (i = 0; i < 1024; i++) {         /* 1003 bits in 128 bytes */
+        memset(words, 0, sizeof(words));
+        words[i / 64] = (uint64_t) 1 << i % 64;
+
+        file = file_of(&imported, words, NULL);
+
+        if (i < 1003) {
+            assert_null(refused(&file, NULL));
+
+        } else {
+            assert_refused(&file, "after its last one");
         }
 
-        file.bytes[at] ^= 0x40;
+        free(file.bytes);
+    }
+}
+
+
+/* Changes a byte of the exceptions and corrects all checksums. */
+TEST(bytes_after_the_entries_are_refused)
+{
+    size_t  i;
+    file_t  file;
+
+    file = example_file(&removed);
+
+    for (i = 0; i < 64; i++) {
+        file.bytes[DATA_AT + i] ^= 0x80;
+        remake_exceptions_crc(&file, &removed);
+
+        if (i < 52) {
+            assert_null(refused(&file, NULL));
+
+        } else {
+            assert_refused(&file, "bytes after its exceptions are not zero");
+        }
+
+        file.bytes[DATA_AT + i] ^= 0x80;
     }
 
     free(file.bytes);
 }
 
 
-static void
-test_damage_is_located(void **state)
-{
-    file_t         file;
-    bloom_image_t  image;
+/* ---- a disk that fails, and files that change ---- */
 
-    (void) state;
-
-    file = example_file(&blocked);
-    file.bytes[BUILD_ID] ^= 1;
-    assert_refused(&file, "is damaged: the checksum of its header differs");
-    file.bytes[BUILD_ID] ^= 1;
-
-    file.bytes[4096 + 4095] ^= 1;
-    assert_refused(&file, "checksum of its table, bytes 4096 to 8191, differs");
-    file.bytes[4096 + 4095] ^= 1;
-
-    file.bytes[8192 + 100] ^= 1;
-    assert_refused(&file, "checksum of bytes 8192 to 8383 differs");
-    free(file.bytes);
-
-    image = classic;
-    image.geometry.bits = (uint64_t) BLOOM_IMAGE_CHUNK * 8 * 3 - 512;
-    file = example_file(&image);
-
-    file.bytes[8192 + 1048576] ^= 1;
-    assert_refused(&file, "checksum of bytes 1056768 to 2105343 differs");
-    file.bytes[8192 + 1048576] ^= 1;
-
-    file.bytes[file.size - 1] ^= 1;
-    assert_refused(&file, "checksum of bytes 2105344 to 3153855 differs");
-    free(file.bytes);
-}
-
-
-/* ---- a disk that fails ---- */
-
-static void
-test_a_failure_of_any_read_is_reported(void **state)
+TEST(a_failure_of_any_read_is_reported)
 {
     int            reads;
     char           reason[64];
     file_t         file;
-    uint64_t      *payload;
     bloom_image_t  image;
-
-    (void) state;
 
     image = classic;
     image.geometry.bits = (uint64_t) BLOOM_IMAGE_CHUNK * 8 * 3 - 512;
+    set_exceptions(&image, 95400, BLOOM_IMAGE_CHUNK + 1000);
 
     file = example_file(&image);
-    payload = malloc(bloom_image_payload_size(&image));
-    assert_non_null(payload);
-
     assert_null(refused(&file, NULL));
     reads = file.reads;
 
-    /* the header, the table twice, three chunks */
+    /* at least the header, both tables, three chunks and two */
 
-    assert_int_equal(reads, 1 + 1 + 1 + 3);
+    assert_true(reads >= 1 + 2 + 3 + 2);
 
     for (file.fails = 1; file.fails <= reads; file.fails++) {
-        memset(payload, 0x77, bloom_image_payload_size(&image));
 
         /* nothing is read after the failure */
 
-        assert_non_null(refused(&file, payload));
+        assert_non_null(refused(&file, NULL));
         assert_int_equal(file.reads, file.fails);
 
         sprintf(reason, "cannot be read at byte %u", (unsigned) file.failed);
@@ -472,33 +690,27 @@ test_a_failure_of_any_read_is_reported(void **state)
     }
 
     file.fails = 0;
-    assert_null(refused(&file, payload));
+    assert_null(refused(&file, NULL));
 
-    free(payload);
     free(file.bytes);
 }
 
 
 /* A chunk whose read failed can be read again. */
-static void
-test_reading_continues_after_a_failed_chunk(void **state)
+TEST(reading_continues_after_a_failed_chunk)
 {
     file_t                       file;
     uint8_t                     *dst;
     bloom_image_t                image;
     static bloom_image_reader_t  reader;
 
-    (void) state;
-
     image = classic;
     image.geometry.bits = (uint64_t) BLOOM_IMAGE_CHUNK * 8 * 2;
 
     file = example_file(&image);
-    dst = malloc(BLOOM_IMAGE_CHUNK);
-    assert_non_null(dst);
+    dst = unit_alloc(BLOOM_IMAGE_CHUNK);
 
-    assert_int_equal(bloom_image_open(&reader, read_file, &file, file.size),
-                     0);
+    open_file(&reader, &file);
 
     /* the table's page is read again before the chunk */
 
@@ -520,57 +732,38 @@ test_reading_continues_after_a_failed_chunk(void **state)
 
 
 /*
- * Another image is written over the file after the header was read.  Its bits
- * are valid, but for another seed: with this header, keys would be absent.
+ * Another image is written over the file after the header was read, or after
+ * the bits were.  Its bits are valid, but for another seed: with this header,
+ * keys would be absent.
  */
-static void
-test_an_image_overwritten_while_it_is_read_is_refused(void **state)
+TEST(an_image_overwritten_while_it_is_read_is_refused)
 {
     file_t                       file, other;
-    uint8_t                      dst[3 * 64];
     bloom_image_t                image;
     static bloom_image_reader_t  reader;
 
-    (void) state;
-
-    image = blocked;
+    image = removed;
     bloom_hasher_murmur3(&image.hasher, 1);
 
-    file = example_file(&blocked);
+    file = example_file(&removed);
     other = example_file(&image);
     assert_int_equal(file.size, other.size);
 
-    assert_int_equal(bloom_image_open(&reader, read_file, &file, file.size),
-                     0);
-
+    open_file(&reader, &file);
     memcpy(file.bytes, other.bytes, file.size);
-    assert_int_equal(bloom_image_next(&reader, dst), -1);
+    assert_non_null(refused_payload(&reader, NULL));
     assert_non_null(strstr(reader.error, "changed while it was read"));
-    assert_int_equal(reader.next, 0);
+
+    other.bytes[DATA_AT] = 1;
+    remake_exceptions_crc(&other, &image);
+    assert_null(refused(&other, NULL));
+
+    open_file(&reader, &file);
+    assert_null(refused_payload(&reader, NULL));
+    memcpy(file.bytes, other.bytes, file.size);
+    assert_non_null(refused_exceptions(&reader, NULL));
+    assert_non_null(strstr(reader.error, "changed while it was read"));
 
     free(file.bytes);
     free(other.bytes);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_every_damaged_byte_is_detected),
-        cmocka_unit_test(test_files_of_a_wrong_length_are_refused),
-        cmocka_unit_test(test_another_kind_of_file_is_refused),
-        cmocka_unit_test(test_other_versions_and_byte_orders_are_refused),
-        cmocka_unit_test(test_lengths_out_of_range_are_refused),
-        cmocka_unit_test(test_lengths_that_do_not_fit_the_bits_are_refused),
-        cmocka_unit_test(test_values_out_of_range_are_refused),
-        cmocka_unit_test(test_only_free_header_fields_may_change),
-        cmocka_unit_test(test_damage_is_located),
-        cmocka_unit_test(test_a_failure_of_any_read_is_reported),
-        cmocka_unit_test(test_reading_continues_after_a_failed_chunk),
-        cmocka_unit_test(test_an_image_overwritten_while_it_is_read_is_refused),
-    };
-
-    return cmocka_run_group_tests_name("image_refused", tests, make_examples,
-                                       NULL);
 }

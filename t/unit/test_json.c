@@ -41,17 +41,14 @@ read_pieces(outcome_t *out, const char *json, size_t len, size_t cut,
 
     memset(out, 0, sizeof(outcome_t));
 
-    buf = malloc(BLOOM_KEY_MAX);
-    assert_non_null(buf);
+    buf = unit_alloc(BLOOM_KEY_MAX);
 
     bloom_json_begin(&reader, buf, BLOOM_KEY_MAX);
 
     for (rc = 0, from = 0, i = 0; i < 3 && rc == 0; i++, from = to) {
         to = ends[i];
 
-        piece = malloc(to - from + 1);
-        assert_non_null(piece);
-        memcpy(piece, json + from, to - from);
+        piece = unit_copy(json + from, to - from);
 
         pos = piece;
 
@@ -142,13 +139,10 @@ static const struct {
 };
 
 
-static void
-test_valid_arrays_are_read(void **state)
+TEST(valid_arrays_are_read)
 {
     size_t     i;
     outcome_t  out;
-
-    (void) state;
 
     for (i = 0; i < array_len(good); i++) {
         read_all(&out, good[i].json, good[i].len);
@@ -224,13 +218,10 @@ static const struct {
 };
 
 
-static void
-test_invalid_arrays_are_refused_at_the_mistake(void **state)
+TEST(invalid_arrays_are_refused_at_the_mistake)
 {
     size_t     i;
     outcome_t  out;
-
-    (void) state;
 
     for (i = 0; i < array_len(bad); i++) {
         read_all(&out, bad[i].json, bad[i].len);
@@ -247,12 +238,9 @@ test_invalid_arrays_are_refused_at_the_mistake(void **state)
 
 
 /* Strings before the mistake are read and counted. */
-static void
-test_strings_before_the_mistake_are_read(void **state)
+TEST(strings_before_the_mistake_are_read)
 {
     outcome_t  out;
-
-    (void) state;
 
     read_all(&out, array("[\"a\",\"bc\",\"d\\x\",\"e\"]"));
 
@@ -265,8 +253,7 @@ test_strings_before_the_mistake_are_read(void **state)
 
 /* Tests the longest string and a string of one byte more, of each kind of
  * character. */
-static void
-test_strings_longer_than_the_buffer_are_cut(void **state)
+TEST(strings_longer_than_the_buffer_are_cut)
 {
     int             rc;
     char           *json, *p;
@@ -284,10 +271,7 @@ test_strings_longer_than_the_buffer_are_cut(void **state)
         { "\\u20ac", 3 }, { "\xf0\x9f\x98\x80", 4 }, { "\\ud83d\\ude00", 4 }
     };
 
-    (void) state;
-
-    json = malloc(7 * BLOOM_KEY_MAX);
-    assert_non_null(json);
+    json = unit_alloc(7 * BLOOM_KEY_MAX);
 
     for (i = 0; i < array_len(kinds); i++) {
         for (n = BLOOM_KEY_MAX; n <= BLOOM_KEY_MAX + 1; n++) {
@@ -326,18 +310,4 @@ test_strings_longer_than_the_buffer_are_cut(void **state)
     }
 
     free(json);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_valid_arrays_are_read),
-        cmocka_unit_test(test_invalid_arrays_are_refused_at_the_mistake),
-        cmocka_unit_test(test_strings_before_the_mistake_are_read),
-        cmocka_unit_test(test_strings_longer_than_the_buffer_are_cut),
-    };
-
-    return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }

@@ -41,13 +41,10 @@ begin(bloom_json_writer_t *json, output_t *output)
 }
 
 
-static void
-test_values(void **state)
+TEST(values)
 {
     output_t             output;
     bloom_json_writer_t  json;
-
-    (void) state;
 
     begin(&json, &output);
 
@@ -82,13 +79,10 @@ test_values(void **state)
 }
 
 
-static void
-test_nesting(void **state)
+TEST(nesting)
 {
     output_t             output;
     bloom_json_writer_t  json;
-
-    (void) state;
 
     begin(&json, &output);
 
@@ -111,13 +105,10 @@ test_nesting(void **state)
 }
 
 
-static void
-test_lines(void **state)
+TEST(lines)
 {
     output_t             output;
     bloom_json_writer_t  json;
-
-    (void) state;
 
     begin(&json, &output);
     json.lines = 1;
@@ -137,15 +128,12 @@ test_lines(void **state)
 }
 
 
-static void
-test_long_text(void **state)
+TEST(long_text)
 {
     size_t               i, len;
     char                 text[150];
     output_t             output;
     bloom_json_writer_t  json;
-
-    (void) state;
 
     /* every length around that of the writer's buffer */
 
@@ -164,8 +152,7 @@ test_long_text(void **state)
 }
 
 
-static void
-test_strings_are_escaped_for_writing(void **state)
+TEST(strings_are_escaped_for_writing)
 {
     size_t               i, len;
     output_t             output;
@@ -189,8 +176,6 @@ test_strings_are_escaped_for_writing(void **state)
           "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },
     };
 
-    (void) state;
-
     for (i = 0; i < array_len(texts); i++) {
         begin(&json, &output);
         bloom_json_put_bytes(&json, NULL, texts[i].text, texts[i].len);
@@ -199,19 +184,4 @@ test_strings_are_escaped_for_writing(void **state)
         assert_int_equal(output.len, len + 2);
         assert_memory_equal(output.text + 1, texts[i].escaped, len);
     }
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_nesting),
-        cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_long_text),
-        cmocka_unit_test(test_strings_are_escaped_for_writing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,8 +59,7 @@ add(key_set_t *set, const bloom_key_t *key, unsigned file, uint64_t line,
 }
 
 
-static void
-keys_are_found_with_their_first_place(void **state)
+TEST(keys_are_found_with_their_first_place)
 {
     int             i;
     char            text[32];
@@ -68,8 +67,6 @@ keys_are_found_with_their_first_place(void **state)
     key_set_t       set;
     bloom_key_t     key, same;
     key_set_key_t  *found;
-
-    (void) state;
 
     key_set_create(&set);
 
@@ -125,15 +122,4 @@ keys_are_found_with_their_first_place(void **state)
     assert_null(key_set_find(&set, &key));
 
     key_set_free(&set);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(keys_are_found_with_their_first_place),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

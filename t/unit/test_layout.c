@@ -12,7 +12,6 @@
 #include <sys/mman.h>
 
 #include "bloom_census.h"
-#include "bloom_simd.h"
 
 
 /* Calls `check` with geometries of every k and number of lines, and of even and
@@ -75,8 +74,7 @@ check_against_slow(const bloom_geometry_t *g)
     atomic = filter_new(g);
     many = filter_new(g);
     batch = filter_new(g);
-    slow = calloc(g->bits / 8, 1);
-    assert_non_null(slow);
+    slow = unit_zeros(g->bits / 8);
 
     for (seed = g->k, i = 0; i < 300; i++) {
         hash = random_hash(&seed);
@@ -146,19 +144,15 @@ check_against_slow(const bloom_geometry_t *g)
 }
 
 
-static void
-test_bits_are_where_the_header_says(void **state)
+TEST(bits_are_where_the_header_says)
 {
-    (void) state;
-
     each_geometry(check_against_slow);
 }
 
 
 /* Filters of far more than 2^32 bits and bytes; only pages that are touched
  * take memory. */
-static void
-test_filters_beyond_4_gigabytes_are_addressed(void **state)
+TEST(filters_beyond_4_gigabytes_are_addressed)
 {
     int           i;
     size_t        l;
@@ -171,8 +165,6 @@ test_filters_beyond_4_gigabytes_are_addressed(void **state)
         { BLOOM_LAYOUT_BLOCKED, 24, 3, 0, 0, ((uint64_t) 1 << 37) - 512 },
         { BLOOM_LAYOUT_CLASSIC, 13, 0, 0, 0, ((uint64_t) 1 << 37) - 1024 },
     };
-
-    (void) state;
 
     for (l = 0; l < array_len(large); l++) {
         map = mmap(NULL, large[l].bits / 8, PROT_READ|PROT_WRITE,
@@ -220,11 +212,8 @@ check_never_absent(const bloom_geometry_t *g)
 }
 
 
-static void
-test_added_keys_are_never_absent(void **state)
+TEST(added_keys_are_never_absent)
 {
-    (void) state;
-
     each_geometry(check_never_absent);
 }
 
@@ -253,8 +242,7 @@ add_many(void *data)
 
 
 /* Four threads add to the same few lines: no bit is lost. */
-static void
-test_concurrent_additions_lose_no_bit(void **state)
+TEST(concurrent_additions_lose_no_bit)
 {
     size_t      i, l, round;
     adder_t     adder[4];
@@ -266,8 +254,6 @@ test_concurrent_additions_lose_no_bit(void **state)
         { BLOOM_LAYOUT_BLOCKED, 24, 3, 0, 0, 64 * 512 },
         { BLOOM_LAYOUT_CLASSIC, 7, 0, 0, 0, 64 * 512 },
     };
-
-    (void) state;
 
     for (l = 0; l < array_len(small); l++) {
         for (round = 0; round < 50; round++) {
@@ -326,11 +312,8 @@ check_merge(const bloom_geometry_t *g)
 }
 
 
-static void
-test_merging_equals_adding_all_keys(void **state)
+TEST(merging_equals_adding_all_keys)
 {
-    (void) state;
-
     each_geometry(check_merge);
 }
 
@@ -418,11 +401,8 @@ check_census(const bloom_geometry_t *g)
 }
 
 
-static void
-test_a_census_equals_counting_bit_by_bit(void **state)
+TEST(a_census_equals_counting_bit_by_bit)
 {
-    (void) state;
-
     each_geometry(check_census);
 }
 
@@ -493,105 +473,54 @@ check_any(const bloom_geometry_t *g)
 }
 
 
-/* Batches of every size, with every instruction set: the answers and the bytes
- * are those of keys processed one by one. */
+/* Batches of every size, with every instruction set: the bytes are those of
+ * keys that are added one by one, and so are the answers. */
 static void
 check_batch(const bloom_geometry_t *g)
 {
     uint8_t             *slow;
-    uint64_t             seed, answers, *words;
+    uint64_t             seed, *words;
     unsigned             i, n, v;
     bloom_hash_t         hash[BLOOM_BATCH];
     const bloom_simd_t  *vector;
 
     for (v = 0; (vector = bloom_simd_list(v)) != NULL; v++) {
-        bloom_simd_use(vector);
-
         words = filter_new(g);
-        slow = calloc(g->bits / 8, 1);
-        assert_non_null(slow);
+        slow = unit_zeros(g->bits / 8);
 
         for (seed = 17, n = 0; n <= BLOOM_BATCH; n += n < 4 ? 1 : 12) {
 
             for (i = 0; i < n; i++) {
                 hash[i] = (i % 5 == 4) ? hash[i - 2] : random_hash(&seed);
-            }
-
-            for (answers = 0, i = 0; i < n; i++) {
-                answers |= (uint64_t) slow_test(g, slow, hash[i]) << i;
-            }
-
-            assert_true(bloom_layout_test_batch(g, words, hash, n) == answers);
-
-            /* every other key is added, so that some are present */
-
-            for (i = 0; i < n / 2; i++) {
-                hash[i] = hash[2 * i];
-            }
-
-            for (i = 0; i < n / 2; i++) {
                 (void) slow_add(g, slow, hash[i]);
             }
 
-            bloom_layout_add_many(g, words, hash, n / 2);
+            bloom_simd_use(vector);
+            bloom_layout_add_many(g, words, hash, n);
             assert_memory_equal(words, slow, g->bits / 8);
-
-            for (answers = 0, i = 0; i < n; i++) {
-                answers |= (uint64_t) slow_test(g, slow, hash[i]) << i;
-            }
-
-            assert_true(bloom_layout_test_batch(g, words, hash, n) == answers);
         }
 
+        check_lookups(g, words, hash, BLOOM_BATCH, 19, slow_has,
+                      &(slow_t) { g, slow });
         free(slow);
         filter_free(g, words);
     }
-
-    bloom_simd_use(NULL);
 }
 
 
-static void
-test_a_batch_equals_its_keys_one_by_one(void **state)
+TEST(a_batch_equals_its_keys_one_by_one)
 {
-    (void) state;
-
     each_geometry(check_batch);
 }
 
 
-static void
-test_the_first_present_key_of_several_is_found(void **state)
+TEST(the_first_present_key_of_several_is_found)
 {
-    (void) state;
-
     each_geometry(check_any);
 }
 
 
-static void
-test_a_census_of_no_bits_and_of_all_bits_is_exact(void **state)
+TEST(a_census_of_no_bits_and_of_all_bits_is_exact)
 {
-    (void) state;
-
     each_geometry(check_census_of_nothing);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_bits_are_where_the_header_says),
-        cmocka_unit_test(test_filters_beyond_4_gigabytes_are_addressed),
-        cmocka_unit_test(test_added_keys_are_never_absent),
-        cmocka_unit_test(test_concurrent_additions_lose_no_bit),
-        cmocka_unit_test(test_merging_equals_adding_all_keys),
-        cmocka_unit_test(test_the_first_present_key_of_several_is_found),
-        cmocka_unit_test(test_a_batch_equals_its_keys_one_by_one),
-        cmocka_unit_test(test_a_census_equals_counting_bit_by_bit),
-        cmocka_unit_test(test_a_census_of_no_bits_and_of_all_bits_is_exact),
-    };
-
-    return cmocka_run_group_tests_name("layout", tests, NULL, NULL);
 }

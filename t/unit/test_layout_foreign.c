@@ -102,12 +102,9 @@ assert_bits(const bloom_geometry_t *g, uint32_t kind, const char *key,
 
 /* Filters of two keys that Guava 31.1 wrote with create(funnel, 10, 0.01); the
  * words in them are big-endian. */
-static void
-test_bits_match_filters_of_guava(void **state)
+TEST(bits_match_filters_of_guava)
 {
     bloom_geometry_t  g;
-
-    (void) state;
 
     g = geometry(BLOOM_LAYOUT_DOUBLE63, 7, 128);
 
@@ -128,12 +125,9 @@ test_bits_match_filters_of_guava(void **state)
 
 
 /* The example of redis.io for BF.SCANDUMP. */
-static void
-test_bits_match_the_filter_of_redisbloom(void **state)
+TEST(bits_match_the_filter_of_redisbloom)
 {
     bloom_geometry_t  g;
-
-    (void) state;
 
     g = geometry(BLOOM_LAYOUT_DOUBLE, 5, 64);
 
@@ -142,16 +136,13 @@ test_bits_match_the_filter_of_redisbloom(void **state)
 }
 
 
-static void
-test_bits_match_filters_of_go(void **state)
+TEST(bits_match_filters_of_go)
 {
     bloom_geometry_t  g;
 
     static const uint32_t  love[] = { 235, 846, 747, 866 };
     static const uint32_t  item1[] = { 523, 312, 116, 554, 237, 175, 951, 545,
                                        340, 45, 902, 279, 531, 768 };
-
-    (void) state;
 
     g = geometry(BLOOM_LAYOUT_FOUR, 4, 1000);
     assert_bits(&g, BLOOM_HASH_MURMUR3_TWICE, "Love", love, array_len(love));
@@ -166,8 +157,7 @@ test_bits_match_filters_of_go(void **state)
  * The 7 bits of "/products/42" in a filter of 999 bits, computed by
  * t/lib/BloomTest/Schemes.pm, which agrees with the source systems.
  */
-static void
-test_bits_match_the_producers_in_each_scheme(void **state)
+TEST(bits_match_the_producers_in_each_scheme)
 {
     size_t            i, j;
     uint32_t          layout, hash;
@@ -188,8 +178,6 @@ test_bits_match_the_producers_in_each_scheme(void **state)
         { "double", { 188, 616, 205, 633, 62, 490, 918 } },
         { "libbloom", { 685, 529, 373, 217, 61, 904, 748 } },
     };
-
-    (void) state;
 
     for (i = 0; i < array_len(known); i++) {
         assert_int_equal(bloom_scheme_parse(known[i].scheme,
@@ -216,8 +204,7 @@ test_bits_match_the_producers_in_each_scheme(void **state)
 
 
 /* In every scheme, added keys are present, and the rate is the counted one. */
-static void
-test_every_scheme_finds_its_keys_at_the_counted_rate(void **state)
+TEST(every_scheme_finds_its_keys_at_the_counted_rate)
 {
     char              key[32];
     size_t            len, n;
@@ -227,8 +214,6 @@ test_every_scheme_finds_its_keys_at_the_counted_rate(void **state)
     bloom_census_t    census;
     bloom_hasher_t    hasher;
     bloom_geometry_t  g;
-
-    (void) state;
 
     n = 0;
     k = 0;
@@ -293,8 +278,7 @@ test_every_scheme_finds_its_keys_at_the_counted_rate(void **state)
 }
 
 
-static void
-test_a_key_is_present_if_any_link_has_it(void **state)
+TEST(a_key_is_present_if_any_link_has_it)
 {
     char              key[32];
     size_t            len;
@@ -302,8 +286,6 @@ test_a_key_is_present_if_any_link_has_it(void **state)
     bloom_census_t    census;
     bloom_hasher_t    hasher;
     bloom_geometry_t  g, one;
-
-    (void) state;
 
     g = three_links();
     assert_true(bloom_geometry_valid(&g));
@@ -390,13 +372,10 @@ test_a_key_is_present_if_any_link_has_it(void **state)
 }
 
 
-static void
-test_scheme_names_go_both_ways(void **state)
+TEST(scheme_names_go_both_ways)
 {
     unsigned  i;
     uint32_t  layout, hash;
-
-    (void) state;
 
     for (i = 0; bloom_scheme_list(i) != NULL; i++) {
         assert_int_equal(bloom_scheme_parse(bloom_scheme_list(i),
@@ -414,21 +393,4 @@ test_scheme_names_go_both_ways(void **state)
     assert_true(bloom_scheme_valid(BLOOM_LAYOUT_CLASSIC, BLOOM_HASH_SIPHASH));
     assert_false(bloom_scheme_valid(BLOOM_LAYOUT_CLASSIC, BLOOM_HASH_FNV1));
     assert_false(bloom_scheme_valid(BLOOM_LAYOUT_EACH, BLOOM_HASH_MURMUR3));
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_bits_match_filters_of_guava),
-        cmocka_unit_test(test_bits_match_the_filter_of_redisbloom),
-        cmocka_unit_test(test_bits_match_filters_of_go),
-        cmocka_unit_test(test_bits_match_the_producers_in_each_scheme),
-        cmocka_unit_test(test_every_scheme_finds_its_keys_at_the_counted_rate),
-        cmocka_unit_test(test_a_key_is_present_if_any_link_has_it),
-        cmocka_unit_test(test_scheme_names_go_both_ways),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,50 +7,7 @@
 
 #include "slow_layout.h"
 
-#include "bloom_simd.h"
-
 #define GROWN  (40 * (1 + BLOOM_LAYERS_MAX))
-
-
-/* Compares all ways to look keys up with the slow one: half of the keys are
- * those that were added. */
-static void
-check_layers_test(const bloom_geometry_t *g, const uint64_t *words,
-    const uint8_t *slow, const bloom_hash_t *added, unsigned n_added)
-{
-    uint64_t             seed, answers;
-    unsigned             i, n, v, first;
-    bloom_hash_t         hash[BLOOM_BATCH];
-    const bloom_simd_t  *vector;
-
-    for (v = 0; (vector = bloom_simd_list(v)) != NULL; v++) {
-        bloom_simd_use(vector);
-
-        for (seed = 23, n = 0; n <= BLOOM_BATCH; n += n < 4 ? 1 : 6) {
-            answers = 0;
-            first = n;
-
-            for (i = n; i-- > 0; /* void */ ) {
-                hash[i] = unit_random(&seed) % 2
-                          ? added[unit_random(&seed) % n_added]
-                          : random_hash(&seed);
-
-                if (slow_test(g, slow, hash[i])) {
-                    answers |= (uint64_t) 1 << i;
-                    first = i;
-                }
-
-                assert_int_equal(bloom_layout_test(g, words, hash[i]),
-                                 answers >> i & 1);
-            }
-
-            assert_true(bloom_layout_test_batch(g, words, hash, n) == answers);
-            assert_int_equal(bloom_layout_test_any(g, words, hash, n), first);
-        }
-    }
-
-    bloom_simd_use(NULL);
-}
 
 
 /* A filter grows by a layer after each forty keys. */
@@ -72,8 +29,7 @@ check_growth(const bloom_geometry_t *whole)
     many = filter_new(whole);
     batch = filter_new(whole);
     bytes = (size_t) bloom_geometry_bytes(whole);
-    slow = calloc(bytes, 1);
-    assert_non_null(slow);
+    slow = unit_zeros(bytes);
 
     now = *whole;
     seed = whole->k;
@@ -123,7 +79,8 @@ check_growth(const bloom_geometry_t *whole)
         assert_memory_equal(many, slow, bytes);
         assert_memory_equal(batch, slow, bytes);
 
-        check_layers_test(&now, plain, slow, hash, i);
+        check_lookups(&now, plain, hash, i, 23, slow_has,
+                      &(slow_t) { &now, slow });
     }
 
     free(slow);
@@ -135,8 +92,7 @@ check_growth(const bloom_geometry_t *whole)
 
 
 /* Bases and layers of several k and numbers of lines, and one to 16 layers. */
-static void
-test_keys_go_to_the_last_layer_and_are_found_in_any(void **state)
+TEST(keys_go_to_the_last_layer_and_are_found_in_any)
 {
     uint32_t          i, lines, layers;
     bloom_geometry_t  g;
@@ -150,8 +106,6 @@ test_keys_go_to_the_last_layer_and_are_found_in_any(void **state)
         { BLOOM_LAYOUT_BLOCKED, 16, 2 },
         { BLOOM_LAYOUT_BLOCKED, 12, 3 },
     };
-
-    (void) state;
 
     for (i = 0; i < array_len(bases); i++) {
         for (layers = 1; layers <= BLOOM_LAYERS_MAX; layers += 3) {
@@ -173,15 +127,4 @@ test_keys_go_to_the_last_layer_and_are_found_in_any(void **state)
             check_growth(&g);
         }
     }
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_keys_go_to_the_last_layer_and_are_found_in_any),
-    };
-
-    return cmocka_run_group_tests_name("layout, layers", tests, NULL, NULL);
 }

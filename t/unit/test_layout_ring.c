@@ -7,8 +7,6 @@
 
 #include "slow_layout.h"
 
-#include "bloom_simd.h"
-
 #define KEYS  700
 
 
@@ -96,50 +94,16 @@ add(ring_t *ring, bloom_hash_t hash)
 }
 
 
-/* Compares all ways to look keys up with the slow one: half of the keys are
- * those that were added, some of them to slices that are not live. */
-static void
-check_lookups(const ring_t *ring, uint64_t *seed)
+static int
+ring_has(const void *data, bloom_hash_t hash)
 {
-    uint64_t             slices, answers;
-    unsigned             i, n, v, first;
-    bloom_hash_t         hash[BLOOM_BATCH];
-    const bloom_simd_t  *vector;
+    uint64_t       slices;
+    const ring_t  *ring = data;
 
-    for (v = 0; (vector = bloom_simd_list(v)) != NULL; v++) {
-        bloom_simd_use(vector);
+    slices = slow_slices(ring, hash);
+    assert_true(bloom_layout_slices(&ring->g, ring->plain, hash) == slices);
 
-        for (n = 0; n <= BLOOM_BATCH; n += n < 5 ? 1 : 1 + n / 4) {
-            answers = 0;
-            first = n;
-
-            for (i = n; i-- > 0; /* void */ ) {
-                hash[i] = ring->n != 0 && unit_random(seed) % 2
-                          ? ring->hash[unit_random(seed) % ring->n]
-                          : random_hash(seed);
-
-                slices = slow_slices(ring, hash[i]);
-
-                if (slices != 0) {
-                    answers |= (uint64_t) 1 << i;
-                    first = i;
-                }
-
-                bloom_layout_prefetch(&ring->g, ring->plain, hash[i]);
-                assert_true(bloom_layout_slices(&ring->g, ring->plain, hash[i])
-                            == slices);
-                assert_int_equal(bloom_layout_test(&ring->g, ring->plain,
-                                                   hash[i]), slices != 0);
-            }
-
-            assert_true(bloom_layout_test_batch(&ring->g, ring->plain, hash, n)
-                        == answers);
-            assert_int_equal(bloom_layout_test_any(&ring->g, ring->plain, hash,
-                                                   n), first);
-        }
-    }
-
-    bloom_simd_use(NULL);
+    return slices != 0;
 }
 
 
@@ -165,8 +129,7 @@ check_ring(uint32_t slices, uint32_t k, uint32_t lines, uint64_t n_lines)
     ring.many = filter_new(&ring.g);
     bytes = (size_t) bloom_geometry_bytes(&ring.g);
     assert_int_equal(bytes, slices * n_lines * 64);
-    ring.slow = calloc(bytes, 1);
-    assert_non_null(ring.slow);
+    ring.slow = unit_zeros(bytes);
 
     all = ((uint64_t) 1 << slices) - 1;
     seed = slices * 1000 + k * 10 + lines;
@@ -214,7 +177,8 @@ check_ring(uint32_t slices, uint32_t k, uint32_t lines, uint64_t n_lines)
         assert_memory_equal(ring.atomic, ring.slow, bytes);
         assert_memory_equal(ring.many, ring.slow, bytes);
 
-        check_lookups(&ring, &seed);
+        check_lookups(&ring.g, ring.plain, ring.hash, ring.n, seed, ring_has,
+                      &ring);
     }
 
     free(ring.slow);
@@ -225,14 +189,11 @@ check_ring(uint32_t slices, uint32_t k, uint32_t lines, uint64_t n_lines)
 
 
 /* One to three lines, with one to eight bits in each. */
-static void
-test_keys_go_to_the_open_slice_and_are_found_in_live_ones(void **state)
+TEST(keys_go_to_the_open_slice_and_are_found_in_live_ones)
 {
     uint32_t  i, lines, per_line;
 
     static const uint32_t  slices[] = { 1, 2, 5, 17, 33, 56 };
-
-    (void) state;
 
     for (i = 0; i < array_len(slices); i++) {
         for (lines = 1; lines <= BLOOM_LINES_MAX; lines++) {
@@ -246,15 +207,12 @@ test_keys_go_to_the_open_slice_and_are_found_in_live_ones(void **state)
 
 
 /* A lookup of a key whose lines another slice has, but not together. */
-static void
-test_lines_of_different_slices_are_not_taken_together(void **state)
+TEST(lines_of_different_slices_are_not_taken_together)
 {
     uint32_t           i, j;
     uint64_t           seed, bits[BLOOM_K_MAX], *words;
     bloom_hash_t       hash;
     bloom_geometry_t   g;
-
-    (void) state;
 
     memset(&g, 0, sizeof(g));
     g.layout = BLOOM_LAYOUT_BLOCKED;
@@ -298,14 +256,11 @@ test_lines_of_different_slices_are_not_taken_together(void **state)
 }
 
 
-static void
-test_a_filter_without_slices_has_a_key_in_none(void **state)
+TEST(a_filter_without_slices_has_a_key_in_none)
 {
     uint64_t          seed, *words;
     bloom_hash_t      hash;
     bloom_geometry_t  g;
-
-    (void) state;
 
     memset(&g, 0, sizeof(g));
     assert_int_equal(bloom_geometry_size(&g, BLOOM_LAYOUT_BLOCKED, 100, 0.01),
@@ -320,18 +275,4 @@ test_a_filter_without_slices_has_a_key_in_none(void **state)
     assert_int_equal(bloom_layout_test(&g, words, hash), 1);
 
     filter_free(&g, words);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(
-            test_keys_go_to_the_open_slice_and_are_found_in_live_ones),
-        cmocka_unit_test(test_lines_of_different_slices_are_not_taken_together),
-        cmocka_unit_test(test_a_filter_without_slices_has_a_key_in_none),
-    };
-
-    return cmocka_run_group_tests_name("layout, rings", tests, NULL, NULL);
 }

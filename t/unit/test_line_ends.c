@@ -55,14 +55,11 @@ expect_ends(const uint8_t *data, size_t len)
 
 /* Tests texts of no line ends to line ends only, at every length and
  * alignment. */
-static void
-test_line_ends_are_found_at_every_density(void **state)
+TEST(line_ends_are_found_at_every_density)
 {
     size_t    i, len, at;
     uint8_t   data[LEN + 64];
     uint64_t  seed, dense;
-
-    (void) state;
 
     for (seed = 1, dense = 0; dense <= 16; dense++) {
         for (i = 0; i < sizeof(data); i++) {
@@ -75,15 +72,4 @@ test_line_ends_are_found_at_every_density(void **state)
             }
         }
     }
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_line_ends_are_found_at_every_density),
-    };
-
-    return cmocka_run_group_tests_name("lines", tests, NULL, NULL);
 }

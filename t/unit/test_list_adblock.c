@@ -50,8 +50,7 @@ pass(void *state, key_set_t *cancelled, const char *lines)
 }
 
 
-static void
-a_block_is_read_in_the_state_at_its_beginning(void **unused)
+TEST(a_block_is_read_in_the_state_at_its_beginning)
 {
     int         i;
     char        keys[128];
@@ -67,8 +66,6 @@ a_block_is_read_in_the_state_at_its_beginning(void **unused)
     static const char *const  expected[] = {
         "a.test ", "", "g.test h.test "
     };
-
-    (void) unused;
 
     assert_true(list_adblock.state <= sizeof(at_begin));
 
@@ -93,8 +90,7 @@ a_block_is_read_in_the_state_at_its_beginning(void **unused)
 }
 
 
-static void
-a_badfilter_rule_cancels_its_twin_in_any_block(void **unused)
+TEST(a_badfilter_rule_cancels_its_twin_in_any_block)
 {
     char        keys[128];
     uint64_t    state[8], other[8];
@@ -103,8 +99,6 @@ a_badfilter_rule_cancels_its_twin_in_any_block(void **unused)
     static const char  rules[] =
         "||a.test^\n||b.test^$all\n||c.test^$doc,popup\n||d.test^\n"
         "0.0.0.0 e.test\nf.test\n||g.test^$important\n||h.test^$doc,~xhr\n";
-
-    (void) unused;
 
     memset(state, 0, sizeof(state));
     memset(other, 0, sizeof(other));
@@ -133,14 +127,11 @@ a_badfilter_rule_cancels_its_twin_in_any_block(void **unused)
 }
 
 
-static void
-many_blocks_may_be_open(void **unused)
+TEST(many_blocks_may_be_open)
 {
     int           i;
     bloom_key_t   begin, end;
     adblock_if_t  state;
-
-    (void) unused;
 
     memset(&state, 0, sizeof(state));
     begin.data = (const uint8_t *) "!#if false";
@@ -159,17 +150,4 @@ many_blocks_may_be_open(void **unused)
 
     assert_null(adblock_if_why(&state));
     assert_int_equal(adblock_if_take(&state, &end), ADBLOCK_IF_STRAY);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(a_block_is_read_in_the_state_at_its_beginning),
-        cmocka_unit_test(a_badfilter_rule_cancels_its_twin_in_any_block),
-        cmocka_unit_test(many_blocks_may_be_open)
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

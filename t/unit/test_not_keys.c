@@ -31,8 +31,7 @@ look(const char *data, size_t len, unsigned how)
     uint8_t     *copy;
     const char  *what;
 
-    copy = malloc(len != 0 ? len : 1);
-    memcpy(copy, data, len);
+    copy = unit_copy(data, len);
     what = bloom_not_keys(copy, len, how);
     free(copy);
 
@@ -66,8 +65,7 @@ check(const case_t *c, unsigned how)
 }
 
 
-static void
-test_first_bytes(void **state)
+TEST(first_bytes)
 {
     size_t  i;
 
@@ -104,8 +102,6 @@ test_first_bytes(void **state)
         { BYTES("\xef\xbb\xbf") }, { BYTES("\n\x1f\x8b\n") }
     };
 
-    (void) state;
-
     for (i = 0; i < array_len(cases); i++) {
         check(&cases[i], BLOOM_NOT_KEYS_NUL);
         check(&cases[i], 0);
@@ -116,13 +112,10 @@ test_first_bytes(void **state)
 
 /* A tar file has "ustar" in its header, and a zero byte behind it, which text
  * does not have at this place. */
-static void
-test_tar(void **state)
+TEST(tar)
 {
     char    tar[FILE_MAX];
     size_t  i;
-
-    (void) state;
 
     memset(tar, 0, sizeof(tar));
     strcpy(tar, "ids.txt");
@@ -146,8 +139,7 @@ test_tar(void **state)
 
 
 /* Text in UTF-16 without a byte order mark */
-static void
-test_wide_text(void **state)
+TEST(wide_text)
 {
     size_t  i;
 
@@ -176,8 +168,6 @@ test_wide_text(void **state)
         { BYTES("a\rb") }, { BYTES("a\rb\r\n") }
     };
 
-    (void) state;
-
     for (i = 0; i < array_len(cases); i++) {
         check(&cases[i], BLOOM_NOT_KEYS_LINES | BLOOM_NOT_KEYS_WHOLE);
         assert_null(look(cases[i].data, cases[i].len, BLOOM_NOT_KEYS_NUL));
@@ -185,14 +175,11 @@ test_wide_text(void **state)
 }
 
 
-static void
-test_binary_data(void **state)
+TEST(binary_data)
 {
     char      data[FILE_MAX];
     size_t    i;
     uint64_t  seed;
-
-    (void) state;
 
     seed = 1;
 
@@ -234,8 +221,7 @@ test_binary_data(void **state)
 
 #define JOURNAL  "{\"key\":\"a\",\"time\":\"x\"}\n"
 
-static void
-test_documents(void **state)
+TEST(documents)
 {
     size_t  i;
 
@@ -270,8 +256,6 @@ test_documents(void **state)
         { BYTES("[" JOURNAL "]"), "is JSON" }
     };
 
-    (void) state;
-
     for (i = 0; i < array_len(cases); i++) {
         check(&cases[i], cases[i].how);
         check(&cases[i], cases[i].how | BLOOM_NOT_KEYS_LINES);
@@ -284,8 +268,7 @@ test_documents(void **state)
 }
 
 
-static void
-test_dumps(void **state)
+TEST(dumps)
 {
     size_t  i;
 
@@ -302,8 +285,6 @@ test_dumps(void **state)
         { BYTES("id\n----\n") }, { BYTES("-- a comment\n") }
     };
 
-    (void) state;
-
     for (i = 0; i < array_len(cases); i++) {
         check(&cases[i], 0);
         check(&cases[i], BLOOM_NOT_KEYS_LINES | BLOOM_NOT_KEYS_WHOLE);
@@ -315,8 +296,7 @@ test_dumps(void **state)
 #define QUOTED  "has nearly all lines in double quotes"
 #define NINE    "\"1\"\n\"2\"\n\"3\"\n\"4\"\n\"5\"\n\"6\"\n\"7\"\n\"8\"\n\"9\"\n"
 
-static void
-test_quoted_lines(void **state)
+TEST(quoted_lines)
 {
     size_t  i;
 
@@ -333,8 +313,6 @@ test_quoted_lines(void **state)
         { BYTES("\"a\nb\"\n\"c\" d\n"), NULL, BLOOM_NOT_KEYS_WHOLE }
     };
 
-    (void) state;
-
     for (i = 0; i < array_len(cases); i++) {
         check(&cases[i], cases[i].how | BLOOM_NOT_KEYS_LINES);
         assert_null(look(cases[i].data, cases[i].len, cases[i].how));
@@ -342,15 +320,12 @@ test_quoted_lines(void **state)
 }
 
 
-static void
-test_long_files(void **state)
+TEST(long_files)
 {
     char    *data;
     size_t   len;
 
     static const char  copy[] = "\nCOPY urls (url) FROM stdin;\n";
-
-    (void) state;
 
     len = 2 * BLOOM_NOT_KEYS_BYTES;
     data = malloc(len);
@@ -380,11 +355,8 @@ key(const char *text)
 }
 
 
-static void
-test_null_is_no_key(void **state)
+TEST(null_is_no_key)
 {
-    (void) state;
-
     assert_non_null(strstr(key("\\N"), "NULL"));
     assert_non_null(strstr(key("\\."), "COPY"));
     assert_null(key("\\n"));
@@ -393,23 +365,4 @@ test_null_is_no_key(void **state)
     assert_null(key("\\"));
     assert_null(key(""));
     assert_null(key("\\\\"));
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_first_bytes),
-        cmocka_unit_test(test_tar),
-        cmocka_unit_test(test_wide_text),
-        cmocka_unit_test(test_binary_data),
-        cmocka_unit_test(test_documents),
-        cmocka_unit_test(test_dumps),
-        cmocka_unit_test(test_quoted_lines),
-        cmocka_unit_test(test_long_files),
-        cmocka_unit_test(test_null_is_no_key)
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

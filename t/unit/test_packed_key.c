@@ -17,8 +17,7 @@
 static uint8_t  text[BLOOM_KEY_MAX];
 
 
-static void
-test_lengths_are_in_leb128(void **state)
+TEST(lengths_are_in_leb128)
 {
     size_t       i, size;
     uint8_t      packed[ROOM];
@@ -38,8 +37,6 @@ test_lengths_are_in_leb128(void **state)
         { 65535, "\xff\xff\x03" },
     };
 
-    (void) state;
-
     memset(text, 'k', sizeof(text));
 
     for (i = 0; i < array_len(known); i++) {
@@ -57,16 +54,13 @@ test_lengths_are_in_leb128(void **state)
 
 
 /* No three bytes but the 65535 that are written are read as a length. */
-static void
-test_a_length_has_one_form(void **state)
+TEST(a_length_has_one_form)
 {
     size_t          lengths;
     uint8_t         packed[ROOM], again[ROOM];
     uint32_t        i;
     bloom_key_t     key;
     const uint8_t  *end;
-
-    (void) state;
 
     memset(packed, 0, sizeof(packed));
     lengths = 0;
@@ -99,8 +93,7 @@ test_a_length_has_one_form(void **state)
 }
 
 
-static void
-test_other_bytes_are_no_key(void **state)
+TEST(other_bytes_are_no_key)
 {
     size_t       i;
     uint8_t     *bytes;
@@ -123,15 +116,11 @@ test_other_bytes_are_no_key(void **state)
         { "\x02" "a", 2 },
     };
 
-    (void) state;
-
     for (i = 0; i < array_len(refused); i++) {
 
         /* memory of exactly that size, for the address sanitizer */
 
-        bytes = malloc(refused[i].size + (refused[i].size == 0));
-        assert_non_null(bytes);
-        memcpy(bytes, refused[i].bytes, refused[i].size);
+        bytes = unit_copy(refused[i].bytes, refused[i].size);
 
         if (bloom_packed_key_read(&key, bytes, bytes + refused[i].size)
             != NULL)
@@ -145,8 +134,7 @@ test_other_bytes_are_no_key(void **state)
 }
 
 
-static void
-test_a_key_is_read_to_its_end(void **state)
+TEST(a_key_is_read_to_its_end)
 {
     size_t          i, size, shorter;
     uint8_t         packed[ROOM];
@@ -156,8 +144,6 @@ test_a_key_is_read_to_its_end(void **state)
     static const size_t  lengths[] = {
         1, 2, 127, 128, 129, 16383, 16384, 16385, BLOOM_KEY_MAX
     };
-
-    (void) state;
 
     for (i = 0; i < sizeof(text); i++) {
         text[i] = (uint8_t) (i * 7);
@@ -185,18 +171,4 @@ test_a_key_is_read_to_its_end(void **state)
 
     memcpy(packed, "\x80\x80\x04", 3);
     assert_null(bloom_packed_key_read(&read, packed, packed + ROOM));
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_lengths_are_in_leb128),
-        cmocka_unit_test(test_a_length_has_one_form),
-        cmocka_unit_test(test_other_bytes_are_no_key),
-        cmocka_unit_test(test_a_key_is_read_to_its_end),
-    };
-
-    return cmocka_run_group_tests_name("packed_key", tests, NULL, NULL);
 }

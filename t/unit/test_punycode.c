@@ -10,8 +10,7 @@
 #include "bloom_punycode.h"
 
 
-static void
-test_samples_of_rfc_3492_are_converted(void **state)
+TEST(samples_of_rfc_3492_are_converted)
 {
     int         n;
     size_t      i, j, len;
@@ -48,8 +47,6 @@ test_samples_of_rfc_3492_are_converted(void **state)
           { 0x305d, 0x306e, 0x30b9, 0x30d4, 0x30fc, 0x30c9, 0x3067 } },
     };
 
-    (void) state;
-
     for (i = 0; i < array_len(samples); i++) {
 
         for (len = 0; samples[i].c[len] != 0; len++) {
@@ -82,8 +79,7 @@ test_samples_of_rfc_3492_are_converted(void **state)
 }
 
 
-static void
-test_invalid_punycode_is_refused(void **state)
+TEST(invalid_punycode_is_refused)
 {
     size_t    i;
     uint32_t  c[80];
@@ -93,8 +89,6 @@ test_invalid_punycode_is_refused(void **state)
         "999999b", "zzzzzzzzzzzzzzzzzz",
     };
 
-    (void) state;
-
     for (i = 0; i < array_len(texts); i++) {
         assert_int_equal(bloom_punycode_decode(c, array_len(c),
                                                (const uint8_t *) texts[i],
@@ -103,8 +97,7 @@ test_invalid_punycode_is_refused(void **state)
 }
 
 
-static void
-test_random_texts_survive_a_round_trip(void **state)
+TEST(random_texts_survive_a_round_trip)
 {
     int       n, round;
     size_t    i, len;
@@ -113,8 +106,6 @@ test_random_texts_survive_a_round_trip(void **state)
     uint64_t  seed;
 
     static const uint32_t  most[] = { 0x80, 0x100, 0x3000, 0x110000 };
-
-    (void) state;
 
     seed = 34;
 
@@ -135,17 +126,4 @@ test_random_texts_survive_a_round_trip(void **state)
                                                (size_t) n), len);
         assert_memory_equal(again, c, len * sizeof(*c));
     }
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_samples_of_rfc_3492_are_converted),
-        cmocka_unit_test(test_invalid_punycode_is_refused),
-        cmocka_unit_test(test_random_texts_survive_a_round_trip),
-    };
-
-    return cmocka_run_group_tests_name("punycode", tests, NULL, NULL);
 }

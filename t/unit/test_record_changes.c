@@ -2,8 +2,8 @@
 
 /*
  * These tests check records of changes from a source: that their keys, parts
- * and positions are read back, that their bytes are as documented, and that
- * those which violate the format are broken.
+ * and positions are read back, and that those which violate the format are
+ * broken.
  */
 
 #include "segments.h"
@@ -82,9 +82,7 @@ read_changes(bloom_record_t *record, const journal_t *journal, size_t size)
 
     /* the memory ends with the record: no byte after it is read */
 
-    exact = malloc(size);
-    assert_non_null(exact);
-    memcpy(exact, journal->data + AT, size);
+    exact = unit_copy(journal->data + AT, size);
     rc = bloom_record_read(&same, &journal->segment,
                            journal->segment.base + AT, 1000, exact, size);
     free(exact);
@@ -167,25 +165,19 @@ check_round_trip(const char *name, bloom_position_t before,
         has_keys(part, keys, removals);
     }
 
-    assert_int_equal(bloom_record_find(&part, &journal.segment,
-                                       journal.segment.base + AT, 0,
-                                       journal.data + AT, journal.size - AT),
-                     0);
+    assert_int_equal(find_at(&journal, AT, 0, &part), 0);
 
     free(journal.data);
 }
 
 
-static void
-test_changes_are_read_back(void **state)
+TEST(changes_are_read_back)
 {
     char    name[BLOOM_SOURCE_NAME_MAX + 1];
     size_t  len;
 
     static const char  *const keys[] = { "one", "two", "three", "4", NULL };
     static const char  *const none[] = { NULL };
-
-    (void) state;
 
     check_round_trip("ids", at(0, 0), at(0, 1), keys, 0);
     check_round_trip("ids", at(1, 5), at(2, 0), keys, 1);
@@ -208,8 +200,7 @@ test_changes_are_read_back(void **state)
 
 
 /* A part has changes of both kinds, or none; the source stays where it was. */
-static void
-test_a_part_leaves_the_source_where_it_was(void **state)
+TEST(a_part_leaves_the_source_where_it_was)
 {
     size_t                size;
     uint8_t               bad;
@@ -219,8 +210,6 @@ test_a_part_leaves_the_source_where_it_was(void **state)
     bloom_record_maker_t  maker;
 
     static const char  *const keys[] = { "gone", "here" };
-
-    (void) state;
 
     create(&journal, ROOM);
     journal.segment.version = 2;
@@ -274,12 +263,9 @@ test_a_part_leaves_the_source_where_it_was(void **state)
 }
 
 
-static void
-test_the_type_is_known(void **state)
+TEST(the_type_is_known)
 {
     uint32_t  type;
-
-    (void) state;
 
     for (type = 0; type < 300; type++) {
         assert_int_equal(bloom_record_known(type), type <= 3 || type == 5);
@@ -291,86 +277,8 @@ test_the_type_is_known(void **state)
 }
 
 
-/* The bytes of the example of changes in docs/journal-format.md. */
-static void
-test_the_bytes_are_as_documented(void **state)
-{
-    size_t                size;
-    uint8_t               data[BLOOM_RECORD_CHANGES_MIN];
-    bloom_key_t           name, key;
-    bloom_segment_t       segment;
-    bloom_record_maker_t  maker;
-
-    static const uint8_t  first[] = {
-        0x70, 0x00, 0x00, 0x00, 0x62, 0x16, 0xde, 0x23,
-        0x2f, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-        0xbc, 0x6a, 0xe5, 0xcf, 0x8b, 0x01, 0x00, 0x00,
-        0x02, 0x00, 0x00, 0x05, 0x10, 0x35, 0x0b, 0x1a,
-        0x00, 0x68, 0xe5, 0xcf, 0x8b, 0x01, 0x00, 0x00,
-        0x02, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-        0x8a, 0x6a, 0xe5, 0xcf, 0x8b, 0x01, 0x00, 0x00,
-        0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-        0xe3, 0x10, 0xee, 0xb3, 0xd0, 0x0e, 0xc7, 0x9d,
-        0x00, 0x68, 0xe5, 0xcf, 0x8b, 0x01, 0x00, 0x00,
-        0x02, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-        0x01, 0x00, 0x00, 0x00, 0x03, 0x69, 0x64, 0x73,
-        0x03, 0x74, 0x77, 0x6f, 0x04, 0x66, 0x6f, 0x75,
-        0x72, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00
-    };
-
-    static const uint8_t  second[] = {
-        0x60, 0x00, 0x00, 0x00, 0xdc, 0xe5, 0x08, 0x82,
-        0x30, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-        0xb6, 0x6b, 0xe5, 0xcf, 0x8b, 0x01, 0x00, 0x00,
-        0x00, 0x00, 0x00, 0x05, 0x51, 0x2c, 0x2d, 0x6f,
-        0x84, 0x6b, 0xe5, 0xcf, 0x8b, 0x01, 0x00, 0x00,
-        0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-        0x84, 0x6b, 0xe5, 0xcf, 0x8b, 0x01, 0x00, 0x00,
-        0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-        0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-        0x84, 0x6b, 0xe5, 0xcf, 0x8b, 0x01, 0x00, 0x00,
-        0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-        0x00, 0x00, 0x00, 0x00, 0x03, 0x69, 0x64, 0x73
-    };
-
-    (void) state;
-
-    memset(&segment, 0, sizeof(segment));
-    segment.version = 2;
-    segment.base = 4 * BLOOM_SEGMENT_SIZE;
-    segment.size = BLOOM_SEGMENT_SIZE;
-    memcpy(segment.salt, "\x01\x23\x45\x67\x89\xab\xcd\xef"
-                         "\x01\x23\x45\x67\x89\xab\xcd\xef", 16);
-
-    name = key_of("ids");
-    bloom_record_begin_changes(&maker, data, sizeof(data), &name,
-                               at(1700000000000, 2), at(1700000000650, 0),
-                               digest_of(0x9dc70ed0b3ee10e3, at(1700000000000, 2)));
-    key = key_of("two");
-    assert_int_equal(bloom_record_put(&maker, &key), 0);
-    maker.removals = 1;
-    key = key_of("four");
-    assert_int_equal(bloom_record_put(&maker, &key), 0);
-
-    size = bloom_record_seal(&maker, &segment, segment.base + AT, 47,
-                             1700000000700);
-    assert_int_equal(size, sizeof(first));
-    assert_memory_equal(data, first, size);
-
-    bloom_record_begin_changes(&maker, data, sizeof(data), &name,
-                               at(1700000000900, 1), at(1700000000900, 1),
-                               digest_of(0, at(1700000000900, 1)));
-    size = bloom_record_seal(&maker, &segment,
-                             segment.base + AT + sizeof(first), 48,
-                             1700000000950);
-    assert_int_equal(size, sizeof(second));
-    assert_memory_equal(data, second, size);
-}
-
-
 /* A record is sealed again for another place and with other changes behind. */
-static void
-test_changes_can_be_sealed_for_another_place(void **state)
+TEST(changes_can_be_sealed_for_another_place)
 {
     size_t                size;
     uint8_t               buf[BLOOM_RECORD_CHANGES_MIN + 64];
@@ -380,8 +288,6 @@ test_changes_can_be_sealed_for_another_place(void **state)
     bloom_record_maker_t  maker;
 
     static const char  *const keys[] = { "gone", "here", "too" };
-
-    (void) state;
 
     create(&journal, ROOM);
 
@@ -430,8 +336,7 @@ test_changes_can_be_sealed_for_another_place(void **state)
 
 
 /* The least room is enough for the longest name, and is never exceeded. */
-static void
-test_changes_keep_within_their_room(void **state)
+TEST(changes_keep_within_their_room)
 {
     char                  name[BLOOM_SOURCE_NAME_MAX + 1];
     size_t                room, n, size;
@@ -440,8 +345,6 @@ test_changes_keep_within_their_room(void **state)
     bloom_key_t           source, key;
     bloom_record_t        record;
     bloom_record_maker_t  maker;
-
-    (void) state;
 
     create(&journal, ROOM);
     memset(name, 'n', BLOOM_SOURCE_NAME_MAX);
@@ -490,10 +393,7 @@ read_with(journal_t *journal, size_t size, size_t offset, const void *bytes,
     rc = read_changes(&record, journal, size);
 
     if (rc == BLOOM_RECORD_BROKEN) {
-        assert_int_equal(bloom_record_find(&record, &journal->segment,
-                                           journal->segment.base + AT, 0,
-                                           journal->data + AT,
-                                           journal->size - AT),
+        assert_int_equal(find_at(journal, AT, 0, &record),
                          journal->size - AT);
     }
 
@@ -504,126 +404,107 @@ read_with(journal_t *journal, size_t size, size_t offset, const void *bytes,
 }
 
 
-#define with(offset, bytes)                                                  \
-    read_with(&journal, size, offset, bytes, sizeof(bytes) - 1)
+#define OK      BLOOM_RECORD_OK
+#define BROKEN  BLOOM_RECORD_BROKEN
+
+#define BEFORE  BODY
+#define AFTER   (BODY + 16)
+#define SINCE   (BODY + 40)              /* where the digest begins */
+#define COUNT   (AT + 24)
+#define REMOVED  (BODY + 56)
+
+#define bytes(text)  text, sizeof(text) - 1
+#define position(high, low)                                                  \
+    bytes(high "\0\0\0\0\0\0\0" low "\0\0\0\0\0\0\0")
 
 
-static void
-test_wrong_numbers_of_removals_are_broken(void **state)
+TEST(other_values_are_broken)
 {
-    size_t     size;
+    size_t     i, size;
     journal_t  journal;
 
-    static const char  *const keys[] = { "a", "b", "c", NULL };
+    static const char  *const some[] = { "a", "b", "c", NULL };
     static const char  *const none[] = { NULL };
 
-    (void) state;
+    /* a record with keys, one of them removed; one without */
+
+    static const struct {
+        const char *const  *keys;
+        uint32_t            removals;
+    } records[] = { { some, 1 }, { none, 0 } };
+
+    static const struct {
+        size_t          record;
+        size_t          at;
+        const char     *bytes;
+        size_t          len;
+        bloom_record_e  rc;
+    } cases[] = {
+        { 0, REMOVED, bytes("\0\0\0\0"), OK },
+        { 0, REMOVED, bytes("\3\0\0\0"), OK },
+        { 0, REMOVED, bytes("\4\0\0\0"), BROKEN },
+        { 0, REMOVED, bytes("\1\0\0\1"), OK },             /* a part */
+        { 0, REMOVED, bytes("\1\0\0\2"), BROKEN },
+        { 0, REMOVED, bytes("\4\0\0\1"), BROKEN },
+        { 0, REMOVED, bytes("\xff\xff\xff\xff"), BROKEN },
+        { 1, REMOVED, bytes("\0\0\0\0"), OK },
+        { 1, REMOVED, bytes("\1\0\0\0"), BROKEN },
+
+        { 0, COUNT, bytes("\2\0\0"), BROKEN },
+        { 0, COUNT, bytes("\4\0\0"), BROKEN },
+        { 0, COUNT, bytes("\0\0\0"), BROKEN },
+        { 0, COUNT, bytes("\xff\xff\xff"), BROKEN },
+        { 1, COUNT, bytes("\1\0\0"), BROKEN },
+
+        /* positions that go back; without keys, both may be equal: a gap */
+
+        { 0, BEFORE, position("\6", "\0"), BROKEN },
+        { 0, BEFORE, position("\6", "\1"), BROKEN },
+        { 0, BEFORE, position("\7", "\0"), BROKEN },
+        { 0, BEFORE, position("\5", "\6"), OK },
+        { 0, BEFORE, position("\5", "\4"), BROKEN },
+        { 0, AFTER, position("\5", "\5"), BROKEN },
+        { 0, AFTER, position("\5", "\4"), BROKEN },
+        { 0, AFTER, position("\4", "\6"), BROKEN },
+        { 0, AFTER, position("\5", "\6"), OK },
+        { 1, BEFORE, position("\6", "\0"), OK },
+        { 1, BEFORE, position("\6", "\1"), BROKEN },
+        { 1, BEFORE, position("\7", "\0"), BROKEN },
+
+        /* the digest begins before the changes */
+
+        { 0, SINCE, position("\5", "\5"), OK },
+        { 0, SINCE, position("\0", "\0"), OK },
+        { 0, SINCE, position("\4", "\6"), OK },
+        { 0, SINCE, position("\5", "\6"), BROKEN },
+        { 0, SINCE, position("\6", "\0"), BROKEN },
+
+        /* names, and lengths that do not fit the name and the keys */
+
+        { 0, NAME, bytes("IDS"), OK },
+        { 0, NAME, bytes("i s"), BROKEN },
+        { 0, NAME, bytes("i\0s"), BROKEN },
+        { 0, NAME, bytes("\xc3\xa4s"), BROKEN },
+        { 0, NAME, bytes("id\n"), BROKEN },
+        { 0, NAME - 1, bytes("\0"), BROKEN },
+        { 0, NAME - 1, bytes("\2"), BROKEN },
+        { 0, NAME - 1, bytes("\4"), BROKEN },
+        { 0, NAME - 1, bytes("\xff"), BROKEN },
+    };
 
     create(&journal, ROOM);
-    size = write_changes(&journal, "ids", at(1, 0), at(2, 0), keys, 1);
 
-    assert_int_equal(with(BODY + 56, "\0\0\0\0"), BLOOM_RECORD_OK);
-    assert_int_equal(with(BODY + 56, "\3\0\0\0"), BLOOM_RECORD_OK);
-    assert_int_equal(with(BODY + 56, "\4\0\0\0"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(BODY + 56, "\1\0\0\1"), BLOOM_RECORD_OK);
-    assert_int_equal(with(BODY + 56, "\1\0\0\2"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(BODY + 56, "\4\0\0\1"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(BODY + 56, "\xff\xff\xff\xff"), BLOOM_RECORD_BROKEN);
+    for (i = 0; i < array_len(cases); i++) {
+        size = write_changes(&journal, "ids", at(5, 5), at(6, 0),
+                             records[cases[i].record].keys,
+                             records[cases[i].record].removals);
 
-    /* wrong numbers of keys */
-
-    assert_int_equal(with(AT + 24, "\2\0\0"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(AT + 24, "\4\0\0"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(AT + 24, "\0\0\0"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(AT + 24, "\xff\xff\xff"), BLOOM_RECORD_BROKEN);
-
-    size = write_changes(&journal, "ids", at(1, 0), at(2, 0), none, 0);
-    assert_int_equal(with(BODY + 56, "\0\0\0\0"), BLOOM_RECORD_OK);
-    assert_int_equal(with(BODY + 56, "\1\0\0\0"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(AT + 24, "\1\0\0"), BLOOM_RECORD_BROKEN);
-
-    free(journal.data);
-}
-
-
-static void
-test_positions_that_go_back_are_broken(void **state)
-{
-    size_t     size;
-    journal_t  journal;
-
-    static const char  *const keys[] = { "a", NULL };
-    static const char  *const none[] = { NULL };
-
-    (void) state;
-
-    create(&journal, ROOM);
-    size = write_changes(&journal, "ids", at(5, 5), at(6, 0), keys, 0);
-
-#define position(high, low)  high "\0\0\0\0\0\0\0" low "\0\0\0\0\0\0\0"
-
-    assert_int_equal(with(BODY, position("\6", "\0")), BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(BODY, position("\6", "\1")), BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(BODY, position("\7", "\0")), BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(BODY, position("\5", "\6")), BLOOM_RECORD_OK);
-
-    /* the digest begins before the changes */
-
-    assert_int_equal(with(BODY + 40, position("\5", "\5")), BLOOM_RECORD_OK);
-    assert_int_equal(with(BODY + 40, position("\0", "\0")), BLOOM_RECORD_OK);
-    assert_int_equal(with(BODY + 40, position("\4", "\6")), BLOOM_RECORD_OK);
-    assert_int_equal(with(BODY + 40, position("\5", "\6")),
-                     BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(BODY + 40, position("\6", "\0")),
-                     BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(BODY, position("\5", "\4")), BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(BODY + 16, position("\5", "\5")),
-                     BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(BODY + 16, position("\5", "\4")),
-                     BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(BODY + 16, position("\4", "\6")),
-                     BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(BODY + 16, position("\5", "\6")), BLOOM_RECORD_OK);
-
-    /* without keys, both may be equal: a gap */
-
-    size = write_changes(&journal, "ids", at(5, 5), at(6, 0), none, 0);
-
-    assert_int_equal(with(BODY, position("\6", "\0")), BLOOM_RECORD_OK);
-    assert_int_equal(with(BODY, position("\6", "\1")), BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(BODY, position("\7", "\0")), BLOOM_RECORD_BROKEN);
-
-    free(journal.data);
-}
-
-
-static void
-test_invalid_names_are_broken(void **state)
-{
-    size_t     size;
-    journal_t  journal;
-
-    static const char  *const keys[] = { "aaa", NULL };
-    static const char  *const none[] = { NULL };
-
-    (void) state;
-
-    create(&journal, ROOM);
-    size = write_changes(&journal, "ids", at(1, 0), at(2, 0), keys, 0);
-    assert_int_equal(size, 104);
-
-    assert_int_equal(with(NAME, "IDS"), BLOOM_RECORD_OK);
-    assert_int_equal(with(NAME, "i s"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(NAME, "i\0s"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(NAME, "\xc3\xa4s"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(NAME, "id\n"), BLOOM_RECORD_BROKEN);
-
-    /* a length that does not fit the name and the keys */
-
-    assert_int_equal(with(NAME - 1, "\0"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(NAME - 1, "\2"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(NAME - 1, "\4"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(NAME - 1, "\xff"), BLOOM_RECORD_BROKEN);
+        if (read_with(&journal, size, cases[i].at, cases[i].bytes,
+                      cases[i].len) != cases[i].rc)
+        {
+            fail_msg("case %zu: other than expected", i);
+        }
+    }
 
     /* a name of valid characters that runs over the record's end, by one byte
      * and by many; and one that leaves no room for the keys */
@@ -633,25 +514,24 @@ test_invalid_names_are_broken(void **state)
     memset(journal.data + NAME, 'n', 300);
     make_checksums(&journal, AT, size);
 
-    assert_int_equal(with(NAME - 1, "\3"), BLOOM_RECORD_OK);
-    assert_int_equal(with(NAME - 1, "\4"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(NAME - 1, "\xff"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(AT + 24, "\1\0\0"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(read_with(&journal, size, NAME - 1, bytes("\3")), OK);
+    assert_int_equal(read_with(&journal, size, NAME - 1, bytes("\4")), BROKEN);
+    assert_int_equal(read_with(&journal, size, NAME - 1, bytes("\xff")),
+                     BROKEN);
+    assert_int_equal(read_with(&journal, size, COUNT, bytes("\1\0\0")),
+                     BROKEN);
 
     free(journal.data);
 }
 
 
-static void
-test_sizes_that_do_not_fit_are_broken(void **state)
+TEST(sizes_that_do_not_fit_are_broken)
 {
     size_t          size, i;
     journal_t       journal;
     bloom_record_t  record;
 
     static const char  *const none[] = { NULL };
-
-    (void) state;
 
     create(&journal, ROOM);
 
@@ -676,61 +556,12 @@ test_sizes_that_do_not_fit_are_broken(void **state)
     make_checksums(&journal, AT, size + 8);
     assert_int_equal(read_at(&journal, AT, 1000), BLOOM_RECORD_BROKEN);
 
-    /* padding that is not zero, and a key that violates the format */
+    /* padding that is not zero */
 
     size = write_changes(&journal, "i", at(1, 0), at(2, 0), none, 0);
-    assert_int_equal(with(AT + size - 1, "x"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(AT + 24, "\1\0\0"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(with(NAME + 1, "\1"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(read_with(&journal, size, AT + size - 1, bytes("x")),
+                     BROKEN);
+    assert_int_equal(read_with(&journal, size, NAME + 1, bytes("\1")), BROKEN);
 
     free(journal.data);
-}
-
-
-/* A flip of any bit is detected. */
-static void
-test_every_damaged_byte_is_detected(void **state)
-{
-    size_t          i, size;
-    journal_t       journal;
-    bloom_record_t  record;
-
-    static const char  *const keys[] = { "gone", "here", NULL };
-
-    (void) state;
-
-    create(&journal, ROOM);
-    size = write_changes(&journal, "ids", at(1, 0), at(2, 0), keys, 1);
-
-    for (i = 0; i < 8 * size; i++) {
-        journal.data[AT + i / 8] ^= (uint8_t) (1 << i % 8);
-        assert_int_equal(read_changes(&record, &journal, size),
-                         BLOOM_RECORD_BROKEN);
-        journal.data[AT + i / 8] ^= (uint8_t) (1 << i % 8);
-    }
-
-    assert_int_equal(read_changes(&record, &journal, size), BLOOM_RECORD_OK);
-
-    free(journal.data);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_changes_are_read_back),
-        cmocka_unit_test(test_a_part_leaves_the_source_where_it_was),
-        cmocka_unit_test(test_the_type_is_known),
-        cmocka_unit_test(test_the_bytes_are_as_documented),
-        cmocka_unit_test(test_changes_can_be_sealed_for_another_place),
-        cmocka_unit_test(test_changes_keep_within_their_room),
-        cmocka_unit_test(test_wrong_numbers_of_removals_are_broken),
-        cmocka_unit_test(test_positions_that_go_back_are_broken),
-        cmocka_unit_test(test_invalid_names_are_broken),
-        cmocka_unit_test(test_sizes_that_do_not_fit_are_broken),
-        cmocka_unit_test(test_every_damaged_byte_is_detected),
-    };
-
-    return cmocka_run_group_tests_name("record_changes", tests, NULL, NULL);
 }

@@ -25,8 +25,7 @@ odd(const bloom_geometry_t *g)
 }
 
 
-static void
-test_a_ring_has_slices_for_a_life(void **state)
+TEST(a_ring_has_slices_for_a_life)
 {
     double            rate;
     uint32_t          i, s;
@@ -34,8 +33,6 @@ test_a_ring_has_slices_for_a_life(void **state)
     bloom_geometry_t  g, one;
 
     static const uint64_t  capacities[] = { 1, 7, 1000, 123456789 };
-
-    (void) state;
 
     for (i = 0; i < array_len(capacities); i++) {
         for (s = BLOOM_RING_SLICES_MIN; s <= BLOOM_RING_SLICES_MAX; s++) {
@@ -68,11 +65,8 @@ test_a_ring_has_slices_for_a_life(void **state)
 }
 
 
-static void
-test_a_life_has_eight_parts_of_a_second_at_least(void **state)
+TEST(a_life_has_eight_parts_of_a_second_at_least)
 {
-    (void) state;
-
     assert_int_equal(bloom_ring_slices(BLOOM_RING_LIFE_MIN),
                      BLOOM_RING_SLICES_MIN);
     assert_int_equal(bloom_ring_slices(2999), 2);
@@ -84,14 +78,11 @@ test_a_life_has_eight_parts_of_a_second_at_least(void **state)
 }
 
 
-static void
-test_a_ring_has_more_slices_for_more_keys(void **state)
+TEST(a_ring_has_more_slices_for_more_keys)
 {
     uint32_t          s;
     uint64_t          room, most;
     bloom_geometry_t  g;
-
-    (void) state;
 
     for (s = BLOOM_RING_SLICES_MIN; s <= BLOOM_RING_SLICES_MAX; s++) {
         assert_int_equal(bloom_ring_size(&g, &room, 1000, 0.01, s, 1000), 0);
@@ -115,13 +106,10 @@ test_a_ring_has_more_slices_for_more_keys(void **state)
 }
 
 
-static void
-test_what_is_out_of_range_is_refused(void **state)
+TEST(what_is_out_of_range_is_refused)
 {
     uint64_t          room;
     bloom_geometry_t  g;
-
-    (void) state;
 
     assert_int_equal(bloom_ring_size(&g, &room, 0, 0.01, 8, 0), -1);
     assert_int_equal(bloom_ring_size(&g, &room, BLOOM_CAPACITY_MAX + 1, 0.01, 8,
@@ -154,13 +142,10 @@ test_what_is_out_of_range_is_refused(void **state)
 
 
 /* The rate of a slice has a limit below. */
-static void
-test_the_lowest_rates(void **state)
+TEST(the_lowest_rates)
 {
     uint64_t          room;
     bloom_geometry_t  g, one;
-
-    (void) state;
 
     assert_int_equal(bloom_ring_size(&g, &room, 1000, BLOOM_FPR_MIN, 8, 0), 0);
     assert_int_equal(bloom_geometry_size(&one, BLOOM_LAYOUT_BLOCKED, room,
@@ -169,14 +154,11 @@ test_the_lowest_rates(void **state)
 }
 
 
-static void
-test_slices_are_parts(void **state)
+TEST(slices_are_parts)
 {
     uint32_t          i;
     uint64_t          room;
     bloom_geometry_t  g, slice, other;
-
-    (void) state;
 
     assert_int_equal(bloom_ring_size(&g, &room, 1000, 0.01, 8, 0), 0);
     assert_int_equal(bloom_geometry_parts(&g), 17);
@@ -236,13 +218,10 @@ test_slices_are_parts(void **state)
 }
 
 
-static void
-test_valid_rings(void **state)
+TEST(valid_rings)
 {
     uint64_t          room;
     bloom_geometry_t  g, ring;
-
-    (void) state;
 
 #define with(assertion, field, value)                                        \
     g = ring;                                                                \
@@ -305,8 +284,7 @@ check_full_ring(double fpr, uint32_t slices, uint64_t capacity,
 
     assert_int_equal(bloom_ring_size(&g, &room, capacity, fpr, slices,
                                      max_keys), 0);
-    words = calloc(1, bloom_geometry_bytes(&g));
-    assert_non_null(words);
+    words = unit_zeros(bloom_geometry_bytes(&g));
 
     memset(items, 0, sizeof(items));
     memset(bits_set, 0, sizeof(bits_set));
@@ -377,11 +355,8 @@ check_full_ring(double fpr, uint32_t slices, uint64_t capacity,
 }
 
 
-static void
-test_a_full_ring_keeps_the_rate(void **state)
+TEST(a_full_ring_keeps_the_rate)
 {
-    (void) state;
-
     check_full_ring(0.01, 8, 16000, 0);
     check_full_ring(0.05, 2, 10000, 0);
     check_full_ring(0.01, BLOOM_RING_SLICES_MAX, 24000, 0);
@@ -391,14 +366,11 @@ test_a_full_ring_keeps_the_rate(void **state)
 
 
 /* With more keys than there is room, the rate rises, but never above 1. */
-static void
-test_a_ring_beyond_its_room(void **state)
+TEST(a_ring_beyond_its_room)
 {
     uint32_t          i;
     uint64_t          room, items[BLOOM_PARTS_MAX];
     bloom_geometry_t  g;
-
-    (void) state;
 
     assert_int_equal(bloom_ring_size(&g, &room, 1000, 0.01, 8, 0), 0);
     g.live = 0x1ffff;
@@ -411,13 +383,10 @@ test_a_ring_beyond_its_room(void **state)
 }
 
 
-static void
-test_a_slice_is_full_at_its_room(void **state)
+TEST(a_slice_is_full_at_its_room)
 {
     uint64_t          room, bits_set;
     bloom_geometry_t  g;
-
-    (void) state;
 
     assert_int_equal(bloom_ring_size(&g, &room, 8000, 0.01, 8, 0), 0);
     assert_int_equal(room, 1000);
@@ -428,24 +397,4 @@ test_a_slice_is_full_at_its_room(void **state)
 
     assert_int_equal(bloom_geometry_items(&g, bits_set), room);
     assert_true(bloom_ring_is_full(&g, room, g.bits));
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_a_ring_has_slices_for_a_life),
-        cmocka_unit_test(test_a_life_has_eight_parts_of_a_second_at_least),
-        cmocka_unit_test(test_a_ring_has_more_slices_for_more_keys),
-        cmocka_unit_test(test_what_is_out_of_range_is_refused),
-        cmocka_unit_test(test_the_lowest_rates),
-        cmocka_unit_test(test_slices_are_parts),
-        cmocka_unit_test(test_valid_rings),
-        cmocka_unit_test(test_a_full_ring_keeps_the_rate),
-        cmocka_unit_test(test_a_ring_beyond_its_room),
-        cmocka_unit_test(test_a_slice_is_full_at_its_room),
-    };
-
-    return cmocka_run_group_tests_name("ring", tests, NULL, NULL);
 }

@@ -119,14 +119,11 @@ fill(uint64_t words[WORDS], unsigned share, uint64_t *seed)
 }
 
 
-static void
-test_every_instruction_set_equals_slow_code(void **state)
+TEST(every_instruction_set_equals_slow_code)
 {
     unsigned       i, n, share, round;
     uint64_t       seed, words[WORDS];
     bloom_place_t  place[BLOOM_BATCH];
-
-    (void) state;
 
     for (seed = 1, round = 0; round < 20; round++) {
         for (share = 0; share <= 8; share++) {
@@ -147,14 +144,11 @@ test_every_instruction_set_equals_slow_code(void **state)
 
 /* One bit of a pattern is missing, or only that bit is: for every bit of every
  * word, between full lines and empty ones. */
-static void
-test_a_single_missing_bit_makes_a_key_absent(void **state)
+TEST(a_single_missing_bit_makes_a_key_absent)
 {
     unsigned       i, bit;
     uint64_t       words[WORDS];
     bloom_place_t  place[3];
-
-    (void) state;
 
     for (bit = 0; bit < BLOOM_LINE_BITS; bit++) {
 
@@ -183,14 +177,11 @@ test_a_single_missing_bit_makes_a_key_absent(void **state)
 
 
 /* In a batch on one line, each key sees the bits set before it. */
-static void
-test_keys_of_one_batch_on_one_line_see_each_other(void **state)
+TEST(keys_of_one_batch_on_one_line_see_each_other)
 {
     unsigned       i, same;
     uint64_t       words[WORDS], seed;
     bloom_place_t  place[BLOOM_BATCH];
-
-    (void) state;
 
     memset(words, 0, sizeof(words));
 
@@ -207,8 +198,7 @@ test_keys_of_one_batch_on_one_line_see_each_other(void **state)
 
 
 /* Bits above the 48 bits of a pattern are ignored. */
-static void
-test_bits_above_a_pattern_do_not_count(void **state)
+TEST(bits_above_a_pattern_do_not_count)
 {
     unsigned       i;
     uint64_t       words[WORDS];
@@ -218,8 +208,6 @@ test_bits_above_a_pattern_do_not_count(void **state)
         0, 1, 63, 0x0000ffffffffffff, 0xffff000000000000, UINT64_MAX,
         0x8000000000000000, 0x0000800000000000, 0x0001000000000000
     };
-
-    (void) state;
 
     for (i = 0; i < array_len(edges); i++) {
         place[0].line = place[1].line = 4;
@@ -236,13 +224,10 @@ test_bits_above_a_pattern_do_not_count(void **state)
 }
 
 
-static void
-test_the_portable_set_comes_last(void **state)
+TEST(the_portable_set_comes_last)
 {
     unsigned             n;
     const bloom_simd_t  *vector;
-
-    (void) state;
 
     for (n = 0; bloom_simd_list(n) != NULL; n++) {
         print_message("this processor has %s\n", bloom_simd_list(n)->name);
@@ -260,19 +245,4 @@ test_the_portable_set_comes_last(void **state)
 
     bloom_simd_use(NULL);
     assert_ptr_equal(bloom_simd(), vector);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_the_portable_set_comes_last),
-        cmocka_unit_test(test_every_instruction_set_equals_slow_code),
-        cmocka_unit_test(test_a_single_missing_bit_makes_a_key_absent),
-        cmocka_unit_test(test_keys_of_one_batch_on_one_line_see_each_other),
-        cmocka_unit_test(test_bits_above_a_pattern_do_not_count),
-    };
-
-    return cmocka_run_group_tests_name("simd", tests, NULL, NULL);
 }

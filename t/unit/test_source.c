@@ -46,9 +46,7 @@ parse(bloom_position_t *position, const char *text, size_t len)
     int    rc;
     char  *exact;
 
-    exact = malloc(len ? len : 1);
-    assert_non_null(exact);
-    memcpy(exact, text, len);
+    exact = unit_copy(text, len);
 
     rc = bloom_position_parse(position, exact, len);
     free(exact);
@@ -57,15 +55,12 @@ parse(bloom_position_t *position, const char *text, size_t len)
 }
 
 
-static void
-test_positions_are_parsed_and_written(void **state)
+TEST(positions_are_parsed_and_written)
 {
     size_t            i, len;
     char              text[BLOOM_POSITION_TEXT_MAX];
     const char       *written;
     bloom_position_t  got;
-
-    (void) state;
 
     for (i = 0; i < array_len(positions); i++) {
         got.high = got.low = 77;
@@ -94,8 +89,7 @@ test_positions_are_parsed_and_written(void **state)
 }
 
 
-static void
-test_what_is_no_position_is_refused(void **state)
+TEST(what_is_no_position_is_refused)
 {
     size_t            i;
     bloom_position_t  got;
@@ -117,8 +111,6 @@ test_what_is_no_position_is_refused(void **state)
         "1-000000000000000000002",
         "18446744073709551616-1"
     };
-
-    (void) state;
 
     for (i = 0; i < array_len(texts); i++) {
         if (parse(&got, texts[i], strlen(texts[i])) != -1) {
@@ -143,8 +135,7 @@ test_what_is_no_position_is_refused(void **state)
 
 
 /* The positions are in ascending order. */
-static void
-test_positions_are_compared_as_pairs(void **state)
+TEST(positions_are_compared_as_pairs)
 {
     int     expected;
     size_t  i, j;
@@ -156,8 +147,6 @@ test_positions_are_compared_as_pairs(void **state)
         { MAX, MAX }
     };
 
-    (void) state;
-
     for (i = 0; i < array_len(sorted); i++) {
         for (j = 0; j < array_len(sorted); j++) {
             expected = (i > j) - (i < j);
@@ -168,14 +157,11 @@ test_positions_are_compared_as_pairs(void **state)
 }
 
 
-static void
-test_names_have_certain_characters(void **state)
+TEST(names_have_certain_characters)
 {
     int      c, good;
     size_t   at;
     uint8_t  name[BLOOM_SOURCE_NAME_MAX + 1];
-
-    (void) state;
 
     for (c = 0; c < 256; c++) {
         good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
@@ -204,12 +190,9 @@ test_names_have_certain_characters(void **state)
 }
 
 
-static void
-test_the_next_position_is_the_least_one_after(void **state)
+TEST(the_next_position_is_the_least_one_after)
 {
     bloom_position_t  position, next;
-
-    (void) state;
 
     position.high = 7;
     position.low = 3;
@@ -230,12 +213,9 @@ test_the_next_position_is_the_least_one_after(void **state)
 }
 
 
-static void
-test_names_are_compared_whole(void **state)
+TEST(names_are_compared_whole)
 {
     bloom_source_t  source;
-
-    (void) state;
 
     memset(&source, 0, sizeof(source));
     memcpy(source.name, "redis/ids", 9);
@@ -253,20 +233,4 @@ test_names_are_compared_whole(void **state)
     memset(&source, 0, sizeof(source));
     assert_int_equal(bloom_source_is(&source, "", 0), 1);
     assert_int_equal(bloom_source_is(&source, "\0", 1), 0);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_positions_are_parsed_and_written),
-        cmocka_unit_test(test_what_is_no_position_is_refused),
-        cmocka_unit_test(test_positions_are_compared_as_pairs),
-        cmocka_unit_test(test_the_next_position_is_the_least_one_after),
-        cmocka_unit_test(test_names_have_certain_characters),
-        cmocka_unit_test(test_names_are_compared_whole),
-    };
-
-    return cmocka_run_group_tests_name("source", tests, NULL, NULL);
 }

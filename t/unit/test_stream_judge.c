@@ -4,18 +4,13 @@
  * These tests judge what a Redis stream has lost, case by case.
  */
 
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "stream_judge.h"
 
 
-#define HISTORY  "0123456789abcdef0123456789abcdef01234567"
+#define HISTORY     "0123456789abcdef0123456789abcdef01234567"
+#define NO_HISTORY  '-'
 
 
 static const bloom_position_t  none;
@@ -54,41 +49,6 @@ stream(uint64_t first, uint64_t last, uint64_t added)
 }
 
 
-/* A stream whose position is an entry's if it is within the entries. */
-static void
-judged(const stream_cursor_t *cursor, stream_facts_t facts,
-    stream_verdict_t expected, bloom_position_t position)
-{
-    stream_judgment_t  judgment;
-
-    facts.has_position = facts.length != 0
-                         && cursor->position.low == 0
-                         && bloom_position_cmp(cursor->position, facts.first)
-                            >= 0
-                         && bloom_position_cmp(cursor->position, facts.last)
-                            <= 0;
-
-    judgment = stream_judge(cursor, &facts);
-    assert_int_equal(judgment.verdict, expected);
-    assert_int_equal(bloom_position_cmp(judgment.missing, position), 0);
-}
-
-
-/* A stream with later entries than the position, which is no entry's. */
-static void
-judged_absent(const stream_cursor_t *cursor, stream_facts_t facts,
-    stream_verdict_t expected)
-{
-    stream_judgment_t  judgment;
-
-    judgment = stream_judge(cursor, &facts);
-    assert_int_equal(judgment.verdict, expected);
-    assert_int_equal(bloom_position_cmp(judgment.missing,
-                                        expected == STREAM_GOOD
-                                        ? none : cursor->position), 0);
-}
-
-
 /* Makes a cursor know that up to its position `seen` entries were added. */
 static void
 know(stream_cursor_t *cursor, uint64_t seen)
@@ -99,12 +59,9 @@ know(stream_cursor_t *cursor, uint64_t seen)
 }
 
 
-static void
-before(void **state)
+TEST(before)
 {
     bloom_position_t  position = { 5, 0 };
-
-    (void) state;
 
     position = stream_before(position);
     assert_true(position.high == 4 && position.low == UINT64_MAX);
@@ -114,136 +71,179 @@ before(void **state)
 }
 
 
-static void
-whole(void **state)
-{
-    stream_facts_t   facts;
-    stream_cursor_t  cursor = { { 7, 0 } };
+#define NONE       { 0, 0 }
+#define AT(n)      { n, 0 }
+#define BEFORE(n)  { (n) - 1, UINT64_MAX }
 
-    (void) state;
 
-    judged(&cursor, stream(1, 10, 10), STREAM_GOOD, none);
-    judged(&cursor, stream(7, 10, 10), STREAM_GOOD, none);
+/* A zone's position; the first and the last entry of the stream and how many
+ * were ever added; what is judged, and what is missing at the least. */
+static const struct {
+    bloom_position_t  position;
+    uint64_t          first, last, added;
+    stream_verdict_t  verdict;
+    bloom_position_t  missing;
+
+    /* what the follower knows: the image is complete up to an entry; the
+     * position was chosen; how many entries it has seen */
+
+    uint64_t          complete, anchor, seen;
+
+    /* what is unusual about the stream: a deleted entry, no entry at the
+     * position, a server that does not count, a replica, one whose link is
+     * down, the first character of its history */
+
+    uint64_t          deleted;
+    int               gone, uncounted, replica, cut_off;
+    char              history;
+} cases[] = {
+    { AT(7), 1, 10, 10, STREAM_GOOD, NONE },
+    { AT(7), 7, 10, 10, STREAM_GOOD, NONE },
 
     /* all is trimmed, but the zone has all */
-
-    judged(&cursor, stream(0, 7, 7), STREAM_GOOD, none);
-
-    /* a zone without changes, and no stream yet */
-
-    cursor.position = none;
-    memset(&facts, 0, sizeof(facts));
-    facts.primary = 1;
-    facts.current = 1;
-    judged(&cursor, facts, STREAM_GOOD, none);
+    { AT(7), 0, 7, 7, STREAM_GOOD, NONE },
 
     /* nothing was ever removed */
+    { NONE, 5, 10, 6, STREAM_GOOD, NONE },
 
-    judged(&cursor, stream(5, 10, 6), STREAM_GOOD, none);
-}
-
-
-static void
-trimmed(void **state)
-{
-    stream_facts_t   facts;
-    stream_cursor_t  cursor = { { 7, 0 } };
-
-    (void) state;
-
-    judged(&cursor, stream(9, 12, 12), STREAM_TRIMMED, stream_before(at(9)));
-    judged(&cursor, stream(0, 12, 12), STREAM_TRIMMED, at(12));
+    { AT(7), 9, 12, 12, STREAM_TRIMMED, BEFORE(9) },
+    { AT(7), 0, 12, 12, STREAM_TRIMMED, AT(12) },
 
     /* the position itself is trimmed, but it may be that only it is; that is
      * known if all that was added is counted */
+    { AT(7), 8, 12, 12, STREAM_TRIMMED, BEFORE(8) },
+    { AT(7), 8, 12, 12, STREAM_GOOD, NONE, .seen = 7 },
+    { AT(7), 9, 12, 12, STREAM_TRIMMED, BEFORE(9), .seen = 7 },
+    { AT(7), 0, 12, 7, STREAM_GOOD, NONE, .seen = 7 },
 
-    judged(&cursor, stream(8, 12, 12), STREAM_TRIMMED, stream_before(at(8)));
-
-    know(&cursor, 7);
-    judged(&cursor, stream(8, 12, 12), STREAM_GOOD, none);
-    judged(&cursor, stream(9, 12, 12), STREAM_TRIMMED, stream_before(at(9)));
-    judged(&cursor, stream(0, 12, 7), STREAM_GOOD, none);
+    /* figures that contradict each other */
+    { AT(7), 9, 12, 6, STREAM_TRIMMED, BEFORE(9), .seen = 7 },
+    { AT(7), 9, 12, 10, STREAM_TRIMMED, BEFORE(9), .seen = 7 },
 
     /* the figures are of another server, or of none */
-
-    facts = stream(8, 12, 12);
-    facts.history[0] ^= 1;
-    judged(&cursor, facts, STREAM_TRIMMED, stream_before(at(8)));
-    facts.history[0] = '\0';
-    judged(&cursor, facts, STREAM_TRIMMED, stream_before(at(8)));
-
-    cursor.seen_known = 0;
+    { AT(7), 8, 12, 12, STREAM_TRIMMED, BEFORE(8), .seen = 7, .history = 'x' },
+    { AT(7), 8, 12, 12, STREAM_TRIMMED, BEFORE(8), .seen = 7,
+      .history = NO_HISTORY },
 
     /* the follower goes on just before the first entry */
-
-    cursor.position = stream_before(at(9));
-    judged(&cursor, stream(9, 12, 12), STREAM_GOOD, none);
-    judged(&cursor, stream(10, 12, 12), STREAM_TRIMMED, stream_before(at(10)));
+    { BEFORE(9), 9, 12, 12, STREAM_GOOD, NONE },
+    { BEFORE(9), 10, 12, 12, STREAM_TRIMMED, BEFORE(10) },
 
     /* what the image has need not be there */
-
-    cursor.position = at(3);
-    cursor.complete = at(9);
-    judged(&cursor, stream(9, 12, 12), STREAM_GOOD, none);
-    judged(&cursor, stream(10, 12, 12), STREAM_TRIMMED, stream_before(at(10)));
+    { AT(3), 9, 12, 12, STREAM_GOOD, NONE, .complete = 9 },
+    { AT(3), 10, 12, 12, STREAM_TRIMMED, BEFORE(10), .complete = 9 },
 
     /* from the beginning, if something was removed */
-
-    memset(&cursor, 0, sizeof(cursor));
-    judged(&cursor, stream(5, 10, 10), STREAM_TRIMMED, stream_before(at(5)));
+    { NONE, 5, 10, 10, STREAM_TRIMMED, BEFORE(5) },
 
     /* a replica whose link is down is not sure */
-
-    facts = stream(5, 10, 10);
-    facts.primary = 0;
-    judged(&cursor, facts, STREAM_TRIMMED, stream_before(at(5)));
-    facts.current = 0;
-    judged(&cursor, facts, STREAM_WAIT, stream_before(at(5)));
+    { NONE, 5, 10, 10, STREAM_TRIMMED, BEFORE(5), .replica = 1 },
+    { NONE, 5, 10, 10, STREAM_WAIT, BEFORE(5), .replica = 1, .cut_off = 1 },
 
     /* all that was added is trimmed */
-
-    judged(&cursor, stream(0, 12, 12), STREAM_TRIMMED, at(12));
+    { NONE, 0, 12, 12, STREAM_TRIMMED, AT(12) },
 
     /* an older Redis does not count: what remains is all there ever was, for a
      * zone at the beginning alone */
+    { NONE, 5, 10, 0, STREAM_GOOD, NONE, .uncounted = 1 },
+    { AT(3), 5, 10, 0, STREAM_TRIMMED, BEFORE(5), .uncounted = 1 },
 
-    facts = stream(5, 10, 0);
-    facts.counts = 0;
-    judged(&cursor, facts, STREAM_GOOD, none);
+    /* a zone begins at 0, and an entry behind the first one was deleted; the
+     * follower has reported that, and goes on */
+    { NONE, 5, 10, 7, STREAM_TRIMMED, BEFORE(5), .deleted = 4 },
+    { BEFORE(5), 5, 10, 7, STREAM_GOOD, NONE, .deleted = 4 },
 
-    cursor.position = at(3);
-    judged(&cursor, facts, STREAM_TRIMMED, stream_before(at(5)));
+    /* the stream was recreated; or the position was chosen, and nothing was
+     * ever removed */
+    { AT(7), 8, 12, 5, STREAM_REPLACED, BEFORE(8) },
+    { AT(7), 2, 5, 4, STREAM_LOST_END, AT(5) },
+    { AT(7), 8, 12, 5, STREAM_GOOD, NONE, .anchor = 7 },
+    { AT(7), 8, 12, 6, STREAM_TRIMMED, BEFORE(8), .anchor = 7 },
+
+    /* a failover lost the end; there are new entries since, but none at the
+     * position; or an operator deleted the entry, or chose the position */
+    { AT(7), 1, 5, 5, STREAM_LOST_END, AT(5) },
+    { AT(7), 1, 5, 5, STREAM_WAIT, AT(5), .replica = 1 },
+    { AT(7), 1, 9, 8, STREAM_REPLACED, AT(7), .gone = 1 },
+    { AT(7), 1, 9, 8, STREAM_GOOD, NONE, .gone = 1, .deleted = 7 },
+    { AT(7), 1, 9, 8, STREAM_GOOD, NONE, .gone = 1, .anchor = 7 },
+
+    /* an entry was deleted */
+    { AT(7), 1, 12, 12, STREAM_GOOD, NONE, .deleted = 6 },
+    { AT(7), 1, 12, 12, STREAM_GOOD, AT(9), .deleted = 9 },
+    { AT(7), 1, 12, 12, STREAM_GOOD, NONE, .deleted = 9, .complete = 9 },
+};
+
+
+TEST(streams_are_judged)
+{
+    size_t             i;
+    stream_facts_t     facts;
+    stream_cursor_t    cursor;
+    stream_judgment_t  judgment;
+
+    for (i = 0; i < array_len(cases); i++) {
+        memset(&cursor, 0, sizeof(cursor));
+        cursor.position = cases[i].position;
+        cursor.complete = at(cases[i].complete);
+        cursor.anchor = at(cases[i].anchor);
+
+        if (cases[i].seen != 0) {
+            know(&cursor, cases[i].seen);
+        }
+
+        facts = stream(cases[i].first, cases[i].last, cases[i].added);
+        facts.deleted = at(cases[i].deleted);
+        facts.counts = !cases[i].uncounted;
+        facts.primary = !cases[i].replica;
+        facts.current = !cases[i].cut_off;
+
+        if (cases[i].history != '\0') {
+            facts.history[0] = cases[i].history == NO_HISTORY
+                               ? '\0' : cases[i].history;
+        }
+
+        /* the position is an entry's if it is within the entries */
+
+        facts.has_position = !cases[i].gone && facts.length != 0
+                             && cursor.position.low == 0
+                             && cursor.position.high >= cases[i].first
+                             && cursor.position.high <= cases[i].last;
+
+        judgment = stream_judge(&cursor, &facts);
+
+        if (judgment.verdict != cases[i].verdict
+            || bloom_position_cmp(judgment.missing, cases[i].missing) != 0)
+        {
+            fail_msg("case %zu: judged otherwise", i);
+        }
+    }
 }
 
 
-/* A zone begins at 0, and an entry behind the first one was deleted. */
-static void
-deleted_from_the_beginning(void **state)
+/* A zone without changes, and no stream yet. */
+TEST(a_stream_that_does_not_exist_has_lost_nothing)
 {
-    stream_facts_t   facts;
-    stream_cursor_t  cursor = { { 0, 0 } };
+    stream_facts_t     facts;
+    stream_cursor_t    cursor;
+    stream_judgment_t  judgment;
 
-    (void) state;
+    memset(&cursor, 0, sizeof(cursor));
+    memset(&facts, 0, sizeof(facts));
+    facts.primary = 1;
+    facts.current = 1;
 
-    facts = stream(5, 10, 7);
-    facts.deleted = at(4);
-    judged(&cursor, facts, STREAM_TRIMMED, stream_before(at(5)));
-
-    /* the follower has reported that, and goes on */
-
-    cursor.position = stream_before(at(5));
-    judged(&cursor, facts, STREAM_GOOD, none);
+    judgment = stream_judge(&cursor, &facts);
+    assert_int_equal(judgment.verdict, STREAM_GOOD);
+    assert_int_equal(bloom_position_cmp(judgment.missing, none), 0);
 }
 
 
 /* The number of entries that are missing is known, or it is not. */
-static void
-counted(void **state)
+TEST(counted)
 {
     stream_facts_t   facts;
     stream_cursor_t  cursor = { { 7, 0 } };
-
-    (void) state;
 
     facts = stream(10, 12, 12);
     assert_int_equal(stream_judge(&cursor, &facts).entries, 0);
@@ -257,13 +257,6 @@ counted(void **state)
     facts.counts = 0;
     assert_int_equal(stream_judge(&cursor, &facts).entries, 0);
 
-    /* figures that contradict each other */
-
-    facts = stream(9, 12, 6);
-    judged(&cursor, facts, STREAM_TRIMMED, stream_before(at(9)));
-    facts = stream(9, 12, 10);
-    judged(&cursor, facts, STREAM_TRIMMED, stream_before(at(9)));
-
     /* from the beginning */
 
     memset(&cursor, 0, sizeof(cursor));
@@ -272,63 +265,12 @@ counted(void **state)
 }
 
 
-static void
-recreated(void **state)
-{
-    stream_cursor_t  cursor = { { 7, 0 } };
-
-    (void) state;
-
-    judged(&cursor, stream(8, 12, 5), STREAM_REPLACED, stream_before(at(8)));
-    judged(&cursor, stream(2, 5, 4), STREAM_LOST_END, at(5));
-
-    /* the position was chosen, and nothing was ever removed */
-
-    cursor.anchor = at(7);
-    judged(&cursor, stream(8, 12, 5), STREAM_GOOD, none);
-    judged(&cursor, stream(8, 12, 6), STREAM_TRIMMED, stream_before(at(8)));
-}
-
-
-static void
-failed_over(void **state)
-{
-    stream_facts_t   facts;
-    stream_cursor_t  cursor = { { 7, 0 } };
-
-    (void) state;
-
-    judged(&cursor, stream(1, 5, 5), STREAM_LOST_END, at(5));
-
-    facts = stream(1, 5, 5);
-    facts.primary = 0;
-    judged(&cursor, facts, STREAM_WAIT, at(5));
-
-    /* new entries since, but none at the position */
-
-    facts = stream(1, 9, 8);
-    judged_absent(&cursor, facts, STREAM_REPLACED);
-
-    /* an operator deleted the entry, or chose the position */
-
-    facts.deleted = at(7);
-    judged_absent(&cursor, facts, STREAM_GOOD);
-
-    facts.deleted = none;
-    cursor.anchor = at(7);
-    judged_absent(&cursor, facts, STREAM_GOOD);
-}
-
-
 /* A follower that saw an entry knows that it was deleted later, also if the
  * server records no deletions. */
-static void
-seen_before(void **state)
+TEST(seen_before)
 {
     stream_facts_t   facts;
     stream_cursor_t  cursor = { { 7, 0 } };
-
-    (void) state;
 
     /* it was the last one when the follower looked */
 
@@ -339,12 +281,12 @@ seen_before(void **state)
 
     facts = stream(1, 9, 0);
     facts.counts = 0;
-    judged_absent(&cursor, facts, STREAM_GOOD);
+    assert_int_equal(stream_judge(&cursor, &facts).verdict, STREAM_GOOD);
 
     /* a failover begins another history */
 
     facts.history[0] ^= 1;
-    judged_absent(&cursor, facts, STREAM_REPLACED);
+    assert_int_equal(stream_judge(&cursor, &facts).verdict, STREAM_REPLACED);
 
     /* the last ID moved, but not the entries, so the zone has all of them */
 
@@ -356,7 +298,7 @@ seen_before(void **state)
     assert_true(cursor.seen_known && cursor.seen == 7);
 
     facts = stream(10, 12, 10);
-    judged(&cursor, facts, STREAM_GOOD, none);
+    assert_int_equal(stream_judge(&cursor, &facts).verdict, STREAM_GOOD);
 
     /* an entry in the middle is seen, but not how many there were */
 
@@ -383,43 +325,4 @@ seen_before(void **state)
     assert_int_equal(cursor.position.high, 9);
     assert_int_equal(cursor.seen, 9);
     assert_string_equal(cursor.history, HISTORY);
-}
-
-
-static void
-entry_deleted(void **state)
-{
-    stream_facts_t   facts;
-    stream_cursor_t  cursor = { { 7, 0 } };
-
-    (void) state;
-
-    facts = stream(1, 12, 12);
-    facts.deleted = at(6);
-    judged(&cursor, facts, STREAM_GOOD, none);
-
-    facts.deleted = at(9);
-    judged(&cursor, facts, STREAM_GOOD, at(9));
-
-    cursor.complete = at(9);
-    judged(&cursor, facts, STREAM_GOOD, none);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(before),
-        cmocka_unit_test(whole),
-        cmocka_unit_test(trimmed),
-        cmocka_unit_test(deleted_from_the_beginning),
-        cmocka_unit_test(counted),
-        cmocka_unit_test(recreated),
-        cmocka_unit_test(failed_over),
-        cmocka_unit_test(seen_before),
-        cmocka_unit_test(entry_deleted),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

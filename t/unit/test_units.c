@@ -27,13 +27,10 @@ static const struct {
 };
 
 
-static void
-test_counts_and_bytes_are_parsed(void **state)
+TEST(counts_and_bytes_are_parsed)
 {
     size_t    i, len;
     uint64_t  value;
-
-    (void) state;
 
     for (i = 0; i < array_len(numbers); i++) {
         len = strlen(numbers[i].text);
@@ -50,12 +47,9 @@ test_counts_and_bytes_are_parsed(void **state)
 
 
 /* Tests the greatest number that fits, and the next one. */
-static void
-test_numbers_that_do_not_fit_are_refused(void **state)
+TEST(numbers_that_do_not_fit_are_refused)
 {
     uint64_t  value;
-
-    (void) state;
 
 #define count(text)  bloom_units_count(text, strlen(text), &value)
 #define bytes(text)  bloom_units_bytes(text, strlen(text), &value)
@@ -76,8 +70,7 @@ test_numbers_that_do_not_fit_are_refused(void **state)
 }
 
 
-static void
-test_texts_that_are_not_numbers_are_refused(void **state)
+TEST(texts_that_are_not_numbers_are_refused)
 {
     size_t    i, len;
     uint64_t  value;
@@ -86,8 +79,6 @@ test_texts_that_are_not_numbers_are_refused(void **state)
         "", "k", "m", "g", "-1", "+1", " 1", "1 ", "1.5", "1e6", "1kk", "1km",
         "k1", "1t", "1b", "1kb", "0x10", "1_000", "1,000", "ten", "1\n"
     };
-
-    (void) state;
 
     for (i = 0; i < array_len(texts); i++) {
         len = strlen(texts[i]);
@@ -129,8 +120,7 @@ static const struct {
 };
 
 
-static void
-test_rates_are_parsed_or_refused(void **state)
+TEST(rates_are_parsed_or_refused)
 {
     size_t  i;
     double  rate;
@@ -145,8 +135,6 @@ test_rates_are_parsed_or_refused(void **state)
 
         "0.10000000000000000000000000000000000000000000000000000000000000"
     };
-
-    (void) state;
 
     for (i = 0; i < array_len(good_rates); i++) {
         assert_int_equal(bloom_units_rate(good_rates[i].text,
@@ -166,8 +154,7 @@ test_rates_are_parsed_or_refused(void **state)
 }
 
 
-static void
-test_percentages_are_parsed(void **state)
+TEST(percentages_are_parsed)
 {
     size_t  i;
     double  part;
@@ -185,8 +172,6 @@ test_percentages_are_parsed(void **state)
         "1.2.3%", "%5", "5%x",
     };
 
-    (void) state;
-
     for (i = 0; i < array_len(good); i++) {
         assert_int_equal(bloom_units_percent(good[i].text,
                                              strlen(good[i].text), &part), 0);
@@ -197,19 +182,4 @@ test_percentages_are_parsed(void **state)
         assert_int_equal(bloom_units_percent(bad[i], strlen(bad[i]), &part),
                          -1);
     }
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_counts_and_bytes_are_parsed),
-        cmocka_unit_test(test_numbers_that_do_not_fit_are_refused),
-        cmocka_unit_test(test_texts_that_are_not_numbers_are_refused),
-        cmocka_unit_test(test_rates_are_parsed_or_refused),
-        cmocka_unit_test(test_percentages_are_parsed),
-    };
-
-    return cmocka_run_group_tests_name("units", tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * These tests check the examples of Google's "URLs and Hashing", the decisions
- * that it leaves open, and what must hold for any URL.
+ * These tests check the decisions that Google's "URLs and Hashing" leaves open,
+ * and what must hold for any URL.  Its examples are in t/golden/key-forms.
  */
 
 #include "unit.h"
@@ -28,11 +28,8 @@ canonical(const void *data, size_t len)
 
     static char   text[2000];
 
-    copy = malloc(len ? len : 1);        /* for the sanitizers */
-    buf = malloc(BLOOM_URL_ROOM(len));
-    assert_non_null(copy);
-    assert_non_null(buf);
-    memcpy(copy, data, len);
+    copy = unit_copy(data, len);
+    buf = unit_alloc(BLOOM_URL_ROOM(len));
 
     why = bloom_url_parse(&url, copy, len, buf);
 
@@ -72,64 +69,8 @@ check(const url_case_t *cases, size_t n)
 }
 
 
-/* All examples of the document, in its order. */
-static void
-test_published_urls_become_canonical(void **state)
-{
-    static const url_case_t  cases[] = {
-        { "http://host/%25%32%35", "http://host/%25" },
-        { "http://host/%25%32%35%25%32%35", "http://host/%25%25" },
-        { "http://host/%2525252525252525", "http://host/%25" },
-        { "http://host/asdf%25%32%35asd", "http://host/asdf%25asd" },
-        { "http://host/%%%25%32%35asd%%", "http://host/%25%25%25asd%25%25" },
-        { "http://www.google.com/", "http://www.google.com/" },
-        { "http://%31%36%38%2e%31%38%38%2e%39%39%2e%32%36/%2E%73%65%63%75%72"
-          "%65/%77%77%77%2E%65%62%61%79%2E%63%6F%6D/",
-          "http://168.188.99.26/.secure/www.ebay.com/" },
-        { "http://195.127.0.11/uploads/%20%20%20%20/.verify/.eBaysecure=update"
-          "userdataxplimnbqmn-xplmvalidateinfoswqpcmlx=hgplmcx/",
-          "http://195.127.0.11/uploads/%20%20%20%20/.verify/.eBaysecure=update"
-          "userdataxplimnbqmn-xplmvalidateinfoswqpcmlx=hgplmcx/" },
-        { "http://host%23.com/%257Ea%2521b%2540c%2523d%2524e%25f%255E00%252611"
-          "%252A22%252833%252944_55%252B",
-          "http://host%23.com/~a!b@c%23d$e%25f^00&11*22(33)44_55+" },
-        { "http://3279880203/blah", "http://195.127.0.11/blah" },
-        { "http://www.google.com/blah/..", "http://www.google.com/" },
-        { "www.google.com/", "http://www.google.com/" },
-        { "www.google.com", "http://www.google.com/" },
-        { "http://www.evil.com/blah#frag", "http://www.evil.com/blah" },
-        { "http://www.GOOgle.com/", "http://www.google.com/" },
-        { "http://www.google.com.../", "http://www.google.com/" },
-        { "http://www.google.com/foo\tbar\rbaz\n2",
-          "http://www.google.com/foobarbaz2" },
-        { "http://www.google.com/q?", "http://www.google.com/q?" },
-        { "http://www.google.com/q?r?", "http://www.google.com/q?r?" },
-        { "http://www.google.com/q?r?s", "http://www.google.com/q?r?s" },
-        { "http://evil.com/foo#bar#baz", "http://evil.com/foo" },
-        { "http://evil.com/foo;", "http://evil.com/foo;" },
-        { "http://evil.com/foo?bar;", "http://evil.com/foo?bar;" },
-        { "http://\x01\x80.com/", "http://%01%80.com/" },
-        { "http://notrailingslash.com", "http://notrailingslash.com/" },
-        { "http://www.gotaport.com:1234/", "http://www.gotaport.com/" },
-        { "  http://www.google.com/  ", "http://www.google.com/" },
-        { "http:// leadingspace.com/", "http://%20leadingspace.com/" },
-        { "http://%20leadingspace.com/", "http://%20leadingspace.com/" },
-        { "%20leadingspace.com/", "http://%20leadingspace.com/" },
-        { "https://www.securesite.com/", "https://www.securesite.com/" },
-        { "http://host.com/ab%23cd", "http://host.com/ab%23cd" },
-        { "http://host.com//twoslashes?more//slashes",
-          "http://host.com/twoslashes?more//slashes" },
-    };
-
-    (void) state;
-
-    check(cases, array_len(cases));
-}
-
-
 /* The decisions of docs/key-forms.md. */
-static void
-test_undecided_urls_follow_the_documented_decisions(void **state)
+TEST(undecided_urls_follow_the_documented_decisions)
 {
     static const url_case_t  cases[] = {
 
@@ -244,8 +185,6 @@ test_undecided_urls_follow_the_documented_decisions(void **state)
         { "http://[::1/", "has an invalid IPv6 address" },
     };
 
-    (void) state;
-
     check(cases, array_len(cases));
 
     /* a zero byte is treated like any other byte */
@@ -272,8 +211,7 @@ expressions(const char *in)
     static char   text[4000];
 
     len = strlen(in);
-    buf = malloc(BLOOM_URL_ROOM(len));
-    assert_non_null(buf);
+    buf = unit_alloc(BLOOM_URL_ROOM(len));
     assert_null(bloom_url_parse(&url, (const uint8_t *) in, len, buf));
 
     n = bloom_url_expand(expression, &second, &url);
@@ -302,46 +240,10 @@ expressions(const char *in)
 }
 
 
-static void
-test_published_expressions_are_made(void **state)
-{
-    (void) state;
-
-    assert_string_equal(expressions("http://a.b.c/1/2.html?param=1"),
-                        "a.b.c/1/2.html?param=1\n"
-                        "a.b.c/1/2.html\n"
-                        "a.b.c/\n"
-                        "a.b.c/1/\n"
-                        "b.c/1/2.html?param=1\n"
-                        "b.c/1/2.html\n"
-                        "b.c/\n"
-                        "b.c/1/\n");
-
-    assert_string_equal(expressions("http://a.b.c.d.e.f.g/1.html"),
-                        "a.b.c.d.e.f.g/1.html\n"
-                        "a.b.c.d.e.f.g/\n"
-                        "c.d.e.f.g/1.html\n"
-                        "c.d.e.f.g/\n"
-                        "d.e.f.g/1.html\n"
-                        "d.e.f.g/\n"
-                        "e.f.g/1.html\n"
-                        "e.f.g/\n"
-                        "f.g/1.html\n"
-                        "f.g/\n");
-
-    assert_string_equal(expressions("http://1.2.3.4/1/"),
-                        "1.2.3.4/1/\n"
-                        "1.2.3.4/\n");
-}
-
-
-static void
-test_other_urls_have_the_right_expressions(void **state)
+TEST(urls_have_the_right_expressions)
 {
     const char  *text;
     unsigned     lines;
-
-    (void) state;
 
     assert_string_equal(expressions("http://b/"), "b/\n");
     assert_string_equal(expressions("http://a.b/?"), "a.b/?\na.b/\n");
@@ -386,11 +288,8 @@ test_other_urls_have_the_right_expressions(void **state)
 
 /* Each URL, the expressions of the browser's reading, and those that only the
  * server's reading has, as the URL Standard and RFC 3986 give them. */
-static void
-test_urls_with_escapes_have_two_readings(void **state)
+TEST(urls_with_escapes_have_two_readings)
 {
-    (void) state;
-
     assert_string_equal(expressions("http://a.b/z/x%2Fy/../..%2fm/x"),
                         "a.b/z/%252E%252E/m/x\na.b/\na.b/z/\n"
                         "a.b/z/%252E%252E/\na.b/z/%252E%252E/m/\n"
@@ -449,8 +348,7 @@ test_urls_with_escapes_have_two_readings(void **state)
 
 
 /* A key is read as it was written, and its first expression is itself. */
-static void
-test_keys_of_readings_stay_as_they_are(void **state)
+TEST(keys_of_readings_stay_as_they_are)
 {
     char    in[60], first[4000], again[4000];
     int     i, two;
@@ -461,8 +359,6 @@ test_keys_of_readings_stay_as_they_are(void **state)
         "/", "/", "/", "..", ".", "%2e", "%2E%2e", "%252e", "%2f", "%5C",
         "%3f", "?", "%", "25", "a", "\\", "%25", "%32", "%23"
     };
-
-    (void) state;
 
     seed = 11;
     two = 0;
@@ -528,8 +424,7 @@ unescape_repeatedly(char *text, size_t len)
 
 
 /* Random escapes of escapes, in a query, where nothing else changes them. */
-static void
-test_nested_escapes_are_decoded_completely(void **state)
+TEST(nested_escapes_are_decoded_completely)
 {
     char      in[80], text[80], expected[300];
     int       i, nested;
@@ -538,8 +433,6 @@ test_nested_escapes_are_decoded_completely(void **state)
     uint64_t  seed;
 
     static const char  alphabet[] = "%%%%22225531aAfx";
-
-    (void) state;
 
     seed = 7;
     nested = 0;
@@ -570,21 +463,4 @@ test_nested_escapes_are_decoded_completely(void **state)
     }
 
     assert_in_range(nested, 1000, 100000);
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_published_urls_become_canonical),
-        cmocka_unit_test(test_undecided_urls_follow_the_documented_decisions),
-        cmocka_unit_test(test_published_expressions_are_made),
-        cmocka_unit_test(test_other_urls_have_the_right_expressions),
-        cmocka_unit_test(test_urls_with_escapes_have_two_readings),
-        cmocka_unit_test(test_keys_of_readings_stay_as_they_are),
-        cmocka_unit_test(test_nested_escapes_are_decoded_completely),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,13 +8,10 @@
 
 
 /* Every valid character is accepted, and no other sequence of two bytes. */
-static void
-characters(void **state)
+TEST(characters)
 {
     uint32_t  c;
     uint8_t   p[4];
-
-    (void) state;
 
     for (c = 0; c < 0x10000; c++) {
         p[0] = (uint8_t) (c >> 8);
@@ -39,8 +36,7 @@ characters(void **state)
 }
 
 
-static void
-texts(void **state)
+TEST(texts)
 {
     size_t  i;
 
@@ -64,8 +60,6 @@ texts(void **state)
         { "\xe2\x82" "a", 0 },
     };
 
-    (void) state;
-
     for (i = 0; i < array_len(known); i++) {
         assert_int_equal(bloom_utf8_valid((const uint8_t *) known[i].text,
                                           strlen(known[i].text)),
@@ -74,16 +68,4 @@ texts(void **state)
 
     assert_true(bloom_utf8_valid(NULL, 0));
     assert_true(bloom_utf8_valid((const uint8_t *) "a\0b", 3));
-}
-
-
-int
-main(void)
-{
-    const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(characters),
-        cmocka_unit_test(texts),
-    };
-
-    return cmocka_run_group_tests_name("utf8", tests, NULL, NULL);
 }

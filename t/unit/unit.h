@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This header has what every unit test needs: cmocka, random numbers that are
- * the same in each run, and deviations in units of the standard error.
+ * This header has what every unit test needs: cmocka, a main function that runs
+ * the tests of the file, random numbers that are the same in each run, and
+ * deviations in units of the standard error.
  */
 
 #ifndef BLOOM_UNIT_H
@@ -21,8 +22,87 @@
 
 #define array_len(a)  (sizeof(a) / sizeof((a)[0]))
 
+/*
+ * Defines a test, which runs because it is defined:
+ *
+ *     TEST(a_key_is_found)
+ *     {
+ *         ...
+ *     }
+ */
+#define TEST(name)                                                           \
+    static void test_##name(void **state);                                   \
+                                                                             \
+    static void __attribute__((constructor))                                 \
+    unit_add_##name(void)                                                    \
+    {                                                                        \
+        unit_add((struct CMUnitTest) cmocka_unit_test(test_##name));         \
+    }                                                                        \
+                                                                             \
+    static void                                                              \
+    test_##name(void **unit_state __attribute__((unused)))
+
 #define assert_near(a, b, relative)                                          \
     unit_near(a, b, relative, #a, __FILE__, __LINE__)
+
+
+/* The tests of the file, in the order in which it defines them. */
+static struct CMUnitTest  unit_tests[32];
+static size_t             unit_ntests;
+
+
+static inline void
+unit_add(struct CMUnitTest test)
+{
+    if (unit_ntests == array_len(unit_tests)) {
+        fprintf(stderr, "unit_tests has no room for %s\n", test.name);
+        abort();
+    }
+
+    unit_tests[unit_ntests++] = test;
+}
+
+
+int
+main(void)
+{
+    return _cmocka_run_group_tests(__BASE_FILE__, unit_tests, unit_ntests,
+                                   NULL, NULL);
+}
+
+
+/* Return memory of exactly that size, so that sanitizers notice an access
+ * behind it: any bytes, zeros, or a copy of the data. */
+
+static inline void *
+unit_alloc(size_t size)
+{
+    void  *p;
+
+    p = malloc(size ? size : 1);
+    assert_non_null(p);
+
+    return p;
+}
+
+
+static inline void *
+unit_zeros(size_t size)
+{
+    void  *p;
+
+    p = calloc(1, size ? size : 1);
+    assert_non_null(p);
+
+    return p;
+}
+
+
+static inline void *
+unit_copy(const void *data, size_t size)
+{
+    return memcpy(unit_alloc(size), data, size);
+}
 
 
 /* Returns a random number: Weyl's sequence through a mixer that is not the code

@@ -24,8 +24,6 @@ use Time::HiRes qw(clock_gettime);
 
 use constant CLOCK_BOOTTIME => 7;         # Linux
 
-use BloomTest::Process qw(run_command);
-
 my $source = do { local $/; <DATA> };
 
 
@@ -34,15 +32,9 @@ sub new {
 
     my $self = bless { file => $t->testdir . '/clock.ahead', passed => 0 },
                      $class;
-    my $code = $t->write_file('clock.c', $source);
-    my $library = $t->testdir . '/clock.so';
 
-    my ($exit, $out, $err) = run_command(
-        [$ENV{CC} // 'cc', '-shared', '-fPIC', '-O1', '-o', $library, $code]);
-    croak "clock.c does not compile: $err" if $exit != 0;
-
-    $t->environment(
-        LD_PRELOAD => $library,
+    $t->preload(
+        clock => $source,
         BLOOM_CLOCK_AHEAD => $self->{file},
         BLOOM_CLOCK_PASSED => "$self->{file}.passed",
         BLOOM_CLOCK_BOOTED => "$self->{file}.booted",

@@ -22,8 +22,6 @@ use warnings;
 use Carp qw(croak);
 use Errno ();
 
-use BloomTest::Process qw(run_command);
-
 my $source = do { local $/; <DATA> };
 
 
@@ -31,16 +29,9 @@ sub new {
     my ($class, $t, $directory) = @_;
 
     my $self = bless { file => $t->testdir . '/disk.refuses' }, $class;
-    my $code = $t->write_file('disk.c', $source);
-    my $library = $t->testdir . '/disk.so';
 
-    my ($exit, $out, $err) = run_command(
-        [$ENV{CC} // 'cc', '-shared', '-fPIC', '-O1', '-o', $library, $code,
-         '-ldl']);
-    croak "disk.c does not compile: $err" if $exit != 0;
-
-    $t->environment(
-        LD_PRELOAD => $library,
+    $t->preload(
+        disk => $source,
         BLOOM_DISK_REFUSES => $self->{file},
         BLOOM_DISK_BELOW => $t->testdir . "/$directory/");
 

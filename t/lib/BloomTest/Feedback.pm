@@ -14,7 +14,7 @@ use Exporter qw(import);
 use BloomTest::Api;
 use BloomTest::Process qw(wait_until);
 
-our @EXPORT = qw(false_positives feedback_backend has_row delete_row let_answer
+our @EXPORT = qw(false_positives feedback_backend has_row let_answer
                  answers_late excepted await_feedback);
 
 
@@ -81,8 +81,6 @@ sub has_row {
 
     $t->write_file('rows/' . s{/}{%2F}gr, '') for @keys;
 }
-
-sub delete_row { unlink $_[0]->testdir . '/rows/' . $_[1] =~ s{/}{%2F}gr }
 
 
 # Makes a request to which the backend answers late: waits until the backend has

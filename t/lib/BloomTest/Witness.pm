@@ -19,10 +19,6 @@ package BloomTest::Witness;
 use strict;
 use warnings;
 
-use Carp qw(croak);
-
-use BloomTest::Process qw(run_command);
-
 my $source = do { local $/; <DATA> };
 
 
@@ -32,16 +28,9 @@ sub new {
     my $dir = $t->testdir;
     my $self = bless { t => $t, file => "$dir/root.does",
                        stop => "$dir/stops.at" }, $class;
-    my $code = $t->write_file('witness.c', $source);
-    my $library = "$dir/witness.so";
 
-    my ($exit, $out, $err) = run_command(
-        [$ENV{CC} // 'cc', '-shared', '-fPIC', '-O1', '-o', $library, $code,
-         '-ldl']);
-    croak "witness.c does not compile: $err" if $exit != 0;
-
-    $t->environment(
-        LD_PRELOAD => $library,
+    $t->preload(
+        witness => $source,
         BLOOM_WITNESS_FILE => $self->{file},
         BLOOM_WITNESS_STOP => $self->{stop},
         BLOOM_WITNESS_BELOW => "$dir/$directory/");

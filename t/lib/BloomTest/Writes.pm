@@ -36,8 +36,6 @@ use warnings;
 
 use Carp qw(croak);
 
-use BloomTest::Process qw(run_command);
-
 use constant PAGE => 4096;
 
 my $source = do { local $/; <DATA> };
@@ -53,18 +51,12 @@ sub new {
         below => $option{below} // $t->testdir,
         contents => $option{contents} ? 1 : 0,
     }, $class;
-    my $code = $t->write_file('writes.c', $source);
-    my $library = $t->testdir . '/writes.so';
 
-    my ($exit, $out, $err) = run_command(
-        [$ENV{CC} // 'cc', '-shared', '-fPIC', '-O1', '-o', $library, $code,
-         '-ldl']);
-    croak "writes.c does not compile: $err" if $exit != 0;
-
-    $t->environment(LD_PRELOAD => $library,
-                    BLOOM_WRITES => $self->{file},
-                    BLOOM_WRITES_BELOW => "$self->{below}/",
-                    BLOOM_WRITES_CONTENTS => $self->{contents});
+    $t->preload(
+        writes => $source,
+        BLOOM_WRITES => $self->{file},
+        BLOOM_WRITES_BELOW => "$self->{below}/",
+        BLOOM_WRITES_CONTENTS => $self->{contents});
 
     return $self;
 }
