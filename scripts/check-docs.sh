@@ -488,7 +488,7 @@ described_routes() {
 
 state_files() {
     {
-        grep -ohE '"(control(\.tmp)?|lock|dropped|clearing|lost|(instance|journal|upload|checkpoint|segment|damaged|compact)\.[^" ]+)"' \
+        grep -ohE '"(control(\.tmp)?|lock|dropped|clearing|(instance|journal|upload|checkpoint|segment|damaged|compact)\.[^" ]+)"' \
              src/{store,zone}/ngx_bloom_*.c
         grep -hA1 'ngx_bloom_state_files_temporary(' src/{store,zone,http/api}/ngx_*.c \
         | sed -nE 's/.*"([a-z]+)", "([a-z]+)".*/\1.*.*.\2/p'

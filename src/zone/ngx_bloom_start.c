@@ -305,23 +305,6 @@ ngx_bloom_start_read_accepted(ngx_bloom_state_t *state,
 }
 
 
-#if (NGX_BLOOM_FAULTS)
-
-/* Returns 1 if a test wants the zone to have nothing to serve. */
-static ngx_uint_t
-ngx_bloom_start_stays_unloaded(ngx_bloom_zone_t *zone)
-{
-    char  *name;
-
-    name = getenv("NGX_BLOOM_FAULT_UNLOADED");
-
-    return name != NULL && ngx_strlen(name) == zone->name.len
-           && ngx_strncmp(name, zone->name.data, zone->name.len) == 0;
-}
-
-#endif
-
-
 ngx_int_t
 ngx_bloom_start_zone(ngx_bloom_zone_t *zone)
 {
@@ -503,12 +486,6 @@ ngx_bloom_start_fill(ngx_bloom_zone_t *zone, ngx_bloom_start_e what)
     ngx_bloom_base_note_file(zone);
     ngx_bloom_start_log_lost(zone);
     ngx_bloom_start_log_hugepages(zone);
-
-#if (NGX_BLOOM_FAULTS)
-    if (ngx_bloom_start_stays_unloaded(zone)) {
-        return NGX_OK;
-    }
-#endif
 
     /* no other process has seen this memory, so no switch is needed */
 
