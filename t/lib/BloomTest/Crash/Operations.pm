@@ -319,8 +319,8 @@ my %operation;
     'half a life that passes' => sub {
         my ($zone) = @_;
 
-        return { act => sub { $zone->_pass(LIFE / 2 + SLICE) }, to => {},
-                 over => sub { 1 } };
+        return { act => sub { $zone->let_pass(LIFE / 4 + SLICE / 2) for 1, 2 },
+                 to => {}, over => sub { 1 } };
     },
 
     # nginx is reloaded; a process that is stopped keeps its part of it waiting.
