@@ -53,8 +53,10 @@ crash_tests('stops',
 
     ['forms',      'a lookup', meanwhile => ['a load']],
     ['forms',      'a lookup by rules', meanwhile => ['a load']],
-    ['expire',     'a lookup',
-                   meanwhile => [$half, 'an addition of the same keys', $half]],
+    ['expire',     'a lookup of an old key',
+                   meanwhile => ['slices that pass',
+                                 'an addition of the same keys',
+                                 ('slices that pass') x 2]],
 
     # tasks of the helper
 

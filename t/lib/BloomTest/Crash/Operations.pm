@@ -167,6 +167,26 @@ my %operation;
                                       "the lookup finds $key");
                  } };
     },
+
+    # its slice is among the last ones to expire, and others are open since
+
+    'a lookup of an old key' => sub {
+        my ($zone) = @_;
+
+        my @keys = $zone->old_keys(1);
+
+        for (1 .. 2 * (LIFE - 2 * SLICE) / SLICE) {
+            $zone->let_pass(SLICE / 2);
+            $zone->fill(1);
+        }
+
+        $zone->{keys} = \@keys;
+        return { request => [GET => "/ids?k=$keys[0]"], path => 1, to => {},
+                 after => sub {
+                     Test::More::like($_[0]->body, qr/^1 of/,
+                                      "the lookup finds $keys[0]");
+                 } };
+    },
     'a lookup by rules' => sub {
         my ($key) = $_[0]->base_key;
         return { request => [GET => "/rules?k=$key"], path => 1, to => {},
@@ -316,6 +336,12 @@ my %operation;
                  over => sub { 1 } };
     },
 
+    'slices that pass' => sub {
+        my ($zone) = @_;
+
+        return { act => sub { $zone->let_pass(SLICE / 2) for 1 .. 3 }, to => {},
+                 over => sub { 1 } };
+    },
     'half a life that passes' => sub {
         my ($zone) = @_;
 
