@@ -354,8 +354,14 @@ my %operation;
     'HUP' => sub {
         my ($zone) = @_;
 
-        return { act => sub { kill 'HUP', $zone->{t}->master }, to => {},
-                 over => sub { 1 } };
+        my $t = $zone->{t};
+        my %old = map { $_ => 1 } $t->workers;
+
+        return { act => sub { kill 'HUP', $t->master }, to => {},
+                 over => sub {
+                     my @new = $t->workers;
+                     return @new >= $zone->{workers} && !grep { $old{$_} } @new;
+                 } };
     },
 );
 
