@@ -25,6 +25,7 @@ compile = -std=c11 $(CFLAGS) -Wall -Wextra $(WERROR) -D_GNU_SOURCE \
           -Wno-missing-field-initializers -MMD -MP -MT $@ -MF $@.d
 sanitize = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
            -fno-omit-frame-pointer
+coverage = -O0 -g --coverage -include scripts/coverage.h
 libraries = -lcurl -lhiredis -lssl -lcrypto -lz -lbz2 -llzma -lzstd -lm -lidn2 \
             -lpthread
 libs = $(LDFLAGS) $(libraries)
@@ -43,7 +44,7 @@ bench := $(patsubst bench/%.c,build/bench/%, \
         test-nginx-1.26 test-nginx-1.26-short \
         test-nginxes test-nginxes-short test-nginx-tests \
         test-sanitize test-sanitize-unit test-sanitize-short \
-        test-sanitize-nginx test-chaos test-fuzz test-docs test-cross cross \
+        test-sanitize-nginx coverage coverage-report test-chaos test-fuzz test-docs test-cross cross \
         fuzz chaos fleet-chaos spellings dashboard dashboard-packages \
         screenshots bench removals lists pictures install uninstall \
         install-tool uninstall-tool install-lua deb test-deb clean help
@@ -77,8 +78,9 @@ deps-bench:  ## install the programs that `make bench` compares with
 	@scripts/install-deps.sh bench \
 	|| echo "the benchmarks leave out what is not installed"
 
-# The core and the tool are compiled up to three times: into build/, with gcc's
-# sanitizers into build/sanitize/, and for the fuzzers into build/fuzz/.
+# The core and the tool are compiled up to four times: into build/, with gcc's
+# sanitizers into build/sanitize/, with counts of what runs into build/coverage/,
+# and for the fuzzers into build/fuzz/.
 
 core_objects = $(patsubst src/%.c,$(1)/obj/%.o,$(core) $(interop))
 cli_objects = $(cli:src/%.c=$(1)/obj/%.o)
@@ -92,6 +94,17 @@ build/sanitize/obj/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(CC) $(compile) $(sanitize) -c $< -o $@
 
+build/coverage/obj/%.o: src/%.c scripts/coverage.h
+	@mkdir -p $(@D)
+	$(CC) $(compile) $(coverage) -c $< -o $@
+
+# The tool has threads, which count together.  That is slow, so the unit tests
+# have objects of their own.
+
+build/coverage/tool/obj/%.o: src/%.c scripts/coverage.h
+	@mkdir -p $(@D)
+	$(CC) $(compile) $(coverage) -fprofile-update=atomic -c $< -o $@
+
 build/fuzz/obj/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(CLANG) $(compile) $(sanitize) -fsanitize=fuzzer-no-link -c $< -o $@
@@ -102,6 +115,10 @@ build/ngx-bloom: $(call core_objects,build) $(call cli_objects,build)
 build/sanitize/ngx-bloom: $(call core_objects,build/sanitize) \
                           $(call cli_objects,build/sanitize)
 	$(CC) $(sanitize) $^ $(libs) -o $@
+
+build/coverage/ngx-bloom: $(call core_objects,build/coverage/tool) \
+                          $(call cli_objects,build/coverage/tool)
+	$(CC) --coverage $^ $(libs) -o $@
 
 # A unit test names further libraries in a line /* LDLIBS: -lx */, and further
 # flags in a line /* CFLAGS: -fx */.
@@ -118,10 +135,16 @@ build/sanitize/unit/%: t/unit/%.c $(call core_objects,build/sanitize)
 	$(CC) $(compile) $(sanitize) $(unit_flags) $(sources_and_objects) \
 	    $(unit_libs) -o $@
 
+build/coverage/unit/%: t/unit/%.c $(call core_objects,build/coverage)
+	@mkdir -p $(@D)
+	$(CC) $(compile) $(coverage) $(unit_flags) $(sources_and_objects) \
+	    $(unit_libs) -o $@
+
 # The tests of a part of the tool
 
 build/unit/test_stream_judge: build/obj/cli/stream_judge.o
 build/sanitize/unit/test_stream_judge: build/sanitize/obj/cli/stream_judge.o
+build/coverage/unit/test_stream_judge: build/coverage/obj/cli/stream_judge.o
 
 # The readers of lists, with what they need
 
@@ -131,6 +154,7 @@ readers = $(patsubst src/%.c,$(1)/obj/%.o,$(wildcard src/cli/intake/list_*.c)) \
 
 build/unit/test_list_adblock: $(call readers,build)
 build/sanitize/unit/test_list_adblock: $(call readers,build/sanitize)
+build/coverage/unit/test_list_adblock: $(call readers,build/coverage)
 build/cross/unit/test_list_adblock: $(call readers,build/cross)
 
 build/fuzz/%: t/fuzz/%.c $(call core_objects,build/fuzz)
@@ -149,6 +173,11 @@ build/sanitize/bench/%: bench/%.c bench/http.c \
 	@mkdir -p $(@D)
 	$(CC) $(compile) $(sanitize) $(filter %.c %.o,$^) $(libs) -o $@
 
+build/coverage/bench/%: bench/%.c bench/http.c \
+                        $(call core_objects,build/coverage)
+	@mkdir -p $(@D)
+	$(CC) $(compile) $(filter %.c %.o,$^) --coverage $(libs) -o $@
+
 # Programs in t/reference that tests run, with lines LDLIBS as in unit tests
 
 build/reference/%: t/reference/%.c $(call core_objects,build)
@@ -159,12 +188,19 @@ build/sanitize/reference/%: t/reference/%.c $(call core_objects,build/sanitize)
 	@mkdir -p $(@D)
 	$(CC) $(compile) $(sanitize) $(sources_and_objects) -lm -lidn2 -o $@
 
-build/bench/lookups build/sanitize/bench/lookups: bench/lookups_options.c
-build/bench/lookups: build/obj/cli/terminal/json.o build/obj/cli/terminal/units.o \
-                     build/obj/cli/terminal/visible.o
-build/sanitize/bench/lookups: build/sanitize/obj/cli/terminal/json.o \
-                              build/sanitize/obj/cli/terminal/units.o \
-                              build/sanitize/obj/cli/terminal/visible.o
+build/coverage/reference/%: t/reference/%.c $(call core_objects,build/coverage)
+	@mkdir -p $(@D)
+	$(CC) $(compile) $(sources_and_objects) --coverage -lm -lidn2 -o $@
+
+# What bench/lookups needs of the tool
+
+lookups = $(patsubst %,$(1)/obj/cli/terminal/%.o,json units visible)
+
+build/bench/lookups build/sanitize/bench/lookups \
+    build/coverage/bench/lookups: bench/lookups_options.c
+build/bench/lookups: $(call lookups,build)
+build/sanitize/bench/lookups: $(call lookups,build/sanitize)
+build/coverage/bench/lookups: $(call lookups,build/coverage)
 
 # The man page is generated from a template and the tool's tables of options,
 # and is committed.  test-docs generates it again and compares.
@@ -380,6 +416,22 @@ test-sanitize-nginx test-sanitize-short: build/sanitize/ngx-bloom build/sanitize
 
 test-sanitize-nginx:  ## run TESTS with an nginx built with ASan and UBSan
 test-sanitize-short:  ## run a part of them
+
+# An nginx, a tool and unit tests that count what runs; see scripts/coverage.pl
+
+covered = GCOV_ERROR_FILE="$(CURDIR)/build/coverage/errors.log" \
+          $(call with,$(CURDIR)/build/nginx-1.26.3-coverage/objs/nginx,,build/coverage/ngx-bloom)
+
+coverage: $(unit:%=build/coverage/unit/%) build/coverage/ngx-bloom build/coverage/bench/lookups build/coverage/reference/expressions build/reference/h3client nginx-1.26.3-coverage $(packages)  ## run the unit tests and TESTS, and report what of src/ ran
+	@scripts/coverage.pl --clear
+	@failed=0; \
+	scripts/run-unit.sh $(filter build/coverage/unit/%,$^) || failed=1; \
+	$(covered) prove -r -It/lib --timer -j $(TEST_JOBS) $(TESTS) || failed=1; \
+	scripts/coverage.pl || failed=1; \
+	exit $$failed
+
+coverage-report:  ## report again what ran in `make coverage`
+	@scripts/coverage.pl
 
 # The model checker is in t/chaos.  CHAOS passes it options, such as --seed N.
 
