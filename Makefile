@@ -40,7 +40,8 @@ bench := $(patsubst bench/%.c,build/bench/%, \
                         $(wildcard bench/*.c)))
 
 .PHONY: all tool module man docs deps deps-run deps-bench run unit fuzzers nginxes \
-        old-module check test test-layers test-unit test-nginx test-nginx-1.22 \
+        old-module check check-unit check-docs check-nginx \
+        check-crashes check-files test test-layers test-unit test-nginx test-nginx-1.22 \
         test-nginx-1.26 test-nginx-1.26-short \
         test-nginxes test-nginxes-short test-nginx-tests \
         test-sanitize test-sanitize-unit test-sanitize-short \
@@ -303,9 +304,77 @@ test:  ## run every test except test-cross; the last line is "N passed, N failed
 	@scripts/install-deps.sh test
 	@+MAKE="$(MAKE)" scripts/test.sh
 
-check:  ## run test-unit and test-nginx only, which is quicker
+# `make check` is what one runs between edits: at most four minutes on two cores,
+# once everything is built.  check_tests has files of each folder that together run
+# most of src/, which make coverage TESTS="$$(make -s check-files)" shows, and of
+# which each takes at most five seconds of processor time and hardly waits, as
+# "prove --timer" shows.  check_crashes need fault points.  check_unit leaves out what
+# measures rates for minutes.
+
+check_tests = \
+    $(addprefix t/http/, add.t arg.t audit.t cookie-header.t decision-log.t \
+      dry-run.t feedback.t http2-http3.t key-decode.t key-forms.t lookup-once.t \
+      lookup.t match.t remove.t retry.t route.t rules-if.t rules-inherit.t \
+      rules-invalid.t rules-phase.t rules-several.t rules-split.t rules-trial.t \
+      rules.t unknown-to.t) \
+    $(addprefix t/api/, changes-parts.t changes.t clear.t counts.t directives.t \
+      excepted.t expire.t follow-file.t image.t keys.t metrics.t page.t remove.t \
+      upload-early.t version.t why.t) \
+    $(addprefix t/zone/, counters.t damaged-image.t except.t expire.t \
+      fuse-feedback.t growth-removals.t growth.t key-form.t load-additions.t \
+      permissions.t reload.t remove-image.t removed-lookups.t required.t \
+      resize-and-upgrade.t size.t start.t state-directory.t stop.t \
+      test-config.t upgrade.t upload.t without-journal.t worker-death.t) \
+    $(addprefix t/journal/, as-of.t changes-times.t checkpoint.t control-page.t \
+      disk-errors.t recovery.t remove-clock.t remove-disk.t replay.t slices.t \
+      switch-on-off.t temporary-files.t) \
+    $(addprefix t/import/, key-form.t redis-connection.t serve.t) \
+    $(addprefix t/lists/, extracts.t no-key.t resolvers.t) \
+    $(addprefix t/tool/, add.t analyze.t completion.t expand.t \
+      follow-counts.t follow-origin.t follow-tls.t golden-images.t help.t info.t \
+      journal.t json.t key-forms.t layers.t list-formats.t list-reader.t merge.t \
+      output-files.t removed.t size.t source.t status.t test.t verify.t \
+      without.t)
+check_crashes = t/http/unknown.t t/journal/crash-points.t t/zone/load-overtakes.t \
+                t/zone/task-deaths.t
+check_unit = $(filter-out test_geometry_%,$(unit))
+
+# TESTS replaces check_tests if it is set.
+
+check_files = $(if $(filter file,$(origin TESTS)),$(check_tests),$(TESTS))
+check_make = $(MAKE) --no-print-directory
+
+check:  ## run what finds most mistakes in four minutes: parts of the stages below (or TESTS)
 	@scripts/install-deps.sh test
-	@+$(MAKE) --no-print-directory test-unit test-nginx
+	@+failed=0; \
+	$(check_make) -k -j 2 -O test-layers check-unit check-docs || failed=1; \
+	$(check_make) check-nginx || failed=1; \
+	$(check_make) check-crashes || failed=1; \
+	echo; \
+	echo "make check ran:"; \
+	echo "  the check of the layers, links and tables of the documents"; \
+	echo "  $(words $(check_unit)) of $(words $(unit)) programs of unit tests"; \
+	echo "  $(words $(shell find $(check_files) -name '*.t')) of $(words $(all_tests)) test files with the installed nginx"; \
+	echo "  $(words $(check_crashes)) files of crash tests with sanitizers and fault points"; \
+	echo "It ran no other test file or unit test, no command of a document, no other"; \
+	echo "nginx, no model checker and no fuzzer. make test runs all of them."; \
+	[ $$failed = 0 ] || echo "make check: something FAILED, see above"; \
+	exit $$failed
+
+check-unit: $(check_unit:%=build/unit/%)
+	@scripts/run-unit.sh $^
+
+check-docs: all build/manpage build/completion
+	@scripts/check-docs.sh --tables
+
+check-nginx: all build/reference/h3client
+	$(call with,$(NGINX),$(CURDIR)/build/ngx_http_bloom_module.so) prove -r -It/lib -j $(TEST_JOBS) $(check_files)
+
+check-crashes: build/sanitize/ngx-bloom nginx-1.26.3-sanitize
+	TEST_NGINX_SANITIZED=1 $(call with,$(CURDIR)/build/nginx-1.26.3-sanitize/objs/nginx,,build/sanitize/ngx-bloom) prove -It/lib -j $(TEST_JOBS) $(check_crashes)
+
+check-files:
+	@echo $(check_files) $(check_crashes)
 
 test-layers: all  ## check that the folders of src/ are layers without circles
 	@scripts/check-layers.pl
@@ -320,8 +389,10 @@ with = TEST_NGINX_BINARY="$(1)" TEST_NGINX_MODULE="$(2)" \
        TEST_BLOOM_TOOL="$(CURDIR)/$(or $(3),build/ngx-bloom)" \
        BENCH_PROGRAMS="$(CURDIR)/$(dir $(or $(3),build/ngx-bloom))bench"
 suite = $(with) prove -r -It/lib -j $(TEST_JOBS) $(TESTS)
-TESTS ?= t/harness.t t/old-names.t t/http t/api t/zone t/journal t/import t/lists \
-         t/tool
+all_tests = $(shell find $(test_folders) -name '*.t')
+TESTS ?= $(test_folders)
+test_folders = t/harness.t t/old-names.t t/http t/api t/zone t/journal t/import t/lists \
+               t/tool
 
 # $(call serving,NGINX,MODULE) leaves out the tests of the tool and of the page in
 # a browser, which do not depend on nginx's version.
