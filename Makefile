@@ -488,16 +488,23 @@ test-sanitize-nginx test-sanitize-short: build/sanitize/ngx-bloom build/sanitize
 test-sanitize-nginx:  ## run TESTS with an nginx built with ASan and UBSan
 test-sanitize-short:  ## run a part of them
 
-# An nginx, a tool and unit tests that count what runs; see scripts/coverage.pl
+# Unit tests, a tool and two nginxes that count what runs; see scripts/coverage.pl.
+# The tests of Lua and njs need the installed nginx.  test_form_linear counts basic
+# blocks, and would count the counters.
 
-covered = GCOV_ERROR_FILE="$(CURDIR)/build/coverage/errors.log" \
-          $(call with,$(CURDIR)/build/nginx-1.26.3-coverage/objs/nginx,,build/coverage/ngx-bloom)
+covered_unit = $(patsubst %,build/coverage/unit/%,$(filter-out test_form_linear,$(check_unit)))
+covered_tests = $(filter t/http/lua.t t/http/njs.t,$(tests))
+count = GCOV_ERROR_FILE="$(CURDIR)/build/coverage/errors.log" \
+        $(call with,$(1),$(2),build/coverage/ngx-bloom) prove -It/lib -j $(TEST_JOBS)
+covered = $(call count,$(CURDIR)/build/nginx-1.26.3-coverage/objs/nginx)
+covered_installed = $(call count,$(NGINX),$(CURDIR)/build/nginx-installed-coverage/objs/ngx_http_bloom_module.so)
 
-coverage: $(unit:%=build/coverage/unit/%) build/coverage/ngx-bloom build/coverage/bench/lookups build/coverage/reference/expressions build/reference/h3client nginx-1.26.3-coverage $(packages)  ## run the unit tests and TESTS, and report what of src/ ran
+coverage: $(covered_unit) build/coverage/ngx-bloom build/coverage/bench/lookups build/coverage/reference/expressions build/reference/h3client nginx-1.26.3-coverage nginx-installed-coverage $(packages)  ## run the unit tests and TESTS, and report what of src/ they run
 	@scripts/coverage.pl --clear
 	@failed=0; \
-	scripts/run-unit.sh $(filter build/coverage/unit/%,$^) || failed=1; \
-	$(covered) prove -r -It/lib --timer -j $(TEST_JOBS) $(TESTS) || failed=1; \
+	scripts/run-unit.sh $(covered_unit) || failed=1; \
+	$(covered) -r $(TESTS) || failed=1; \
+	$(if $(covered_tests),$(covered_installed) $(covered_tests) || failed=1;) \
 	scripts/coverage.pl || failed=1; \
 	exit $$failed
 

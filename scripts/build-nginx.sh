@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# build-nginx.sh installed dynamic
+# build-nginx.sh installed dynamic|coverage
 # build-nginx.sh VERSION dynamic|static|sanitize|coverage|full
 # build-nginx.sh NAME dynamic|static|sanitize|coverage|full
 #
@@ -9,10 +9,10 @@
 # nginx with the module. VERSION is a version of nginx that nginx-source.sh
 # fetches, such as 1.26.3. NAME is one of the sources that nginx-sources.sh
 # lists, such as angie-1.10. "full" is a dynamic module for an nginx with more of
-# its own modules, which nginx's own tests need. "coverage" is a static module
-# that counts the lines that run, for `make coverage`.
+# its own modules, which nginx's own tests need. "coverage" is a module that counts
+# the lines that run, for `make coverage`; it is static unless nginx is installed.
 #
-#   build/nginx-VERSION-KIND/objs/ngx_http_bloom_module.so    if dynamic or full
+#   build/nginx-VERSION-KIND/objs/ngx_http_bloom_module.so    if the module is dynamic
 #   build/nginx-VERSION-KIND/objs/nginx                       unless installed
 #
 # For a NAME the directory is build/NAME-KIND-COMPILER. If the program has
@@ -54,6 +54,12 @@ if [ "$version" = installed ]; then
 
     . $source/conf_flags
     flags=(--with-cc-opt='-g -O2' "${NGX_CONF_FLAGS[@]}")
+
+    # the module exports no function of libgcov
+
+    if [ "$kind" = coverage ]; then
+        flags+=(--with-ld-opt='--coverage -Wl,--exclude-libs,libgcov.a')
+    fi
 else
     case $version in
         [0-9]*) source=$(scripts/nginx-source.sh "$version") ;;
@@ -101,9 +107,10 @@ else
     fi
 fi
 
-case $kind in
-    dynamic|full) add=--add-dynamic-module=bloom target=modules ;;
-    *)            add=--add-module=bloom target=binary ;;
+case $version-$kind in
+    *-dynamic|*-full|installed-*)
+        add=--add-dynamic-module=bloom target=modules ;;
+    *)  add=--add-module=bloom target=binary ;;
 esac
 
 

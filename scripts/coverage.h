@@ -15,6 +15,7 @@
 #endif
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -25,8 +26,8 @@ extern void __gcov_reset(void);
 
 
 /* Lifts a limit of the size of files, which would cut off the counts.  Under a
- * limit that cannot be lifted, this process writes none.  This function runs
- * just before libgcov writes. */
+ * limit that cannot be lifted, this process writes no counts, nor libgcov's
+ * complaints.  This function runs just before libgcov writes. */
 static __attribute__((destructor)) void
 coverage_lift_limit(void)
 {
@@ -41,7 +42,7 @@ coverage_lift_limit(void)
 
     if (limit.rlim_max < 1 << 24) {
         (void) setenv("GCOV_PREFIX", "/dev/null", 1);
-        (void) setenv("GCOV_ERROR_FILE", "/dev/null", 1);
+        (void) freopen("/dev/null", "w", stderr);
     }
 }
 

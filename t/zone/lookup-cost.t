@@ -30,6 +30,8 @@ my $t = BloomTest->new(log_level => 'error');
     or plan(skip_all => 'valgrind is not installed; run: make deps');
 $t->nginx_build !~ /fsanitize/
     or plan(skip_all => 'valgrind cannot run an nginx with sanitizers');
+$t->nginx_build !~ /--coverage/
+    or plan(skip_all => 'an nginx that counts what runs takes more instructions');
 
 # Name, location, keys that are asked about in turn, how many more instructions are
 # allowed, and the instructions of a request's lookups.  Those of raw keys are from
