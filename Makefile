@@ -25,6 +25,7 @@ compile = -std=c11 $(CFLAGS) -Wall -Wextra $(WERROR) -D_GNU_SOURCE \
           -Wno-missing-field-initializers -MMD -MP -MT $@ -MF $@.d
 sanitize = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
            -fno-omit-frame-pointer
+coverage = -O0 -g --coverage -include scripts/coverage.h
 libraries = -lcurl -lhiredis -lssl -lcrypto -lz -lbz2 -llzma -lzstd -lm -lidn2 \
             -lpthread
 libs = $(LDFLAGS) $(libraries)
@@ -39,11 +40,12 @@ bench := $(patsubst bench/%.c,build/bench/%, \
                         $(wildcard bench/*.c)))
 
 .PHONY: all tool module man docs deps deps-run deps-bench run unit fuzzers nginxes \
-        old-module check test test-layers test-unit test-nginx test-nginx-1.22 \
+        old-module check check-unit check-docs check-nginx \
+        check-crashes check-files test test-layers test-unit test-nginx test-nginx-1.22 \
         test-nginx-1.26 test-nginx-1.26-short \
         test-nginxes test-nginxes-short test-nginx-tests \
         test-sanitize test-sanitize-unit test-sanitize-short \
-        test-sanitize-nginx test-chaos test-fuzz test-docs test-cross cross \
+        test-sanitize-nginx coverage coverage-report test-chaos test-fuzz test-docs test-cross cross \
         fuzz chaos fleet-chaos spellings dashboard dashboard-packages \
         screenshots bench removals lists pictures install uninstall \
         install-tool uninstall-tool install-lua deb test-deb clean help
@@ -77,8 +79,9 @@ deps-bench:  ## install the programs that `make bench` compares with
 	@scripts/install-deps.sh bench \
 	|| echo "the benchmarks leave out what is not installed"
 
-# The core and the tool are compiled up to three times: into build/, with gcc's
-# sanitizers into build/sanitize/, and for the fuzzers into build/fuzz/.
+# The core and the tool are compiled up to four times: into build/, with gcc's
+# sanitizers into build/sanitize/, with counts of what runs into build/coverage/,
+# and for the fuzzers into build/fuzz/.
 
 core_objects = $(patsubst src/%.c,$(1)/obj/%.o,$(core) $(interop))
 cli_objects = $(cli:src/%.c=$(1)/obj/%.o)
@@ -92,6 +95,17 @@ build/sanitize/obj/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(CC) $(compile) $(sanitize) -c $< -o $@
 
+build/coverage/obj/%.o: src/%.c scripts/coverage.h
+	@mkdir -p $(@D)
+	$(CC) $(compile) $(coverage) -c $< -o $@
+
+# The tool has threads, which count together.  That is slow, so the unit tests
+# have objects of their own.
+
+build/coverage/tool/obj/%.o: src/%.c scripts/coverage.h
+	@mkdir -p $(@D)
+	$(CC) $(compile) $(coverage) -fprofile-update=atomic -c $< -o $@
+
 build/fuzz/obj/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(CLANG) $(compile) $(sanitize) -fsanitize=fuzzer-no-link -c $< -o $@
@@ -102,6 +116,10 @@ build/ngx-bloom: $(call core_objects,build) $(call cli_objects,build)
 build/sanitize/ngx-bloom: $(call core_objects,build/sanitize) \
                           $(call cli_objects,build/sanitize)
 	$(CC) $(sanitize) $^ $(libs) -o $@
+
+build/coverage/ngx-bloom: $(call core_objects,build/coverage/tool) \
+                          $(call cli_objects,build/coverage/tool)
+	$(CC) --coverage $^ $(libs) -o $@
 
 # A unit test names further libraries in a line /* LDLIBS: -lx */, and further
 # flags in a line /* CFLAGS: -fx */.
@@ -118,10 +136,16 @@ build/sanitize/unit/%: t/unit/%.c $(call core_objects,build/sanitize)
 	$(CC) $(compile) $(sanitize) $(unit_flags) $(sources_and_objects) \
 	    $(unit_libs) -o $@
 
+build/coverage/unit/%: t/unit/%.c $(call core_objects,build/coverage)
+	@mkdir -p $(@D)
+	$(CC) $(compile) $(coverage) $(unit_flags) $(sources_and_objects) \
+	    $(unit_libs) -o $@
+
 # The tests of a part of the tool
 
 build/unit/test_stream_judge: build/obj/cli/stream_judge.o
 build/sanitize/unit/test_stream_judge: build/sanitize/obj/cli/stream_judge.o
+build/coverage/unit/test_stream_judge: build/coverage/obj/cli/stream_judge.o
 
 # The readers of lists, with what they need
 
@@ -131,6 +155,7 @@ readers = $(patsubst src/%.c,$(1)/obj/%.o,$(wildcard src/cli/intake/list_*.c)) \
 
 build/unit/test_list_adblock: $(call readers,build)
 build/sanitize/unit/test_list_adblock: $(call readers,build/sanitize)
+build/coverage/unit/test_list_adblock: $(call readers,build/coverage)
 build/cross/unit/test_list_adblock: $(call readers,build/cross)
 
 build/fuzz/%: t/fuzz/%.c $(call core_objects,build/fuzz)
@@ -149,6 +174,11 @@ build/sanitize/bench/%: bench/%.c bench/http.c \
 	@mkdir -p $(@D)
 	$(CC) $(compile) $(sanitize) $(filter %.c %.o,$^) $(libs) -o $@
 
+build/coverage/bench/%: bench/%.c bench/http.c \
+                        $(call core_objects,build/coverage)
+	@mkdir -p $(@D)
+	$(CC) $(compile) $(filter %.c %.o,$^) --coverage $(libs) -o $@
+
 # Programs in t/reference that tests run, with lines LDLIBS as in unit tests
 
 build/reference/%: t/reference/%.c $(call core_objects,build)
@@ -159,12 +189,19 @@ build/sanitize/reference/%: t/reference/%.c $(call core_objects,build/sanitize)
 	@mkdir -p $(@D)
 	$(CC) $(compile) $(sanitize) $(sources_and_objects) -lm -lidn2 -o $@
 
-build/bench/lookups build/sanitize/bench/lookups: bench/lookups_options.c
-build/bench/lookups: build/obj/cli/terminal/json.o build/obj/cli/terminal/units.o \
-                     build/obj/cli/terminal/visible.o
-build/sanitize/bench/lookups: build/sanitize/obj/cli/terminal/json.o \
-                              build/sanitize/obj/cli/terminal/units.o \
-                              build/sanitize/obj/cli/terminal/visible.o
+build/coverage/reference/%: t/reference/%.c $(call core_objects,build/coverage)
+	@mkdir -p $(@D)
+	$(CC) $(compile) $(sources_and_objects) --coverage -lm -lidn2 -o $@
+
+# What bench/lookups needs of the tool
+
+lookups = $(patsubst %,$(1)/obj/cli/terminal/%.o,json units visible)
+
+build/bench/lookups build/sanitize/bench/lookups \
+    build/coverage/bench/lookups: bench/lookups_options.c
+build/bench/lookups: $(call lookups,build)
+build/sanitize/bench/lookups: $(call lookups,build/sanitize)
+build/coverage/bench/lookups: $(call lookups,build/coverage)
 
 # The man page is generated from a template and the tool's tables of options,
 # and is committed.  test-docs generates it again and compares.
@@ -267,9 +304,77 @@ test:  ## run every test except test-cross; the last line is "N passed, N failed
 	@scripts/install-deps.sh test
 	@+MAKE="$(MAKE)" scripts/test.sh
 
-check:  ## run test-unit and test-nginx only, which is quicker
+# `make check` is what one runs between edits: at most four minutes on two cores,
+# once everything is built.  check_tests has files of each folder that together run
+# most of src/, which make coverage TESTS="$$(make -s check-files)" shows, and of
+# which each takes at most five seconds of processor time and hardly waits, as
+# "prove --timer" shows.  check_crashes need fault points.  check_unit leaves out what
+# measures rates for minutes.
+
+check_tests = \
+    $(addprefix t/http/, arg.t audit.t changes.t cookie-header.t decision-log.t \
+      dry-run.t feedback.t http2-http3.t key-decode.t key-forms.t lookup-once.t \
+      lookup.t match.t retry.t route.t rules-if.t rules-inherit.t \
+      rules-invalid.t rules-phase.t rules-several.t rules-split.t rules-trial.t \
+      rules.t unknown.t) \
+    $(addprefix t/api/, changes-parts.t changes.t clear.t counts.t excepted.t \
+      expire.t follow-file.t image.t keys.t metrics.t page.t remove.t \
+      upload-early.t version.t why.t) \
+    $(addprefix t/zone/, counters.t damaged-image.t except.t \
+      fuse-feedback.t growth-removals.t growth.t key-form.t load-additions.t \
+      permissions.t reload.t remove-image.t removed-lookups.t required.t \
+      resize-and-upgrade.t size.t start.t state-directory.t stop.t \
+      test-config.t upgrade.t upload.t without-journal.t worker-death.t) \
+    $(addprefix t/journal/, as-of.t changes-times.t checkpoint.t control-page.t \
+      disk-errors.t recovery.t remove-clock.t remove-disk.t replay.t slices.t \
+      switch-on-off.t temporary-files.t) \
+    $(addprefix t/import/, key-form.t redis-connection.t serve.t) \
+    $(addprefix t/lists/, extracts.t no-key.t resolvers.t) \
+    $(addprefix t/tool/, add.t analyze.t completion.t expand.t \
+      follow-counts.t follow-origin.t follow-tls.t golden-images.t help.t info.t \
+      journal.t json.t key-forms.t layers.t key-files.t list-formats.t merge.t \
+      output-files.t removed.t size.t source.t status.t test.t verify.t \
+      without.t)
+check_crashes = t/crash/deaths.t t/crash/tasks.t t/crash/waits.t
+check_rows = zone (file|grow): .* of (an addition|a removal|a clear)$$
+check_unit = $(filter-out test_geometry_%,$(unit))
+
+# TESTS replaces check_tests if it is set.
+
+check_files = $(if $(filter file,$(origin TESTS)),$(check_tests),$(TESTS))
+check_make = $(MAKE) --no-print-directory
+
+check:  ## run what finds most mistakes in four minutes: parts of the stages below (or TESTS)
 	@scripts/install-deps.sh test
-	@+$(MAKE) --no-print-directory test-unit test-nginx
+	@+failed=0; \
+	$(check_make) -k -j 2 -O test-layers check-unit check-docs || failed=1; \
+	$(check_make) check-nginx || failed=1; \
+	$(check_make) check-crashes || failed=1; \
+	echo; \
+	echo "make check ran:"; \
+	echo "  the check of the layers, links and tables of the documents"; \
+	echo "  $(words $(check_unit)) of $(words $(unit)) programs of unit tests"; \
+	echo "  $(words $(shell find $(check_files) -name '*.t')) of $(words $(all_tests)) test files with the installed nginx"; \
+	echo "  $(words $(check_crashes)) files of crash tests with sanitizers and fault points"; \
+	echo "It ran no other test file or unit test, no command of a document, no other"; \
+	echo "nginx, no model checker and no fuzzer. make test runs all of them."; \
+	[ $$failed = 0 ] || echo "make check: something FAILED, see above"; \
+	exit $$failed
+
+check-unit: $(check_unit:%=build/unit/%)
+	@scripts/run-unit.sh $^
+
+check-docs: all build/manpage build/completion
+	@scripts/check-docs.sh --tables
+
+check-nginx: all build/reference/h3client
+	$(call with,$(NGINX),$(CURDIR)/build/ngx_http_bloom_module.so) prove -r -It/lib -j $(TEST_JOBS) $(check_files)
+
+check-crashes: build/sanitize/ngx-bloom nginx-1.26.3-sanitize
+	CRASH_ROWS='$(check_rows)' TEST_NGINX_SANITIZED=1 $(call with,$(CURDIR)/build/nginx-1.26.3-sanitize/objs/nginx,,build/sanitize/ngx-bloom) prove -It/lib -j $(TEST_JOBS) $(check_crashes)
+
+check-files:
+	@echo $(check_files) $(check_crashes)
 
 test-layers: all  ## check that the folders of src/ are layers without circles
 	@scripts/check-layers.pl
@@ -284,8 +389,10 @@ with = TEST_NGINX_BINARY="$(1)" TEST_NGINX_MODULE="$(2)" \
        TEST_BLOOM_TOOL="$(CURDIR)/$(or $(3),build/ngx-bloom)" \
        BENCH_PROGRAMS="$(CURDIR)/$(dir $(or $(3),build/ngx-bloom))bench"
 suite = $(with) prove -r -It/lib -j $(TEST_JOBS) $(TESTS)
-TESTS ?= t/harness.t t/old-names.t t/http t/api t/zone t/journal t/crash t/import \
-         t/lists t/tool
+all_tests = $(shell find $(test_folders) -name '*.t')
+TESTS ?= $(test_folders)
+test_folders = t/harness.t t/old-names.t t/http t/api t/zone t/journal t/crash \
+               t/import t/lists t/tool
 
 # $(call serving,NGINX,MODULE) leaves out the tests of the tool and of the page in
 # a browser, which do not depend on nginx's version.
@@ -381,6 +488,29 @@ test-sanitize-nginx test-sanitize-short: build/sanitize/ngx-bloom build/sanitize
 
 test-sanitize-nginx:  ## run TESTS with an nginx built with ASan and UBSan
 test-sanitize-short:  ## run a part of them
+
+# Unit tests, a tool and two nginxes that count what runs; see scripts/coverage.pl.
+# The tests of Lua and njs need the installed nginx.  test_form_linear counts basic
+# blocks, and would count the counters.
+
+covered_unit = $(patsubst %,build/coverage/unit/%,$(filter-out test_form_linear,$(check_unit)))
+covered_tests = $(filter t/http/lua.t t/http/njs.t,$(tests))
+count = GCOV_ERROR_FILE="$(CURDIR)/build/coverage/errors.log" \
+        $(call with,$(1),$(2),build/coverage/ngx-bloom) prove -It/lib -j $(TEST_JOBS)
+covered = $(call count,$(CURDIR)/build/nginx-1.26.3-coverage/objs/nginx)
+covered_installed = $(call count,$(NGINX),$(CURDIR)/build/nginx-installed-coverage/objs/ngx_http_bloom_module.so)
+
+coverage: $(covered_unit) build/coverage/ngx-bloom build/coverage/bench/lookups build/coverage/reference/expressions build/reference/h3client nginx-1.26.3-coverage nginx-installed-coverage $(packages)  ## run the unit tests and TESTS, and report what of src/ they run
+	@scripts/coverage.pl --clear
+	@failed=0; \
+	scripts/run-unit.sh $(covered_unit) || failed=1; \
+	$(covered) -r $(TESTS) || failed=1; \
+	$(if $(covered_tests),$(covered_installed) $(covered_tests) || failed=1;) \
+	scripts/coverage.pl || failed=1; \
+	exit $$failed
+
+coverage-report:  ## report again what ran in `make coverage`
+	@scripts/coverage.pl
 
 # The model checker is in t/chaos.  CHAOS passes it options, such as --seed N.
 

@@ -1,17 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# build-nginx.sh installed dynamic
-# build-nginx.sh VERSION dynamic|static|sanitize|full
-# build-nginx.sh NAME dynamic|static|sanitize|full
+# build-nginx.sh installed dynamic|coverage
+# build-nginx.sh VERSION dynamic|static|sanitize|coverage|full
+# build-nginx.sh NAME dynamic|static|sanitize|coverage|full
 #
 # Builds the module for the installed nginx (with its nginx-dev package), or an
 # nginx with the module. VERSION is a version of nginx that nginx-source.sh
 # fetches, such as 1.26.3. NAME is one of the sources that nginx-sources.sh
 # lists, such as angie-1.10. "full" is a dynamic module for an nginx with more of
-# its own modules, which nginx's own tests need.
+# its own modules, which nginx's own tests need. "coverage" is a module that counts
+# the lines that run, for `make coverage`; it is static unless nginx is installed.
 #
-#   build/nginx-VERSION-KIND/objs/ngx_http_bloom_module.so    if dynamic or full
+#   build/nginx-VERSION-KIND/objs/ngx_http_bloom_module.so    if the module is dynamic
 #   build/nginx-VERSION-KIND/objs/nginx                       unless installed
 #
 # For a NAME the directory is build/NAME-KIND-COMPILER. If the program has
@@ -25,8 +26,9 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-version=${1:?"usage: $0 installed|VERSION|NAME dynamic|static|sanitize|full"}
-kind=${2:?"usage: $0 installed|VERSION|NAME dynamic|static|sanitize|full"}
+usage="usage: $0 installed|VERSION|NAME dynamic|static|sanitize|coverage|full"
+version=${1:?"$usage"}
+kind=${2:?"$usage"}
 cache=${BLOOM_CACHE:-${XDG_CACHE_HOME:-${HOME:?"set HOME, or BLOOM_CACHE"}/.cache}/ngx-bloom}
 jobs=${BLOOM_JOBS:-$(nproc)}
 
@@ -52,6 +54,12 @@ if [ "$version" = installed ]; then
 
     . $source/conf_flags
     flags=(--with-cc-opt='-g -O2' "${NGX_CONF_FLAGS[@]}")
+
+    # the module exports no function of libgcov
+
+    if [ "$kind" = coverage ]; then
+        flags+=(--with-ld-opt='--coverage -Wl,--exclude-libs,libgcov.a')
+    fi
 else
     case $version in
         [0-9]*) source=$(scripts/nginx-source.sh "$version") ;;
@@ -91,14 +99,18 @@ else
 -DNGX_SUPPRESS_WARN=1 -DNGX_BLOOM_FAULTS=1 \
 -DNGX_HAVE_NONALIGNED=0 -DNGX_HAVE_GCC_BSWAP64=0"
                 --with-ld-opt=-fsanitize=address,undefined)
+    elif [ "$kind" = coverage ]; then
+        flags+=(--with-cc-opt='-g -O2 -DNGX_BLOOM_FAULTS=1' --with-debug
+                --with-ld-opt=--coverage)
     else
         flags+=(--with-cc-opt='-g -O2' --with-debug)
     fi
 fi
 
-case $kind in
-    dynamic|full) add=--add-dynamic-module=bloom target=modules ;;
-    *)            add=--add-module=bloom target=binary ;;
+case $version-$kind in
+    *-dynamic|*-full|installed-*)
+        add=--add-dynamic-module=bloom target=modules ;;
+    *)  add=--add-module=bloom target=binary ;;
 esac
 
 
@@ -133,6 +145,14 @@ digest() {
             2> /dev/null | sort) ;;
     esac
 }
+
+# The flags for the module's objects alone. nginx's own objects are not counted,
+# and those in the cache must not write counts there.
+
+added=
+if [ "$kind" = coverage ]; then
+    added="-O0 --coverage -include bloom/scripts/coverage.h"
+fi
 
 configure=./configure
 if [ ! -x "$source/configure" ]; then configure=./auto/configure; fi
@@ -181,8 +201,9 @@ flock 9
 tree "$work"
 ln -sfn ../.. bloom
 
-configured=$(echo "${pristine:-}" "$add" "${flags[@]}" ${CC:+"$CC"}
+configured=$(echo "${pristine:-}" "$add" "${flags[@]}" ${added:+"$added"} ${CC:+"$CC"}
              cat bloom/config bloom/config.make
+             if [ -n "$added" ]; then cat bloom/scripts/coverage.h; fi
              (cd bloom/src && find . -name "*.h" | sort))
 
 if [ "$configured" != "$(cat configured 2>/dev/null)" ]; then
@@ -212,4 +233,11 @@ if [ "$configured" != "$(cat configured 2>/dev/null)" ]; then
     echo "$configured" > configured
 fi
 
-run make -f objs/Makefile -j "$jobs" "$target"
+# A variable of the command line replaces that of the makefile.
+
+if [ -n "$added" ]; then
+    own=$(sed -n 's/^CFLAGS = *//p' objs/Makefile)
+    run make -f objs/Makefile -j "$jobs" "$target" CFLAGS="$own $added"
+else
+    run make -f objs/Makefile -j "$jobs" "$target"
+fi

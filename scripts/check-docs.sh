@@ -25,7 +25,9 @@
 #   - the lists of files in debian/ name files that exist;
 #   - `make run` serves what it promises.
 #
-# With arguments it checks the blocks of these documents only.
+# With --tables it runs no command of a document: it checks the links, the tables
+# and what else it compares with the source, in some seconds. With other arguments
+# it checks the blocks of these documents only.
 #
 # Each document with blocks gets a copy of the checkout for its commands.  In a
 # console block a line "$ COMMAND" is followed by its output, standard error
@@ -112,6 +114,7 @@ anchors() {
 
 check_links() {
     local file link path bad=
+    local -A known
 
     for file in *.md {docs,bench,conf-examples,t}/*.md {conf-examples,t}/*/*.md
     do
@@ -128,10 +131,11 @@ check_links() {
             if [ ! -e "$path" ]; then
                 bad="$bad$file: $link does not exist"$'\n'
 
-            elif [ "$link" != "${link#*#}" ] \
-                 && ! anchors "$path" | grep -qxF "${link#*#}"
-            then
-                bad="$bad$file: $link names no heading"$'\n'
+            elif [ "$link" != "${link#*#}" ]; then
+                : "${known[$path]:=$(anchors "$path")}"
+
+                grep -qxF -e "${link#*#}" <<< "${known[$path]}" \
+                || bad="$bad$file: $link names no heading"$'\n'
             fi
         done < <(grep -oE '\]\([^) ]+\)' "$file" | sed 's/^](//; s/)$//')
     done
@@ -576,7 +580,7 @@ control_page() {
 }
 
 
-if [ $# -gt 0 ]; then
+if [ $# -gt 0 ] && [ "$1" != --tables ]; then
     for document in "$@"; do
         check_blocks "$document"
     done
@@ -593,6 +597,11 @@ check_man_page
 check_version
 check_old_names
 check_debian
+
+if [ "${1:-}" = --tables ]; then
+    exit $failed
+fi
+
 check_blocks README.md
 check_blocks docs/directives.md
 check_blocks docs/sizing.md

@@ -24,6 +24,8 @@ sub impossible {
         if !-x '/usr/bin/callgrind_control';
     return 'valgrind cannot run an nginx with sanitizers'
         if $t->nginx_build =~ /fsanitize/;
+    return 'an nginx that counts what runs takes more instructions'
+        if $t->nginx_build =~ /--coverage/;
     return;
 }
 
