@@ -154,8 +154,7 @@ typedef struct {
     union {
         struct {
             uint64_t             magic;
-            uint64_t             version;        /* version 1 had its size
-                                                    here */
+            uint64_t             version;
             uint64_t             size;           /* of this structure */
 
             pthread_mutex_t      append;         /* guards the end; held while

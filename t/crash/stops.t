@@ -51,8 +51,8 @@ crash_tests('stops',
 
     # lookups
 
-    ['forms',      'a lookup', meanwhile => ['a load']],
-    ['forms',      'a lookup by rules', meanwhile => ['a load']],
+    ['forms',      'a lookup', meanwhile => ['a load'], fresh => 1],
+    ['forms',      'a lookup by rules', meanwhile => ['a load'], fresh => 1],
     ['expire',     'a lookup of an old key',
                    meanwhile => ['slices that pass',
                                  'an addition of the same keys',

@@ -51,6 +51,10 @@ $t->run;
 serves('one', 'the first image serves');
 
 
+# An nginx that counts what runs reads its counts, too.
+
+my $share = $t->nginx_build =~ /--coverage/ ? 2 : 10;
+
 subtest 'the image is unchanged' => sub {
     my $size = -s "$dir/ids.bloom";
     cmp_ok($size, '>', 4_000_000,
@@ -64,7 +68,7 @@ subtest 'the image is unchanged' => sub {
     $t->reload;
     my $read = bytes_read($t->master) - $before;
 
-    cmp_ok($read, '<', $size / 2, 'an unchanged image is not read again');
+    cmp_ok($read, '<', $size / $share, 'an unchanged image is not read again');
     unlike($t->log_since($mark), qr/bloom zone/,
            'the log says nothing about an unchanged image');
     serves('one', 'an unchanged image continues to serve');
@@ -83,7 +87,7 @@ subtest 'the image is unchanged' => sub {
 
     $before = bytes_read($t->master);
     $t->reload;
-    cmp_ok(bytes_read($t->master) - $before, '<', $size / 2,
+    cmp_ok(bytes_read($t->master) - $before, '<', $size / $share,
            'the same image in another file is read only once');
 
     unlike($t->log_since($mark), qr/bloom zone/,

@@ -11,7 +11,7 @@ package BloomTest::Account;
 #   $account->begin($change, $now);          a change is sent
 #   $account->acknowledge($change, $now);    its response is 200
 #   $account->close($change);                it has got no such response
-#   my $wrong = $account->wrong($now, \%answers);
+#   my $wrong = $account->wrong($now, \%answers, $unknown);
 #
 # A change is a hash: `to` has what its keys are after it (undef: either), and
 # `whole` is true if all of them are as before it, or all as after it.
@@ -152,12 +152,19 @@ sub keys {
 }
 
 
-# Returns the keys with a wrong answer, as text.  An answer is 1, 0 or "?",
-# which is never wrong here: who asks waits until it is over.  A change that is
-# done as a whole and is no longer under way is from now on as the answers are.
+# Returns the keys with a wrong answer, as text.  An answer is 1, 0 or "?", for
+# unknown, which is right only with $unknown.  A change that is done as a whole
+# and is no longer under way is from now on as the answers are.
 
 sub wrong {
-    my ($self, $now, $answers) = @_;
+    my ($self, $now, $answers, $unknown) = @_;
+
+    my @open = grep {
+        my $answer = $answers->{$_} // 'none';
+        $answer !~ ($unknown ? qr/^[01?]$/ : qr/^[01]$/);
+    } $self->keys($now);
+
+    return join ' ', map { "$_ " . ($answers->{$_} // 'none') } @open if @open;
 
     my $whole = $self->{whole};
 

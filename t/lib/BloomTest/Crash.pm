@@ -37,9 +37,9 @@ package BloomTest::Crash;
 # instances.
 #
 # An operation is repeated, one step later each time, until it completes.  A new
-# operation is one entry of %operation, and a new kind of zone one of %kind.  A
-# fault point in the source needs no line at all: each is a step of whatever
-# passes it.
+# operation is an entry of BloomTest::Crash::Operations, and a new kind of zone
+# one of BloomTest::Crash::Zone.  A fault point in the source needs no line
+# here: it is a step of every operation that passes it.
 #
 # What must hold is in an account of the keys (BloomTest::Account): every key
 # that was acknowledged is present, every removal holds, and what is done as a

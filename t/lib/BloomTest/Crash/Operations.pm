@@ -12,7 +12,7 @@ use Test::More ();
 
 use BloomTest::Api;
 
-our @EXPORT = qw(prepare adds removes);
+our @EXPORT = qw(prepare adds removes LIFE SLICE);
 
 use constant { LIFE => 8 * 3600, SLICE => 3600 };
 
@@ -20,8 +20,8 @@ use constant { LIFE => 8 * 3600, SLICE => 3600 };
 # Each function prepares an operation of a zone (BloomTest::Crash::Zone), and
 # returns it:
 #
-#   request    method, path and body
-#   path       true if the path is not of the zone's endpoint
+#   request    method, path and body; a path without a slash at its beginning is
+#              below the zone's endpoint
 #   act        a function to call instead of a request
 #   next       a function that returns the next request, if the response asks
 #              for one
@@ -32,7 +32,7 @@ use constant { LIFE => 8 * 3600, SLICE => 3600 };
 #   status     the status of success, if it is not 200
 #   refused    other statuses that the operation may have, besides 503
 #   after      a function to call when the operation was acknowledged
-#   over       tells when `act` is over
+#   over       tells when `act` is over, if that is later
 
 my $refused = [409, 412];
 
@@ -50,6 +50,40 @@ sub removes {
              to => { map { $_ => 0 } @keys } };
 }
 
+sub bloom_adds {
+    my ($key) = @_;
+
+    return { request => [GET => "/add/ids?k=$key"], to => { $key => 1 } };
+}
+
+# A lookup of a key that is present
+
+sub finds {
+    my ($key) = @_;
+
+    return { request => [GET => "/ids?k=$key"], to => {},
+             after => sub {
+                 Test::More::like($_[0]->body, qr/^1 of/,
+                                  "the lookup finds $key");
+             } };
+}
+
+# An exception of a key that the backend lacks, which may be made or not
+
+sub excepts {
+    my ($key) = @_;
+
+    return { request => [GET => "/of/ids?id=$key"], to => {},
+             refused => [404] };
+}
+
+sub passes {
+    my ($zone, $times, $seconds) = @_;
+
+    return { act => sub { $zone->let_pass($seconds) for 1 .. $times },
+             to => {} };
+}
+
 sub task { return { request => [@_], to => {}, task => 1,
                     refused => $refused } }
 
@@ -58,23 +92,11 @@ my %operation;
 %operation = (
     'an addition' => sub { adds('', $_[0]->new_keys(3)) },
     'a durable addition' => sub { adds('?durable=true', $_[0]->new_keys(3)) },
-    'bloom_add' => sub {
-        my ($key) = $_[0]->new_keys(1);
-        return { request => [GET => "/add/ids?k=$key"], path => 1,
-                 to => { $key => 1 } };
-    },
+    'bloom_add' => sub { bloom_adds($_[0]->new_keys(1)) },
     'an addition of removed keys' => sub { adds('', $_[0]->removed_keys(3)) },
-    'bloom_add of a removed key' => sub {
-        my ($key) = $_[0]->removed_keys(1);
-        return { request => [GET => "/add/ids?k=$key"], path => 1,
-                 to => { $key => 1 } };
-    },
+    'bloom_add of a removed key' => sub { bloom_adds($_[0]->removed_keys(1)) },
     'an addition of the same keys' => sub { adds('', @{ $_[0]{keys} }) },
-    'bloom_add of the same key' => sub {
-        my ($key) = @{ $_[0]{keys} };
-        return { request => [GET => "/add/ids?k=$key"], path => 1,
-                 to => { $key => 1 } };
-    },
+    'bloom_add of the same key' => sub { bloom_adds(@{ $_[0]{keys} }) },
 
     # behind a record of 120 KB; the first segment has room for two
 
@@ -116,7 +138,7 @@ my %operation;
 
     'bloom_remove' => sub {
         my ($key) = $_[0]->old_keys(1);
-        return { request => [GET => "/remove/ids?k=$key"], path => 1,
+        return { request => [GET => "/remove/ids?k=$key"],
                  to => { $key => undef } };
     },
     'a restoration of removed keys' => sub {
@@ -160,12 +182,7 @@ my %operation;
     },
 
     'a lookup' => sub {
-        my ($key) = $_[0]{kind}{image} ? $_[0]->base_key : $_[0]->old_keys(1);
-        return { request => [GET => "/ids?k=$key"], path => 1, to => {},
-                 after => sub {
-                     Test::More::like($_[0]->body, qr/^1 of/,
-                                      "the lookup finds $key");
-                 } };
+        finds($_[0]{kind}{image} ? $_[0]->base_key : $_[0]->old_keys(1));
     },
 
     # its slice is among the last ones to expire, and others are open since
@@ -181,15 +198,11 @@ my %operation;
         }
 
         $zone->{keys} = \@keys;
-        return { request => [GET => "/ids?k=$keys[0]"], path => 1, to => {},
-                 after => sub {
-                     Test::More::like($_[0]->body, qr/^1 of/,
-                                      "the lookup finds $keys[0]");
-                 } };
+        return finds(@keys);
     },
     'a lookup by rules' => sub {
         my ($key) = $_[0]->base_key;
-        return { request => [GET => "/rules?k=$key"], path => 1, to => {},
+        return { request => [GET => "/rules?k=$key"], to => {},
                  status => 204 };
     },
 
@@ -270,24 +283,15 @@ my %operation;
     'an exception' => sub {
         my ($zone) = @_;
 
-        $zone->{keys} = [shift @{ $zone->{false} }];
-        return { request => [GET => "/of/ids?id=$zone->{keys}[0]"], path => 1,
-                 to => { $zone->{keys}[0] => undef }, refused => [404] };
-    },
-    'an exception of the same key' => sub {
-        my ($zone) = @_;
+        my ($key) = $zone->false_keys(1);
 
-        return { request => [GET => "/of/ids?id=$zone->{keys}[0]"], path => 1,
-                 to => {}, refused => [404] };
+        return { %{ excepts($key) }, to => { $key => undef } };
     },
+    'an exception of the same key' => sub { excepts($_[0]{keys}[0]) },
     'an addition of a false positive' => sub {
         adds('', $_[0]->false_keys(1));
     },
-    'bloom_add of a false positive' => sub {
-        my ($key) = $_[0]->false_keys(1);
-        return { request => [GET => "/add/ids?k=$key"], path => 1,
-                 to => { $key => 1 } };
-    },
+    'bloom_add of a false positive' => sub { bloom_adds($_[0]->false_keys(1)) },
 
     # Keys wait while the disk is full, and are written when it has room again.
 
@@ -332,27 +336,19 @@ my %operation;
 
         $zone->fill($zone->{kind}{part} + 5);
 
-        return { act => sub { $zone->let_pass(SLICE / 2) for 1 .. 3 }, to => {},
-                 over => sub { 1 } };
+        return passes($zone, 3, SLICE / 2);
     },
-
-    'slices that pass' => sub {
-        my ($zone) = @_;
-
-        return { act => sub { $zone->let_pass(SLICE / 2) for 1 .. 3 }, to => {},
-                 over => sub { 1 } };
-    },
-    'half a life that passes' => sub {
-        my ($zone) = @_;
-
-        return { act => sub { $zone->let_pass(LIFE / 4 + SLICE / 2) for 1, 2 },
-                 to => {}, over => sub { 1 } };
-    },
+    'slices that pass' => sub { passes($_[0], 3, SLICE / 2) },
+    'half a life that passes' => sub { passes($_[0], 2, LIFE / 4 + SLICE / 2) },
 
     # nginx is reloaded; a process that is stopped keeps its part of it waiting.
 
     'HUP' => sub {
         my ($zone) = @_;
+
+        # the helper that exits has something to synchronise
+
+        $zone->old_keys(1);
 
         my $t = $zone->{t};
         my %old = map { $_ => 1 } $t->workers;

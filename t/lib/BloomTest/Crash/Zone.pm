@@ -19,10 +19,6 @@ use BloomTest::Image qw(with_exceptions);
 use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
-# Times of a zone with expire=, in seconds
-
-use constant { LIFE => 8 * 3600, SLICE => 3600, STEP => 1800 };
-
 # The images of a zone with file= cover none of the changes: they are as of ten
 # minutes before.
 
@@ -43,8 +39,8 @@ my $fuse = ['--layout', 'fuse', @image[2 .. 5]];
 
 my %kind = (
     file => { zone => $file, image => \@image },
-    forms => { zone => $file, image => ['--form', 'raw', @image],
-               other => ['--form', 'lower'] },
+    forms => { zone => $file, image => ['--form', 'lower', @image],
+               other => ['--form', 'raw'] },
     excepted => { zone => $file, image => \@image,
                   excepted => [keys_of('ex', 40)] },
     except => { zone => $file, image => ['-p', '1e-2', @image[4, 5]] },
@@ -157,8 +153,17 @@ sub check {
                "no layer begins twice $when$instance")
             if $self->{kind}{layers};
 
-        is($self->{account}->wrong($self->_now,
-                                   $self->_answers($port, $stopped, @keys)),
+        my $answers = $self->_answers($port, $stopped, @keys);
+
+        # an instance that is behind has not applied the last removals of the
+        # other one
+
+        if ($stopped && ($state->{state} // '') eq 'behind') {
+            $_ = '?' for grep { $_ eq '1' } values %$answers;
+        }
+
+        is($self->{account}->wrong($self->_now, $answers,
+                                   $stopped || $self->{account}->damaged),
            '', "each key answers as it must $when$instance")
             or diag(explain { map { $_ => $state->{$_} }
                                    qw(state generation journal removals) });
@@ -218,8 +223,8 @@ sub waiting_keys {
     $self->insist($self->operation('bloom_add')) for 1 .. $n;
 }
 
-# Adds keys of 4 KB while the disk is full, until more than 2 MiB of them wait: the
-# journal has no room for the last ones.
+# Adds keys of 4 KB while the disk is full, until more than 2 MiB of them wait:
+# the journal has no room for the last ones.
 
 sub lose_keys {
     my ($self) = @_;
@@ -285,8 +290,8 @@ sub next_image {
 }
 
 
-# Lets time pass, and waits until the helper has looked after the zone, unless it
-# is stopped.
+# Lets time pass, and waits until the helper has looked after the zone, unless
+# the helper is stopped.
 
 sub let_pass {
     my ($self, $seconds) = @_;
@@ -441,7 +446,7 @@ sub _connect {
 
     my ($method, $path, $body) = @{ $operation->{request} };
 
-    $path = "/bloom/zones/ids/$path" if !$operation->{path};
+    $path = "/bloom/zones/ids/$path" if $path !~ m{^/};
 
     my $connection = eval { $self->{t}->connect(8080) } or return;
     $connection->send($self->{t}->request_text(
@@ -457,7 +462,8 @@ sub complete {
     my ($self, $operation, $connection) = @_;
 
     if ($operation->{act}) {
-        wait_until(sub { eval { $operation->{over}->() } });
+        wait_until(sub { eval { $operation->{over}->() } })
+            if $operation->{over};
         return;
     }
 
@@ -535,7 +541,7 @@ sub serves {
         }
 
         return 1;
-    }) or diag('nginx does not serve');
+    }) or fail('nginx serves');
 }
 
 
@@ -597,8 +603,8 @@ sub _journal_is_whole {
 sub _keys_expire {
     my ($self) = @_;
 
-    for (1 .. 2 * (LIFE + 3 * SLICE) / STEP) {
-        $self->let_pass(STEP / 2);
+    for (1 .. 2 * (LIFE + 3 * SLICE) / (SLICE / 2)) {
+        $self->let_pass(SLICE / 4);
         $self->check('while time passes') if $_ % 8 == 0;
     }
 
