@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Threads take shards, in order, until all are built or one fails.  Then the
- * filter is built again with another salt and a few more slots.
+ * This file builds a fuse base with several threads, which take shards, in
+ * order, until all are built or one fails.
  */
 
 #include <inttypes.h>
@@ -16,10 +16,6 @@
 #include "fuse_build.h"
 
 
-/* Signatures that are passed on at once. */
-#define BATCH  256
-
-
 typedef struct {
     keystore_t              *store;
     const bloom_geometry_t  *geometry;
@@ -28,7 +24,8 @@ typedef struct {
     unsigned                 shards;
     unsigned                 partitions; /* in a shard */
     unsigned                 next;       /* atomic: shard */
-    int                      failed;     /* atomic */
+    unsigned                 failed;     /* atomic: number of a shard, counted
+                                            from 1; or 0 */
 } work_t;
 
 /* What a thread reads the keys of a shard with. */
@@ -36,8 +33,6 @@ typedef struct {
     const work_t            *work;
     keystore_reader_t       *reader;
     unsigned                 shard;
-    bloom_fuse_take_t        take;
-    void                    *take_data;
 } shard_t;
 
 
@@ -59,41 +54,13 @@ fuse_build_map(uint64_t size)
 }
 
 
-/* Passes the signatures of n keys on. */
-static void
-see_h2(void *data, const uint64_t *h2, size_t n)
-{
-    size_t    i, some;
-    shard_t  *shard = data;
-    uint64_t  x[BATCH];
-
-    if (shard->work->geometry->fuse.salt == 0) {
-        shard->take(shard->take_data, h2, n);
-        return;
-    }
-
-    for ( /* void */ ; n != 0; n -= some, h2 += some) {
-        some = n < BATCH ? n : BATCH;
-
-        for (i = 0; i < some; i++) {
-            x[i] = bloom_fuse_signature(shard->work->geometry, h2[i]);
-        }
-
-        shard->take(shard->take_data, x, some);
-    }
-}
-
-
 static void
 read_shard(void *data, bloom_fuse_take_t take, void *take_data)
 {
     shard_t  *shard = data;
 
-    shard->take = take;
-    shard->take_data = take_data;
-
     keystore_read(shard->reader, shard->shard * shard->work->partitions,
-                  shard->work->partitions, see_h2, shard);
+                  shard->work->partitions, take, take_data);
 }
 
 
@@ -128,10 +95,12 @@ build_shards(void *data)
                              &shard, scratch,
                              work->words
                              + bloom_fuse_shard_begin(work->geometry,
-                                                      shard.shard))
+                                                      shard.shard),
+                             (uint8_t *) work->words
+                             + work->geometry->bits / 8 - 1 - shard.shard)
             != 0)
         {
-            __atomic_store_n(&work->failed, 1, __ATOMIC_RELAXED);
+            __atomic_store_n(&work->failed, shard.shard + 1, __ATOMIC_RELAXED);
         }
     }
 
@@ -189,7 +158,7 @@ fuse_build(bloom_geometry_t *g, uint64_t **words, keystore_t *store,
     uint64_t keys, double fpr, unsigned threads, uint64_t memory)
 {
     work_t    work;
-    uint32_t  attempt;
+    uint64_t  held;
 
     memset(&work, 0, sizeof(work));
 
@@ -202,30 +171,32 @@ fuse_build(bloom_geometry_t *g, uint64_t **words, keystore_t *store,
         return CLI_ERROR;
     }
 
-    for (attempt = 0; attempt < BLOOM_FUSE_ATTEMPTS; attempt++) {
-
-        if (bloom_geometry_size_fuse(g, keys, fpr, attempt) != 0) {
-            cli_error("a filter for %" PRIu64 " key%s at a rate of %g needs "
-                      "more than 1 TiB; use a larger -p", keys, CLI_S(keys),
-                      fpr);
-            return CLI_ERROR;
-        }
-
-        work.shards = 1u << g->fuse.shard_bits;
-        work.partitions = (1u << KEYSTORE_BITS) / work.shards;
-        work.words = fuse_build_map(bloom_geometry_bytes(g));
-
-        if (build_all(&work, threads, memory) == 0) {
-            *words = work.words;
-            return CLI_OK;
-        }
-
-        (void) munmap(work.words, bloom_geometry_bytes(g));
+    if (bloom_geometry_size_fuse(g, keys, fpr) != 0) {
+        cli_error("a filter for %" PRIu64 " key%s at a rate of %g needs more "
+                  "than 1 TiB; use a larger -p", keys, CLI_S(keys), fpr);
+        return CLI_ERROR;
     }
 
-    cli_error("no filter in layout fuse was found for these keys after %d "
-              "attempts: keys were made to have equal hashes; use --hash "
-              "siphash or --layout blocked", BLOOM_FUSE_ATTEMPTS);
+    work.shards = 1u << g->fuse.shard_bits;
+    work.partitions = (1u << KEYSTORE_BITS) / work.shards;
+    work.words = fuse_build_map(bloom_geometry_bytes(g));
+
+    if (build_all(&work, threads, memory) == 0) {
+        *words = work.words;
+        return CLI_OK;
+    }
+
+    (void) munmap(work.words, bloom_geometry_bytes(g));
+
+    held = keystore_held(store, (work.failed - 1) * work.partitions,
+                         work.partitions);
+
+    cli_error("no filter in layout fuse was found: the hashes of the %" PRIu64
+              " key%s in shard %u of %u collide with each of %d salts, which "
+              "only happens to keys that were chosen for this seed; use "
+              "another --seed, --hash siphash with a secret one, or --layout "
+              "blocked", held, CLI_S(held), work.failed, work.shards,
+              BLOOM_FUSE_SALTS);
 
     return CLI_ERROR;
 }

@@ -22,31 +22,33 @@
  *
  * Windows that overlap let the equations be solved by peeling, from both ends
  * towards the middle, with few more slots than keys.  A small table has one
- * window, and its equations are solved by elimination, with even fewer slots.
+ * window.
  *
  * A large filter is divided into shards by the first bits of h1, which all have
  * the same number of slots: the keys are spread so evenly that the fullest
  * shard costs less than half a percent (Vigna and others, "Epsilon-Cost
  * Sharding: Scaling Hypergraph-Based Static Functions and Filters to Trillions
- * of Keys", 2025).  So a lookup needs no table of shards, and a shard is built
- * in memory that fits into the processor's caches.
+ * of Keys", 2025).  So a lookup needs no table of sizes, and a shard is built
+ * in memory that fits into the processor's caches.  Each shard has a salt: if
+ * its equations cannot be peeled, it is built again with another one, and no
+ * other shard is concerned.
  *
- *     h1 --> shard
- *     h2 --> x, the signature --> window, three slots and fingerprint
+ *     h1 --> shard --> salt
+ *     h2, salt --> x, the signature --> window, three slots and fingerprint
  *
  * Rates between 2^-(width + 1) and 2^-width come from slots of two widths: the
  * first `wide` slots of the filter have width + 1 bits, the others width bits.
  * A key whose window lies among the wide slots is compared in width + 1 bits,
  * any other key in width bits.
  *
- *     |-- width + 1 --|-- width + 1 --| ... |-- width --|-- width --| ... |pad|
+ *     |-- width + 1 --|-- width + 1 --| ... |-- width --| ... | pad | salts |
  *     slot 0                                slot wide
  *
  * The exact formulas, for a hash (h1, h2), with scale(x, n) = x n / 2^64:
  *
- *     x      = h2                       if salt = 0
- *              mix64(h2 + salt * PHI)   otherwise
  *     shard  = h1 / 2^(64 - shard_bits)
+ *     salt   = byte bits / 8 - 1 - shard
+ *     x      = rotate(h2, salt mod 64)
  *     z      = segments - 2, the number of windows
  *     window = scale(x, z)
  *     r      = x * z mod 2^64
@@ -61,7 +63,8 @@
  *
  * Slot t begins at bit t * width + min(t, wide), and its lowest bit comes
  * first.  After the last slot there are at least 64 bits.  rotate() rotates to
- * the left; PHI and mix64 are those of bloom_layout.h.  A shard has at most
+ * the left; PHI is that of bloom_layout.h.  The salts are the last bytes of the
+ * base, whose size is `bits`, in the order from the end.  A shard has at most
  * 2^25 slots and a segment at most 2^18, so the three slots come from different
  * bits of x.
  *
@@ -76,7 +79,6 @@
 #include "bloom_geometry.h"
 #include "bloom_hasher.h"
 #include "bloom_line.h"
-#include "bloom_murmur3.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -99,12 +101,20 @@ bloom_fuse_shard(const bloom_geometry_t *g, bloom_hash_t hash)
 }
 
 
+/* Returns the salt of a shard. */
+static inline uint8_t
+bloom_fuse_salt(const bloom_geometry_t *g, const uint64_t *words,
+    uint64_t shard)
+{
+    return ((const uint8_t *) words)[g->bits / 8 - 1 - shard];
+}
+
+
 /* Returns the signature of a key, from which all but its shard follows. */
 static inline uint64_t
-bloom_fuse_signature(const bloom_geometry_t *g, uint64_t h2)
+bloom_fuse_signature(uint64_t h2, uint8_t salt)
 {
-    return g->fuse.salt == 0
-           ? h2 : bloom_murmur3_mix(h2 + g->fuse.salt * BLOOM_LINE_PHI);
+    return h2 << (salt & 63) | h2 >> (-salt & 63);
 }
 
 
@@ -140,14 +150,16 @@ bloom_fuse_window(uint32_t windows, uint32_t length, uint64_t x,
 
 /* Computes where a key is looked up. */
 static inline bloom_fuse_place_t
-bloom_fuse_place(const bloom_geometry_t *g, bloom_hash_t hash)
+bloom_fuse_place(const bloom_geometry_t *g, const uint64_t *words,
+    bloom_hash_t hash)
 {
     uint32_t            i, window, slot[BLOOM_FUSE_K];
-    uint64_t            x, first;
+    uint64_t            x, shard, first;
     bloom_fuse_place_t  at;
 
-    x = bloom_fuse_signature(g, hash.h2);
-    first = bloom_fuse_shard(g, hash) * bloom_fuse_slots(&g->fuse);
+    shard = bloom_fuse_shard(g, hash);
+    x = bloom_fuse_signature(hash.h2, bloom_fuse_salt(g, words, shard));
+    first = shard * bloom_fuse_slots(&g->fuse);
     window = bloom_fuse_window(g->fuse.segments - 2, g->fuse.length, x, slot);
 
 #pragma GCC unroll 3

@@ -12,11 +12,7 @@
 #include <string.h>
 
 #include "bloom_fuse_build.h"
-#include "bloom_fuse_core.h"
 
-
-/* Cores that are solved if the filter is too large to eliminate all. */
-#define CORE_MAX   4096
 
 /* Slots are requested from memory for the key that is this far ahead in the
  * queue. */
@@ -52,17 +48,8 @@ typedef struct {
     uint8_t   *count;                    /* of the keys of each slot that are
                                             not peeled */
     uint64_t  *at;                       /* of each part in `sorted` */
-
-    uint64_t           *core_scratch;
-    bloom_fuse_core_t   core;
+    uint8_t    salt;
 } build_t;
-
-
-static uint64_t
-core_keys(const bloom_geometry_t *g, uint64_t n)
-{
-    return g->fuse.segments == BLOOM_FUSE_K || n < CORE_MAX ? n : CORE_MAX;
-}
 
 
 /* Lays the arrays out in scratch memory.  Returns their size. */
@@ -92,8 +79,6 @@ lay_out(build_t *b, const bloom_geometry_t *g, uint64_t n, uint8_t *scratch)
     array(sorted, room + 1);             /* the queue writes one ahead */
     array(count, b->slots);
     array(at, b->parts);
-    array(core_scratch,
-          bloom_fuse_core_scratch(core_keys(g, n)) / sizeof(uint64_t));
 
 #undef array
 
@@ -124,7 +109,8 @@ uint64_t
 bloom_fuse_shard_words(const bloom_geometry_t *g, uint64_t shard)
 {
     return (shard + 1 == (uint64_t) 1 << g->fuse.shard_bits
-            ? g->bits / 64 : bloom_fuse_shard_begin(g, shard + 1))
+            ? g->bits / 64 - bloom_fuse_salt_words(&g->fuse)
+            : bloom_fuse_shard_begin(g, shard + 1))
            - bloom_fuse_shard_begin(g, shard);
 }
 
@@ -136,18 +122,22 @@ part_of(const build_t *b, uint64_t x)
 }
 
 
-/* Takes the signatures as they are read, and counts those of each part. */
+/* Takes the keys as they are read: keeps their signatures, and counts those of
+ * each part. */
 static void
-take(void *data, const uint64_t *x, size_t n)
+take(void *data, const uint64_t *h2, size_t n)
 {
-    size_t    i;
-    build_t  *b = data;
+    size_t     i;
+    build_t   *b = data;
+    uint64_t  *x;
+
+    x = b->sum + b->taken;
 
     for (i = 0; i < n; i++) {
+        x[i] = bloom_fuse_signature(h2[i], b->salt);
         b->at[part_of(b, x[i])]++;
     }
 
-    memcpy(b->sum + b->taken, x, n * sizeof(*x));
     b->taken += n;
 }
 
@@ -289,27 +279,6 @@ peel(build_t *b)
 }
 
 
-/* Adds the equations that were not peeled: those that have no slot without
- * keys. */
-static void
-take_core(void *data, const uint64_t *x, size_t n)
-{
-    size_t     i;
-    build_t   *b = data;
-    uint32_t   slot[BLOOM_FUSE_K];
-
-    for (i = 0; i < n; i++) {
-        (void) bloom_fuse_window(b->windows, b->length, x[i], slot);
-
-        if (b->count[slot[0]] != 0 && b->count[slot[1]] != 0
-            && b->count[slot[2]] != 0)
-        {
-            bloom_fuse_core_add(&b->core, slot, bloom_fuse_print(x[i]));
-        }
-    }
-}
-
-
 /* Sets the slots of the peeled keys, the last one first. */
 static void
 set_slots(build_t *b, uint64_t peeled)
@@ -389,44 +358,31 @@ pack_shard(const build_t *b, const bloom_geometry_t *g, uint64_t shard,
 
 int
 bloom_fuse_build(const bloom_geometry_t *g, uint64_t shard, uint64_t n,
-    bloom_fuse_read_t read, void *data, void *scratch, uint64_t *words)
+    bloom_fuse_read_t read, void *data, void *scratch, uint64_t *words,
+    uint8_t *salt)
 {
-    build_t   b;
-    uint64_t  peeled;
+    build_t  b;
 
     (void) lay_out(&b, g, n, scratch);
 
-    memset(b.at, 0, b.parts * sizeof(*b.at));
-    read(data, take, &b);
-    sort_by_part(&b);
-
-    if (count_keys(&b) != 0) {
-        return -1;
+    if (n > b.slots) {
+        return -1;                       /* a key needs a slot of its own */
     }
 
-    peeled = peel(&b);
+    for (b.salt = 0; b.salt < BLOOM_FUSE_SALTS; b.salt++) {
+        b.taken = 0;
+        memset(b.at, 0, b.parts * sizeof(*b.at));
+        read(data, take, &b);
+        sort_by_part(&b);
 
-    if (n - peeled > core_keys(g, n)) {
-        return -1;
+        if (count_keys(&b) == 0 && peel(&b) == n) {
+            memset(b.value, 0, b.slots * sizeof(*b.value));
+            set_slots(&b, n);
+            pack_shard(&b, g, shard, words);
+            *salt = b.salt;
+            return 0;
+        }
     }
 
-    if (peeled != n) {
-
-        /* until the core is solved, `value` has the numbers of its slots */
-
-        bloom_fuse_core_begin(&b.core, b.core_scratch, n - peeled, b.value,
-                              b.slots);
-        read(data, take_core, &b);
-    }
-
-    memset(b.value, 0, b.slots * sizeof(*b.value));
-
-    if (peeled != n && bloom_fuse_core_solve(&b.core, b.value) != 0) {
-        return -1;
-    }
-
-    set_slots(&b, peeled);
-    pack_shard(&b, g, shard, words);
-
-    return 0;
+    return -1;
 }

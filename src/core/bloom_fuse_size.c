@@ -18,12 +18,12 @@
 
 
 /*
- * How many windows and slots a number of keys in a shard needs if the equations
- * are peeled; between two lines, the logarithm of the keys is interpolated.
+ * How many windows and slots a number of keys in a shard needs; between two
+ * lines, the logarithm of the keys is interpolated.
  *
  * With more windows, less is lost at both ends, but two keys of a shard are
  * more likely to have the same three slots, windows^2 / (2.8 keys), and then
- * this attempt fails.
+ * the shard needs another salt.
  *
  * Random keys could not be peeled in 4 of 1000 attempts at 300,000 keys, 3 of
  * 500 at 500,000, 1 of 300 at 800,000, 23 of 300 at 1 million, 10 of 300 at 1.2
@@ -60,12 +60,14 @@ static const struct {
 #define MULTIPLE  64
 #define NEAR      5
 
-/* Slots for each key if the equations are eliminated.  The limit for many keys
- * is 1.0894. */
-#define ELIMINATION_SLOTS  1.0925
-
-/* A filter with fewer keys than this gets another slot in each segment. */
-#define SMALL  1000
+/*
+ * A base of up to SMALL keys may have one window.  Its equations can be peeled
+ * if it has 1.23 slots for each key and some more (Botelho, Pagh, Ziviani,
+ * "Simple and Space-Efficient Minimal Perfect Hash Functions", 2007).
+ */
+#define SMALL        32768
+#define SMALL_SLOTS  1.23
+#define SMALL_MORE   32
 
 
 /*
@@ -81,9 +83,9 @@ shard_keys(uint64_t keys)
 }
 
 
-/* Sets the segments of a shard for `keys` keys that are peeled. */
+/* Sets the segments of a shard for `keys` keys. */
 static void
-peeled_shard(bloom_fuse_t *fuse, double keys, double growth)
+choose_segments(bloom_fuse_t *fuse, double keys)
 {
     double    share, windows, slots;
     uint64_t  length, least;
@@ -109,7 +111,7 @@ peeled_shard(bloom_fuse_t *fuse, double keys, double growth)
     least = UINT64_MAX;
 
     for (i = 0; i <= 2 * near; i++, segments++) {
-        length = (uint64_t) ceil(keys * slots * growth
+        length = (uint64_t) ceil(keys * slots
                                  / ((double) segments * multiple))
                  * multiple;
 
@@ -151,50 +153,47 @@ choose_widths(bloom_fuse_t *fuse, double fpr)
 
 
 void
-bloom_fuse_size(bloom_fuse_t *fuse, uint64_t keys, double fpr,
-    uint32_t attempt)
+bloom_fuse_size(bloom_fuse_t *fuse, uint64_t keys, double fpr)
 {
     double        mean, fullest;
-    bloom_fuse_t  peeled;
+    bloom_fuse_t  small;
 
-    memset(&peeled, 0, sizeof(peeled));
+    memset(fuse, 0, sizeof(*fuse));
 
-    peeled.keys = keys;
-    peeled.room = keys / ROOM_SHARE > ROOM_MIN ? keys / ROOM_SHARE : ROOM_MIN;
-    peeled.salt = attempt;
+    fuse->keys = keys;
+    fuse->room = keys / ROOM_SHARE > ROOM_MIN ? keys / ROOM_SHARE : ROOM_MIN;
 
-    while (keys >> peeled.shard_bits > shard_keys(keys)) {
-        peeled.shard_bits++;
+    while (keys >> fuse->shard_bits > shard_keys(keys)) {
+        fuse->shard_bits++;
     }
+
+    small = *fuse;
 
     /* of 2^b shards with a Poisson number of keys, the fullest one has about
      * sqrt(2 ln 2^b) standard deviations more than the mean */
 
-    mean = ldexp((double) keys, -(int) peeled.shard_bits);
-    fullest = mean + sqrt(mean) * (sqrt(2 * M_LN2 * peeled.shard_bits)
-                                   + (peeled.shard_bits != 0));
+    mean = ldexp((double) keys, -(int) fuse->shard_bits);
+    fullest = mean + sqrt(mean) * (sqrt(2 * M_LN2 * fuse->shard_bits)
+                                   + (fuse->shard_bits != 0));
 
-    *fuse = peeled;
-    peeled_shard(&peeled, fullest,
-                 1 + 0.0025 * (attempt > 1 ? attempt - 1 : 0));
-    choose_widths(&peeled, fpr);
+    choose_segments(fuse, fullest);
+    choose_widths(fuse, fpr);
 
-    if (keys <= BLOOM_FUSE_ELIMINATED) {
-        fuse->segments = BLOOM_FUSE_K;
-        fuse->length = (uint32_t)
-                       ceil((double) keys * ELIMINATION_SLOTS
-                            * (1 + 0.01 * (attempt > 3 ? attempt - 3 : 0)) / 3);
-        fuse->length += fuse->length == 0 || (keys > 1 && keys < SMALL);
-        choose_widths(fuse, fpr);
+    if (keys > SMALL) {
+        return;
     }
+
+    small.segments = BLOOM_FUSE_K;
+    small.length = (uint32_t) ceil(((double) keys * SMALL_SLOTS + SMALL_MORE)
+                                   / BLOOM_FUSE_K);
+    choose_widths(&small, fpr);
 
     /* with several windows, the slots may have two widths */
 
-    if (keys > BLOOM_FUSE_ELIMINATED
-        || (keys >= peeling[0].keys
-            && bloom_fuse_bits(&peeled) < bloom_fuse_bits(fuse)))
+    if (keys < peeling[0].keys
+        || bloom_fuse_bits(&small) <= bloom_fuse_bits(fuse))
     {
-        *fuse = peeled;
+        *fuse = small;
     }
 }
 
@@ -230,8 +229,7 @@ bloom_fuse_valid(const bloom_fuse_t *fuse)
         || fuse->segments < BLOOM_FUSE_K
         || fuse->segments > BLOOM_FUSE_SLOTS_MAX / fuse->length
         || fuse->shard_bits > BLOOM_FUSE_SHARD_BITS
-        || fuse->width == 0 || fuse->width > BLOOM_FUSE_WIDTH_MAX
-        || fuse->zero != 0)
+        || fuse->width == 0 || fuse->width > BLOOM_FUSE_WIDTH_MAX)
     {
         return 0;
     }

@@ -18,8 +18,7 @@
 #define BLOOM_FUSE_SHARD_BITS  22        /* at most */
 #define BLOOM_FUSE_SLOTS_MAX   (1u << 25)               /* of a shard */
 #define BLOOM_FUSE_LENGTH_MAX  (1u << 18)               /* of a segment */
-#define BLOOM_FUSE_ELIMINATED  32768     /* keys, at most, of a base whose
-                                            equations may all be eliminated */
+#define BLOOM_FUSE_SALTS       64        /* of a shard: 0 to 63 */
 #define BLOOM_FUSE_PADDING     64        /* bits, at least, after the last slot,
                                             so that any slot can be read as
                                             part of eight bytes */
@@ -36,16 +35,11 @@ typedef struct {
     uint32_t  segments;                  /* of a shard, at least 3 */
     uint32_t  shard_bits;                /* there are 2^shard_bits shards */
     uint32_t  width;                     /* bits of the other slots */
-    uint32_t  salt;
-    uint32_t  zero;
 } bloom_fuse_t;
 
 
-/* Finds the dimensions of a base of `keys` keys whose rate is at most `fpr`.
- * `attempt` is the number of the attempt to build it: the first one is 0, and
- * later ones have another salt and more slots. */
-void bloom_fuse_size(bloom_fuse_t *fuse, uint64_t keys, double fpr,
-    uint32_t attempt);
+/* Finds the dimensions of a base of `keys` keys whose rate is at most `fpr`. */
+void bloom_fuse_size(bloom_fuse_t *fuse, uint64_t keys, double fpr);
 
 /* Returns the rate of a base, which is exact on average over all keys. */
 double bloom_fuse_fpr(const bloom_fuse_t *fuse);
@@ -71,12 +65,21 @@ bloom_fuse_bit(const bloom_fuse_t *fuse, uint64_t slot)
 }
 
 
-/* Returns the bits of all slots, and of the padding. */
+/* Returns the words at the end of a base that have a byte for each shard: its
+ * salt. */
+static inline uint64_t
+bloom_fuse_salt_words(const bloom_fuse_t *fuse)
+{
+    return (((uint64_t) 1 << fuse->shard_bits) + 7) / 8;
+}
+
+
+/* Returns the bits of all slots, of the padding and of the salts. */
 static inline uint64_t
 bloom_fuse_bits(const bloom_fuse_t *fuse)
 {
     return bloom_fuse_bit(fuse, bloom_fuse_slots(fuse) << fuse->shard_bits)
-           + BLOOM_FUSE_PADDING;
+           + BLOOM_FUSE_PADDING + bloom_fuse_salt_words(fuse) * 64;
 }
 
 

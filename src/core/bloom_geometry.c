@@ -236,7 +236,7 @@ bloom_geometry_size(bloom_geometry_t *g, uint32_t layout, uint64_t capacity,
     }
 
     if (layout == BLOOM_LAYOUT_FUSE) {
-        return bloom_geometry_size_fuse(g, capacity, fpr, 0);
+        return bloom_geometry_size_fuse(g, capacity, fpr);
     }
 
     best = 1;
@@ -286,8 +286,7 @@ bloom_geometry_size(bloom_geometry_t *g, uint32_t layout, uint64_t capacity,
 
 
 int
-bloom_geometry_size_fuse(bloom_geometry_t *g, uint64_t keys, double fpr,
-    uint32_t attempt)
+bloom_geometry_size_fuse(bloom_geometry_t *g, uint64_t keys, double fpr)
 {
     if (keys > BLOOM_CAPACITY_MAX
         || !(fpr >= BLOOM_FPR_MIN && fpr <= BLOOM_FPR_MAX))
@@ -299,7 +298,7 @@ bloom_geometry_size_fuse(bloom_geometry_t *g, uint64_t keys, double fpr,
 
     g->layout = BLOOM_LAYOUT_FUSE;
     g->k = BLOOM_FUSE_K;
-    bloom_fuse_size(&g->fuse, keys, fpr, attempt);
+    bloom_fuse_size(&g->fuse, keys, fpr);
     g->bits = bloom_geometry_whole_lines(bloom_fuse_bits(&g->fuse));
 
     return g->bits <= BLOOM_BITS_MAX ? 0 : -1;

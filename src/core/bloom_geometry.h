@@ -153,10 +153,8 @@ typedef struct {
 int bloom_geometry_size(bloom_geometry_t *g, uint32_t layout, uint64_t capacity,
     double fpr);
 
-/* Does the same for the layout fuse and any attempt to build the filter: see
- * bloom_fuse_size(). */
-int bloom_geometry_size_fuse(bloom_geometry_t *g, uint64_t keys, double fpr,
-    uint32_t attempt);
+/* Does the same for a fuse base, which may also have no keys. */
+int bloom_geometry_size_fuse(bloom_geometry_t *g, uint64_t keys, double fpr);
 
 /*
  * Finds the greatest capacity that fits in `bytes` at the rate `fpr`, as

@@ -62,9 +62,7 @@ static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'O', 'O', 'M', 0x0d, 0x0a };
 #define AT_FUSE_SEGMENTS 180
 #define AT_FUSE_SHARDS   184
 #define AT_FUSE_WIDTH    188
-#define AT_FUSE_SALT     192
-#define AT_FUSE_ZERO     196
-#define AT_FUSE_END      200
+#define AT_FUSE_END      192
 #define AT_EXCEPTIONS    3584            /* from here on: version 2 */
 #define AT_EXCEPTIONS_SIZE  3592
 #define AT_EXCEPTIONS_CRC   3600
@@ -307,7 +305,6 @@ encode_fuse(const bloom_fuse_t *fuse, uint8_t *h)
     bloom_put32(h + AT_FUSE_SEGMENTS, fuse->segments);
     bloom_put32(h + AT_FUSE_SHARDS, fuse->shard_bits);
     bloom_put32(h + AT_FUSE_WIDTH, fuse->width);
-    bloom_put32(h + AT_FUSE_SALT, fuse->salt);
 }
 
 
@@ -542,8 +539,6 @@ decode_fuse(bloom_fuse_t *fuse, const uint8_t *h)
     fuse->segments = bloom_get32(h + AT_FUSE_SEGMENTS);
     fuse->shard_bits = bloom_get32(h + AT_FUSE_SHARDS);
     fuse->width = bloom_get32(h + AT_FUSE_WIDTH);
-    fuse->salt = bloom_get32(h + AT_FUSE_SALT);
-    fuse->zero = bloom_get32(h + AT_FUSE_ZERO);
 }
 
 

@@ -180,7 +180,7 @@ fuse_layers_test(const bloom_geometry_t *g, const uint64_t *words,
 {
     bloom_fuse_place_t  at;
 
-    at = bloom_fuse_place(g, hash);
+    at = bloom_fuse_place(g, words, hash);
 
     bloom_fuse_prefetch(words, &at);
     prefetch_layers(g, words, hash);

@@ -33,13 +33,14 @@ bloom_layout_fuse_test(const bloom_geometry_t *g, const uint64_t *words,
     bloom_hash_t hash)
 {
     uint32_t           rest;
-    uint64_t           x, first, length;
+    uint64_t           x, shard, first, length;
     unsigned __int128  product;
 
-    x = bloom_fuse_signature(g, hash.h2);
+    shard = bloom_fuse_shard(g, hash);
+    x = bloom_fuse_signature(hash.h2, bloom_fuse_salt(g, words, shard));
     length = g->fuse.length;
     product = (unsigned __int128) x * (g->fuse.segments - 2);
-    first = bloom_fuse_shard(g, hash) * bloom_fuse_slots(&g->fuse)
+    first = shard * bloom_fuse_slots(&g->fuse)
             + (uint64_t) (product >> 64) * length;
 
     rest = slot_load(g, words,
@@ -70,13 +71,11 @@ vector_test(const bloom_simd_t *simd, const bloom_geometry_t *g,
     uint64_t      present;
     bloom_hash_t  key[BATCH];
 
-    if (g->fuse.salt == 0 && n % BLOOM_SIMD_LANES == 0) {
-        return simd->test_fuse(&g->fuse, words, hash, n);
-    }
-
     for (i = 0; i < n; i++) {
         key[i].h1 = hash[i].h1;
-        key[i].h2 = bloom_fuse_signature(g, hash[i].h2);
+        key[i].h2 = bloom_fuse_signature(hash[i].h2,
+                                         bloom_fuse_salt(g, words,
+                                                bloom_fuse_shard(g, hash[i])));
     }
 
     for ( /* void */ ; i % BLOOM_SIMD_LANES != 0; i++) {
@@ -105,7 +104,7 @@ bloom_layout_fuse_test_batch(const bloom_geometry_t *g, const uint64_t *words,
     }
 
     for (i = 0; i < n; i++) {
-        at[i] = bloom_fuse_place(g, hash[i]);
+        at[i] = bloom_fuse_place(g, words, hash[i]);
         bloom_fuse_prefetch(words, &at[i]);
     }
 
@@ -123,7 +122,7 @@ bloom_layout_fuse_prefetch(const bloom_geometry_t *g, const uint64_t *words,
 {
     bloom_fuse_place_t  at;
 
-    at = bloom_fuse_place(g, hash);
+    at = bloom_fuse_place(g, words, hash);
 
     bloom_fuse_prefetch(words, &at);
 }

@@ -189,8 +189,8 @@ sub bits_of {
 
 sub slots_of {
     my ($v, $h1, $h2) = @_;
-    my $x = $v->{salt} ? mix(add($h2, mul($v->{salt}, PHI))) : $h2;
     my $shard = $v->{shard_bits} ? $h1 >> 64 - $v->{shard_bits} : 0;
+    my $x = rotl($h2, salts_of($v)->[$shard] % 64);
     my $windows = $v->{segments} - 2;
     my $length = $v->{segment_length};
     my $begin = $shard * $v->{segments} * $length
@@ -202,6 +202,10 @@ sub slots_of {
             mul($x ^ $x >> 32, PHI) >> 32,
             $v->{slot_bits} + ($begin + 3 * $length <= $v->{wide_slots}));
 }
+
+# The salt of each shard
+
+sub salts_of { return [split ' ', $_[0]{salts}] }
 
 sub slot_begin {
     my ($v, $slot) = @_;
@@ -257,7 +261,7 @@ sub fill_base {
             my ($slot) = sort { $a <=> $b } grep { $in{$_} } keys %in;
 
             if (!defined $slot) {
-                die "the equations have no solution: use another salt\n"
+                die "the equations have no solution: use other salts\n"
                     if $right;
                 next;
             }
@@ -353,9 +357,9 @@ sub fuse_of {
     my ($v) = @_;
 
     return '' if $v->{layout} ne 'fuse';
-    return pack('Q< Q< Q< L< L< L< L< L< L<', $v->{base_keys}, $v->{room},
+    return pack('Q< Q< Q< L< L< L< L<', $v->{base_keys}, $v->{room},
                 $v->{wide_slots}, $v->{segment_length}, $v->{segments},
-                $v->{shard_bits}, $v->{slot_bits}, $v->{salt}, 0);
+                $v->{shard_bits}, $v->{slot_bits});
 }
 
 # The further fields of version 2, from byte 3584 on
@@ -392,6 +396,10 @@ sub image_of {
         fill_base(\$payload, $v, map { $v->{keys}[$_] }
                                  grep { !$v->{grown}[$_] }
                                       0 .. $#{ $v->{keys} });
+
+        my $end = $v->{bits} / 8;
+
+        substr($payload, --$end, 1) = chr for @{ salts_of($v) };
     }
 
     for my $i (0 .. $#{ $v->{keys} }) {
@@ -533,7 +541,7 @@ sub read_vector {
     }
 
     for (qw(base_keys room wide_slots segment_length segments shard_bits
-            slot_bits salt))
+            slot_bits salts))
     {
         die "$file: \"$_\" is missing\n"
             if $v{layout} eq 'fuse' && !defined $v{$_};

@@ -12,6 +12,7 @@ use FindBin;
 use List::Util qw(shuffle);
 
 use BloomTest;
+use BloomTest::Collision qw(crafted key_of_hash);
 use BloomTest::Image qw(bits_set exceptions_in parsed);
 use BloomTest::Tool qw(content_of info json members_are tool tool_ok tool_test);
 
@@ -144,6 +145,49 @@ ok(payload("$dir/many1") eq payload("$dir/many3"),
    'keys that are given twice and spilled make the same image');
 
 
+# ------------------------------------------------------- keys that collide
+
+# Returns a key with this h2 and the seed 7.  A line of a file can have it.
+
+sub key_of_h2 {
+    my ($h2) = @_;
+
+    for my $h1 (1 .. 1000) {
+        my $key = key_of_hash($h1, $h2, 7);
+
+        return $key if $key =~ /\A[^\0-\x20#!"]+\z/;
+    }
+
+    die "there is no such key\n";
+}
+
+# keys with one hash count once
+
+my @same = map { ($_, crafted($_)) }
+           grep { crafted($_) =~ /\A[^\0-\x20#!"]+\z/ }
+           map { "$_-a-key-of-at-least-24-bytes" } 1 .. 200;
+
+($image, $built) = build([@same, @keys[0 .. 99]]);
+
+cmp_ok(scalar(@same), '>=', 2, 'there are keys with the hash of another key');
+is($built->{duplicates}, @same / 2, 'two keys with one hash count once');
+is(found($image, \@same), scalar @same, 'keys with one hash are present');
+
+# The bits of these h2 are those of their rotations, so that no salt makes more
+# of the slots differ.
+
+my $near = file('near', [map { key_of_h2($_) } 0, map { 1 << $_ } 0 .. 63]);
+
+tool(2, qr/no filter in layout fuse was found: the hashes of the 65 keys in shard 1 of 1 collide with each of 64 salts, .*; use another --seed, --hash siphash with a secret one, or --layout blocked$/,
+     'build', '--layout', 'fuse', '--seed', 7, '-o', "$dir/refused", $near);
+ok(!-e "$dir/refused", 'no image is written if keys collide');
+
+tool(0, undef, 'build', '-q', @$_, '-o', "$dir/far", $near)
+    for ['--layout', 'fuse', '--seed', 8],
+        ['--layout', 'fuse', '--seed', '07' x 16, '--hash', 'siphash'],
+        ['--layout', 'blocked', '--seed', 7];
+
+
 # ------------------------------------------------------- keys of good lists
 
 # The keystore of a fuse build keeps a part of each hash.  It suffices to tell
@@ -247,7 +291,7 @@ ok(!-e "$dir/$_", "no $_ is written") for qw(merged like exported);
 
 # ------------------------------------------------------------- other commands
 
-like(tool(0, undef, 'info', $image), qr/^layout +fuse, 512 bits, k 3, \d+ slots of 10 bits$/m,
+like(tool(0, undef, 'info', $image), qr/^layout +fuse, 1024 bits, k 3, \d+ slots of 10 bits$/m,
      'info shows the slots');
 like(tool(0, undef, 'info', $image), qr/^room +1000 keys, added to a zone/m,
      'info shows the room');

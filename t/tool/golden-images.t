@@ -92,7 +92,8 @@ for my $file (glob 't/golden/*.txt') {
 
         $shown{'fuse of ' . ($v->{shard_bits} ? 'shards' : 'one shard')}++;
         $shown{'fuse of ' . ($v->{segments} > 3 ? 'windows' : 'one window')}++;
-        $shown{'fuse with ' . ($v->{salt} ? 'a' : 'no') . ' salt'}++;
+        $shown{$v->{salts} =~ /[1-9]/ ? 'fuse with a salt'
+                                      : 'fuse with no salt'}++;
         $shown{'fuse without keys'}++ if !$v->{base_keys};
         $shown{'fuse with wide slots'}++
             if $v->{wide_slots} && $v->{wide_slots} < $slots;

@@ -19,7 +19,7 @@
 static inline uint64_t
 rotate(uint64_t x, unsigned n)
 {
-    return x << n | x >> (64 - n);
+    return n == 0 ? x : x << n | x >> (64 - n);
 }
 
 
@@ -44,23 +44,18 @@ slow_slot(const bloom_geometry_t *g, const uint8_t *bytes, uint64_t slot)
 static inline int
 slow_fuse_test(const bloom_geometry_t *g, const void *bytes, bloom_hash_t h)
 {
-    uint64_t  x, begin, z, length, w, print, all;
+    uint64_t  x, shard, begin, z, length, w, print, all;
 
     if (g->fuse.keys == 0) {
         return 0;
     }
 
-    x = h.h2;
-
-    if (g->fuse.salt != 0) {
-        x = mix64(x + g->fuse.salt * 0x9e3779b97f4a7c15);
-    }
+    shard = g->fuse.shard_bits ? h.h1 >> (64 - g->fuse.shard_bits) : 0;
+    x = rotate(h.h2, ((const uint8_t *) bytes)[g->bits / 8 - 1 - shard] % 64);
 
     z = g->fuse.segments - 2;
     length = g->fuse.length;
-    begin = (g->fuse.shard_bits ? h.h1 >> (64 - g->fuse.shard_bits) : 0)
-            * g->fuse.segments * length
-            + high_half(x, z) * length;
+    begin = shard * g->fuse.segments * length + high_half(x, z) * length;
     print = ((x ^ x >> 32) * 0x9e3779b97f4a7c15) >> 32;
     w = g->fuse.width + (begin + 3 * length <= g->fuse.wide);
 
@@ -106,46 +101,51 @@ fuse_words(const bloom_geometry_t *g)
 
 /* The keys of a shard. */
 typedef struct {
-    uint64_t  *x;
+    uint64_t  *h2;
     uint64_t   n;
+    unsigned   reads;                    /* how often they were read */
 } fuse_shard_t;
 
 
 static inline void
 fuse_read(void *data, bloom_fuse_take_t take, void *take_data)
 {
-    uint64_t             half;
-    const fuse_shard_t  *shard = data;
+    uint64_t       half;
+    fuse_shard_t  *shard = data;
 
     half = shard->n / 2;
+    shard->reads++;
 
-    take(take_data, shard->x, half);
-    take(take_data, shard->x + half, shard->n - half);
+    take(take_data, shard->h2, half);
+    take(take_data, shard->h2 + half, shard->n - half);
 }
 
 
 /* Builds all shards of a filter.  Returns its words, or NULL if a shard
- * failed. */
+ * failed.  Adds the salts that were tried to *tried. */
 static inline uint64_t *
-fuse_build(const bloom_geometry_t *g, const bloom_hash_t *hash, uint64_t n)
+fuse_build(const bloom_geometry_t *g, const bloom_hash_t *hash, uint64_t n,
+    uint32_t *tried)
 {
     int            rc;
     size_t         size;
-    uint8_t       *scratch;
+    uint8_t       *scratch, salt;
     uint64_t       shards, shard, i, *words, *part;
     fuse_shard_t   keys;
 
     assert_true(bloom_geometry_valid(g));
 
-    words = fuse_words(g);
-    keys.x = unit_alloc(n * sizeof(uint64_t) + 1);
+    words = unit_zeros(bloom_geometry_bytes(g));
+    keys.h2 = unit_alloc(n * sizeof(uint64_t) + 1);
 
     shards = (uint64_t) 1 << g->fuse.shard_bits;
 
     for (rc = 0, shard = 0; rc == 0 && shard < shards; shard++) {
+        keys.reads = 0;
+
         for (keys.n = 0, i = 0; i < n; i++) {
             if (bloom_fuse_shard(g, hash[i]) == shard) {
-                keys.x[keys.n++] = bloom_fuse_signature(g, hash[i].h2);
+                keys.h2[keys.n++] = hash[i].h2;
             }
         }
 
@@ -156,9 +156,12 @@ fuse_build(const bloom_geometry_t *g, const bloom_hash_t *hash, uint64_t n)
         part = unit_alloc(bloom_fuse_shard_words(g, shard) * 8);
 
         rc = bloom_fuse_build(g, shard, keys.n, fuse_read, &keys, scratch,
-                              part);
+                              part, &salt);
+        *tried += keys.reads;
 
         if (rc == 0) {
+            assert_int_equal(salt, keys.reads - 1);
+            ((uint8_t *) words)[g->bits / 8 - 1 - shard] = salt;
             memcpy(words + bloom_fuse_shard_begin(g, shard), part,
                    bloom_fuse_shard_words(g, shard) * 8);
         }
@@ -171,7 +174,7 @@ fuse_build(const bloom_geometry_t *g, const bloom_hash_t *hash, uint64_t n)
         free(scratch);
     }
 
-    free(keys.x);
+    free(keys.h2);
 
     if (rc != 0) {
         free(words);
@@ -182,28 +185,22 @@ fuse_build(const bloom_geometry_t *g, const bloom_hash_t *hash, uint64_t n)
 }
 
 
-/* Sizes and builds a filter, in as many attempts as it takes. */
+/* Sizes and builds a filter.  Adds the salts that were tried to *tried. */
 static inline uint64_t *
 fuse_make(bloom_geometry_t *g, const bloom_hash_t *hash, uint64_t n, double fpr,
-    uint32_t *attempts)
+    uint32_t *tried)
 {
-    uint32_t   i;
     uint64_t  *words;
 
-    for (i = 0; i < BLOOM_FUSE_ATTEMPTS; i++) {
-        assert_int_equal(bloom_geometry_size_fuse(g, n, fpr, i), 0);
+    assert_int_equal(bloom_geometry_size_fuse(g, n, fpr), 0);
 
-        words = fuse_build(g, hash, n);
+    words = fuse_build(g, hash, n, tried);
 
-        if (words != NULL) {
-            *attempts += i + 1;
-            return words;
-        }
+    if (words == NULL) {
+        fail_msg("%" PRIu64 " keys at %g: no salt is good", n, fpr);
     }
 
-    fail_msg("%" PRIu64 " keys at %g: no attempt was successful", n, fpr);
-
-    return NULL;
+    return words;
 }
 
 
@@ -221,7 +218,8 @@ fuse_divide(bloom_geometry_t *g, uint32_t bits)
 
     slots = bloom_fuse_slots(&g->fuse) << bits;
     g->fuse.wide = slots * 5 / 8 / g->fuse.length * g->fuse.length;
-    g->bits = (bloom_fuse_bit(&g->fuse, slots) + 64 + 511) / 512 * 512;
+    g->bits = (bloom_fuse_bit(&g->fuse, slots) + 64
+               + ((((uint64_t) 1 << bits) + 7) / 8) * 64 + 511) / 512 * 512;
 }
 
 

@@ -310,7 +310,7 @@ TEST(bits_of_fuse_filters_agree)
 {
     size_t         i, j;
     uint64_t       n, bits_set, *words;
-    uint32_t       attempts = 0;
+    uint32_t       tried = 0;
     bloom_hash_t  *hash;
     bloom_image_t  image;
 
@@ -323,7 +323,7 @@ TEST(bits_of_fuse_filters_agree)
 
         for (j = 0; j < array_len(rates); j++) {
             memset(&image, 0, sizeof(image));
-            words = fuse_make(&image.geometry, hash, n, rates[j], &attempts);
+            words = fuse_make(&image.geometry, hash, n, rates[j], &tried);
             bits_set = bloom_layout_bits_set(words,
                            bloom_geometry_bytes(&image.geometry) / 8);
             check_image(&image, &bits_set, n);

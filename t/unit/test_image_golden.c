@@ -224,7 +224,6 @@ static const struct {
     { "segments", field(geometry.fuse.segments) },
     { "shard-bits", field(geometry.fuse.shard_bits) },
     { "slot-bits", field(geometry.fuse.width) },
-    { "salt", field(geometry.fuse.salt) },
 };
 
 
@@ -279,6 +278,9 @@ parse_field(vector_t *v, const char *name, char *value)
 
     } else if (strcmp(name, "layer") == 0) {
         parse_layer(v, value);
+
+    } else if (strcmp(name, "salts") == 0) {
+        /* of a fuse base, whose bytes are taken from the vector */
 
     } else if (strcmp(name, "source") == 0) {
         parse_source(v, value);

@@ -52,7 +52,7 @@ my @lookups = (
      [map { "http://www.shop.example/catalog/shoes/item.html?id=$_" } 7, 8], 0,
      2700 + 1730],
     ['fuse, absent', 'fuse', ['7f1c9a528b1e4f0f'], 60, 191],
-    ['fuse, present', 'fuse', ['7f1c9a528b1e4f0e'], 65, 191],
+    ['fuse, present', 'fuse', ['7f1c9a528b1e4f0e'], 66, 191],
 );
 my @zones = qw(raw lower host url other fuse);
 my %zones = map { $_ => [$_] } @zones;

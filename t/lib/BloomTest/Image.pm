@@ -70,10 +70,19 @@ sub parsed {
         $v{layout} };
     $v{hash} = { 1 => 'murmur3', 2 => 'siphash' }->{ $v{hash} };
     $v{seed} = unpack 'L<', $v{key};
-    @v{qw(base_keys room wide_slots segment_length segments shard_bits slot_bits
-          salt)} = unpack 'x152 Q< Q< Q< L< L< L< L< L<', $image;
+    @v{qw(base_keys room wide_slots segment_length segments shard_bits
+          slot_bits)} = unpack 'x152 Q< Q< Q< L< L< L< L<', $image;
     $v{hash_key} = $v{key};
     $v{payload} = substr $image, $v{at}, $v{size};
+
+    # the salts of the shards, from the end of the base
+
+    if ($v{layout} eq 'fuse') {
+        my $shards = 1 << $v{shard_bits};
+
+        $v{salts} = join ' ', reverse unpack 'C*', substr $v{payload},
+                                  $v{bits} / 8 - $shards, $shards;
+    }
 
     return \%v;
 }
