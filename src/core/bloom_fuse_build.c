@@ -6,7 +6,10 @@
  * together.  Each slot gets the number of its keys and the XOR of their
  * signatures.  Keys are peeled from slots that have one key left; the XOR of
  * such a slot is its signature, and stays there.  Then the slots are set in the
- * reverse order, and packed.
+ * reverse order, each in place of its signature, and packed.
+ *
+ * Members of build_t that a loop uses are copied to variables: the compiler has
+ * to read a member again after each store into `count`.
  */
 
 #include <string.h>
@@ -24,11 +27,11 @@
 
 
 /*
- * What a shard is built with.  Three arrays share memory, as none is needed
- * when the next one is filled:
+ * What a shard is built with.  Two pairs of arrays share memory, as the first
+ * one is not needed when the second is filled:
  *
  *     signatures as they are read --> sum
- *     sorted signatures --> queue and value
+ *     sorted signatures --> queue
  */
 typedef struct {
     uint32_t   windows;
@@ -39,12 +42,12 @@ typedef struct {
     uint64_t   taken;                    /* signatures that were read */
     uint64_t  *sum;                      /* XOR of the signatures of each slot:
                                             of those not peeled yet, or the one
-                                            that was peeled from it */
+                                            that was peeled from it; in the end,
+                                            the value of the slot */
     uint64_t  *sorted;                   /* all signatures, by part */
     uint32_t  *queue;                    /* slots that had one key; those before
                                             `peeled` are the slots that keys
                                             were peeled from, in order */
-    uint32_t  *value;                    /* of each slot */
     uint8_t   *count;                    /* of the keys of each slot that are
                                             not peeled */
     uint64_t  *at;                       /* of each part in `sorted` */
@@ -57,7 +60,7 @@ static size_t
 lay_out(build_t *b, const bloom_geometry_t *g, uint64_t n, uint8_t *scratch)
 {
     size_t    size;
-    uint64_t  room;
+    uint64_t  queued;
 
     b->windows = g->fuse.segments - 2;
     b->parts = b->windows * PARTS;
@@ -66,7 +69,7 @@ lay_out(build_t *b, const bloom_geometry_t *g, uint64_t n, uint8_t *scratch)
     b->n = n;
     b->taken = 0;
 
-    room = n > b->slots ? n : b->slots;
+    queued = b->slots / 2 + 1;           /* the queue writes one ahead */
     size = 0;
 
 #define array(member, count)                                                 \
@@ -75,15 +78,14 @@ lay_out(build_t *b, const bloom_geometry_t *g, uint64_t n, uint8_t *scratch)
         size += ((count) * sizeof(*b->member) + 63) / 64 * 64;               \
     } while (0)
 
-    array(sum, room);
-    array(sorted, room + 1);             /* the queue writes one ahead */
+    array(sum, b->slots);
+    array(sorted, n > queued ? n : queued);
     array(count, b->slots);
     array(at, b->parts);
 
 #undef array
 
     b->queue = (uint32_t *) (void *) b->sorted;
-    b->value = b->queue + b->slots + 1;
 
     return size;
 }
@@ -166,20 +168,29 @@ sort_by_part(build_t *b)
 static int
 count_keys(build_t *b)
 {
-    uint32_t  slot[BLOOM_FUSE_K], j;
-    uint64_t  i, x;
-    unsigned  most;
+    uint8_t   *count;
+    uint32_t   slot[BLOOM_FUSE_K], j, windows, length;
+    uint64_t   i, n, x, *sum, *sorted;
+    unsigned   most;
 
     memset(b->sum, 0, b->slots * sizeof(*b->sum));
     memset(b->count, 0, b->slots);
 
-    for (most = 0, i = 0; i < b->n; i++) {
-        x = b->sorted[i];
-        (void) bloom_fuse_window(b->windows, b->length, x, slot);
+    n = b->n;
+    sum = b->sum;
+    count = b->count;
+    sorted = b->sorted;
+    windows = b->windows;
+    length = b->length;
 
+    for (most = 0, i = 0; i < n; i++) {
+        x = sorted[i];
+        (void) bloom_fuse_window(windows, length, x, slot);
+
+#pragma GCC unroll 3
         for (j = 0; j < BLOOM_FUSE_K; j++) {
-            b->sum[slot[j]] ^= x;
-            most |= ++b->count[slot[j]];
+            sum[slot[j]] ^= x;
+            most |= ++count[slot[j]];
         }
     }
 
@@ -222,33 +233,44 @@ look_ahead(const build_t *b, const uint32_t *next, const uint32_t *end)
 static uint64_t
 peel_queue(build_t *b, uint32_t *begin, uint32_t *end, uint64_t peeled)
 {
-    uint32_t  slot[BLOOM_FUSE_K], j, t, s;
-    uint64_t  x;
+    uint8_t   *count;
+    uint32_t   slot[BLOOM_FUSE_K], j, t, s, first, last, *queue;
+    uint64_t   x, *sum;
 
-    while (*begin != *end) {
-        s = b->queue[(*begin)++];
-        look_ahead(b, &b->queue[*begin], &b->queue[*end]);
+    sum = b->sum;
+    count = b->count;
+    queue = b->queue;
+    first = *begin;
+    last = *end;
 
-        if (b->count[s] != 1) {
+    while (first != last) {
+        s = queue[first++];
+        look_ahead(b, &queue[first], &queue[last]);
+
+        if (count[s] != 1) {
             continue;                    /* its key was peeled elsewhere */
         }
 
-        x = b->sum[s];
-        b->queue[peeled++] = s;
+        x = sum[s];
+        queue[peeled++] = s;
 
         (void) bloom_fuse_window(b->windows, b->length, x, slot);
 
+#pragma GCC unroll 3
         for (j = 0; j < BLOOM_FUSE_K; j++) {
             t = slot[j];
-            b->sum[t] ^= x;
-            b->count[t]--;
+            sum[t] ^= x;
+            count[t]--;
 
-            b->queue[*end] = t;
-            *end += b->count[t] == 1;
+            queue[last] = t;
+            last += count[t] == 1;
         }
 
-        b->sum[s] = x;
+        sum[s] = x;
     }
+
+    *begin = first;
+    *end = last;
 
     return peeled;
 }
@@ -279,23 +301,42 @@ peel(build_t *b)
 }
 
 
-/* Sets the slots of the peeled keys, the last one first. */
+/*
+ * Sets the slots of the peeled keys, the last one first.  The other two slots
+ * of a key are free, so that their sum is zero, or have been set.  Memory is
+ * requested as in look_ahead().
+ */
 static void
 set_slots(build_t *b, uint64_t peeled)
 {
-    uint32_t  slot[BLOOM_FUSE_K], s;
-    uint64_t  x;
+    uint32_t  slot[BLOOM_FUSE_K], s, *queue;
+    uint64_t  x, *sum;
+
+    sum = b->sum;
+    queue = b->queue;
 
     while (peeled-- != 0) {
-        s = b->queue[peeled];
-        x = b->sum[s];
+
+        if (peeled >= 2 * AHEAD) {
+            __builtin_prefetch(&sum[queue[peeled - 2 * AHEAD]]);
+
+            (void) bloom_fuse_window(b->windows, b->length,
+                                     sum[queue[peeled - AHEAD]], slot);
+
+            __builtin_prefetch(&sum[slot[0]]);
+            __builtin_prefetch(&sum[slot[1]]);
+            __builtin_prefetch(&sum[slot[2]]);
+        }
+
+        s = queue[peeled];
+        x = sum[s];
 
         (void) bloom_fuse_window(b->windows, b->length, x, slot);
 
-        /* the slot to set is still zero */
+        /* one of the three slots is s, and has x */
 
-        b->value[s] = bloom_fuse_print(x) ^ b->value[slot[0]]
-                      ^ b->value[slot[1]] ^ b->value[slot[2]];
+        sum[s] = bloom_fuse_print(x) ^ x ^ sum[slot[0]] ^ sum[slot[1]]
+                 ^ sum[slot[2]];
     }
 }
 
@@ -308,8 +349,9 @@ typedef struct {
 } packer_t;
 
 
+/* Writes `width` bits of each of n values. */
 static void
-pack(packer_t *p, const uint32_t *value, uint64_t n, uint32_t width)
+pack(packer_t *p, const uint64_t *value, uint64_t n, uint32_t width)
 {
     uint64_t  v, mask;
 
@@ -346,8 +388,8 @@ pack_shard(const build_t *b, const bloom_geometry_t *g, uint64_t shard,
     p.word = 0;
     p.bits = 0;
 
-    pack(&p, b->value, wide, g->fuse.width + 1);
-    pack(&p, b->value + wide, b->slots - wide, g->fuse.width);
+    pack(&p, b->sum, wide, g->fuse.width + 1);
+    pack(&p, b->sum + wide, b->slots - wide, g->fuse.width);
 
     while (p.next != end) {
         *p.next++ = bloom_le64(p.word);
@@ -376,7 +418,6 @@ bloom_fuse_build(const bloom_geometry_t *g, uint64_t shard, uint64_t n,
         sort_by_part(&b);
 
         if (count_keys(&b) == 0 && peel(&b) == n) {
-            memset(b.value, 0, b.slots * sizeof(*b.value));
             set_slots(&b, n);
             pack_shard(&b, g, shard, words);
             *salt = b.salt;

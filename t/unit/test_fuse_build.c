@@ -154,6 +154,6 @@ TEST(scratch_memory_has_a_bound)
         assert_int_equal(bloom_geometry_size_fuse(&g, n, 0.001), 0);
 
         per_key = (double) bloom_fuse_scratch(&g, n) / (double) n;
-        assert_true(per_key < 20 + 1e6 / (double) n);
+        assert_true(per_key < 18.5 + 1e6 / (double) n);
     }
 }
