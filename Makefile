@@ -567,13 +567,13 @@ test-docs: all build/manpage build/completion  ## run the commands in the docume
 
 # Measuring
 
-pictures: docs/analyze-blocked.svg docs/analyze-classic.svg
-pictures:  ## measure false-positive rates and draw docs/analyze-*.svg (needs gnuplot)
+pictures: docs/analyze.svg  ## measure false-positive rates and draw docs/analyze.svg (needs gnuplot)
 
-docs/analyze-%.svg: build/ngx-bloom scripts/analyze.gnuplot
-	build/ngx-bloom analyze --layout $* -n 100k -p 0.001 --csv > build/analyze-$*.csv
-	gnuplot -c scripts/analyze.gnuplot build/analyze-$*.csv '$* filter' 100000 0.001 > build/analyze-$*.svg
-	mv build/analyze-$*.svg $@
+docs/analyze.svg: build/ngx-bloom scripts/analyze.gnuplot
+	build/ngx-bloom analyze --layout blocked -n 100k -p 0.001 --csv > build/analyze-blocked.csv
+	build/ngx-bloom analyze --layout classic -n 100k -p 0.001 --csv > build/analyze-classic.csv
+	gnuplot -c scripts/analyze.gnuplot 100000 0.001 build/analyze-blocked.csv build/analyze-classic.csv > build/analyze.svg
+	mv build/analyze.svg $@
 
 bench: deps-bench all $(bench)  ## measure BENCH (all sections) and write bench/results
 	scripts/bench.sh $(BENCH)

@@ -156,6 +156,7 @@ for my $row (rows(tool(0, undef, 'analyze', '-q', '-n', '1k', '-p', '0.05',
 
 my @quick = ('analyze', '-n', '1k', '-p', '0.05', '--runs', '2', '--steps', '2',
              '--asked', '1k');
+my @files;
 
 for my $layout ('blocked', 'classic') {
     my $csv = tool(0, qr/^$layout: false-positive rate at the capacity of 1000 keys: measured [\d.]+ % \(standard dev.*target 5 %$/,
@@ -163,29 +164,34 @@ for my $layout ('blocked', 'classic') {
 
     like($csv, qr/\A\w+(?:,\w+){7}\n(?:\d+(?:,[\d.e-]+){7}\n){3}\z/,
          'analyze prints rows alone to standard output, and not its summary');
+    push @files, $t->write_file("$layout.csv", $csv);
+}
 
-    my $file = $t->write_file("$layout.csv", $csv);
-    my ($exit, $svg, $err) = run_command(
-        ['gnuplot', '-c', $script, $file, "$layout filter", 1000, 0.05]);
+{
+    my ($exit, $svg, $err)
+        = run_command(['gnuplot', '-c', $script, 1000, 0.05, @files]);
 
-    is($exit, 0, "gnuplot draws the CSV of a $layout filter") or diag($err);
-    is($err, '', "gnuplot does not complain about the CSV of a $layout filter");
-    like($svg, qr/\A<\?xml .*<\/svg>\s*\z/s,
-         "the picture of a $layout filter is a whole SVG");
-    like($svg, qr/>$layout filter, made for 1000 keys at 5 %</,
-         "the picture of a $layout filter has its title");
-    like($svg, qr/>$_</, "the picture of a $layout filter shows \"$_\"")
-        for 'estimated', 'measured: mean of the runs', 'target',
-            'a run: standard deviation';
+    is($exit, 0, 'gnuplot draws the CSV of two filters') or diag($err);
+    is($err, '', 'gnuplot does not complain about them');
+    like($svg, qr/\A<\?xml .*<\/svg>\s*\z/s, 'the picture is a whole SVG');
+    like($svg, qr/>Filters made for 1000 keys at 5 %</,
+         'the picture has a title');
+    like($svg, qr/>$_</, "the picture shows \"$_\"")
+        for 'target', map { ("$_, estimated", "$_, measured: mean of the runs",
+                             "$_, a run: standard deviation") } 'blocked',
+                                                                'classic';
 
     # gnuplot writes each point as a <use> of its shape
 
-    is(() = $svg =~ /<use xlink:href='#gpPt6'/g, 3 + 1,
-       "the picture of a $layout filter has a point for each row, and one in"
-       . " the key");
+    is(() = $svg =~ /<use xlink:href='#gpPt$_'/g, 3 + 1,
+       'the picture has a point for each row of a filter, and one in the key')
+        for 4, 6;
 }
 
-for (['of no arguments'], ['of no file', "$dir/none.csv", 'x', 1000, 0.05]) {
+for (['of no arguments'],
+     ['of no file', 1000, 0.05, $files[0], "$dir/none.csv"],
+     ['of a file without rows', 1000, 0.05, $script, $files[0]])
+{
     my ($name, @arguments) = @$_;
     my ($exit, $svg) = run_command(['gnuplot', '-c', $script, @arguments]);
 
