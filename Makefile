@@ -331,7 +331,7 @@ check_tests = \
     $(addprefix t/import/, key-form.t redis-connection.t serve.t) \
     $(addprefix t/lists/, extracts.t no-key.t resolvers.t) \
     $(addprefix t/tool/, add.t analyze.t completion.t expand.t \
-      follow-counts.t follow-origin.t follow-tls.t golden-images.t help.t info.t \
+      follow-counts.t follow-origin.t follow-tls.t golden-base.t golden-images.t help.t info.t \
       journal.t json.t key-forms.t layers.t key-files.t list-formats.t merge.t \
       output-files.t removed.t size.t source.t status.t test.t verify.t \
       without.t)

@@ -88,9 +88,8 @@ line('');
 
 
 # Ten million keys in each zone, which start in turns.  A journal of 64 MiB would
-# be replaced by a checkpoint, or be compacted.  So the helper is stopped before:
-# it has made room for the last keys.  Each start has a copy of the state, for the
-# same reason.
+# be replaced by a checkpoint.  So the helper is stopped before: it has made room for
+# the last keys.  Each start has a copy of the state, for the same reason.
 
 my $million = quick() ? 1 : 10;
 

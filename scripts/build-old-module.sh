@@ -3,13 +3,13 @@
 #
 # build-old-module.sh
 #
-# Builds an earlier version of the module for the installed nginx, so that
-# t/zone/upgrade-module.t can upgrade from it:
+# Builds an earlier version of the module for the installed nginx, which
+# t/zone/upgrade-module.t tries to upgrade from and to:
 #
 #   build/old-module/ngx_http_bloom_module.so
 #
-# The earlier version is a commit of the git history, from before zones that
-# grow, expire, adapt or follow a source. If the history is not there, as in an
+# The earlier version is a commit of the git history that writes other files
+# into the state directory. If the history is not there, as in an
 # archive or a shallow clone, the script prints why, writes the same line into
 # build/old-module/reason, and exits with 0: the test is skipped then.
 #

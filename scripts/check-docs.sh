@@ -492,7 +492,7 @@ described_routes() {
 
 state_files() {
     {
-        grep -ohE '"(control(\.tmp)?|lock|dropped|clearing|(instance|journal|upload|checkpoint|segment|damaged|compact)\.[^" ]+)"' \
+        grep -ohE '"((base|control)(\.tmp)?|lock|(instance|journal|upload|checkpoint|segment|damaged)\.[^" ]+)"' \
              src/{store,zone}/ngx_bloom_*.c
         grep -hA1 'ngx_bloom_state_files_temporary(' src/{store,zone,http/api}/ngx_*.c \
         | sed -nE 's/.*"([a-z]+)", "([a-z]+)".*/\1.*.*.\2/p'
@@ -550,10 +550,10 @@ control_page() {
         echo '#include <stddef.h>'
         echo '#include <stdint.h>'
         echo '#include <pthread.h>'
-        echo '#include "bloom_digest.h"'
-        echo '#include "bloom_image.h"'
+        echo '#include "bloom_base.h"'
         echo 'typedef unsigned char u_char;'
-        sed -n '/^typedef struct/,/^} ngx_bloom_clock_t;/p' \
+        sed -n '/^#define NGX_BLOOM_BOOT_LEN/p
+                /^typedef struct/,/^} ngx_bloom_clock_t;/p' \
             src/store/ngx_bloom_clock.h
         sed -n '/^#define NGX_BLOOM_[A-Z_]* /p
                 /^\/\* The end of the journal: /,/^} ngx_bloom_control_t;/p' $header

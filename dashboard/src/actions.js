@@ -97,11 +97,9 @@ export class Actions {
     #checkpoint() {
         this.#do({
             title: `Save a checkpoint of ${this.name}?`,
-            text: this.zone().expire === null
-                ? 'The helper process writes the filter into the state '
+            text: 'The helper process writes the filter into the state '
                   + 'directory, so that the next start has less to replay. '
-                  + 'Nothing else changes.'
-                : 'The keys of this zone expire, so it has no checkpoints.',
+                  + 'Nothing else changes.',
             yes: 'Save it',
             path: 'checkpoint',
             failed: 'The checkpoint was not saved',

@@ -24,6 +24,7 @@
 #include "key_options.h"
 #include "import_source.h"
 #include "units.h"
+#include "bloom_image_decode.h"
 
 #define GROWS_BY   (64 * 1024 * 1024)
 #define GO_ZERO_K  14

@@ -141,7 +141,7 @@ print_text(const char *path, const bloom_image_t *image,
     printf("\nsize            %s (%" PRIu64 " bytes)\n",
            format_bytes(text, bloom_image_file_size(image)),
            bloom_image_file_size(image));
-    printf("format version  %" PRIu32 "\n", bloom_image_version(image));
+    printf("format version  %" PRIu32 "\n", (uint32_t) BLOOM_IMAGE_VERSION);
     printf("build id        %s\n",
            format_hex(text, image->build_id, BLOOM_IMAGE_BUILD_ID_LEN));
     printf("created         %s\n", format_time(text, image->created));

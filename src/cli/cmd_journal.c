@@ -17,6 +17,7 @@
 #include "command.h"
 #include "journal_files.h"
 #include "journal_removed.h"
+#include "journal_walk.h"
 #include "json.h"
 #include "key_print.h"
 #include "keyform.h"
@@ -34,28 +35,23 @@ typedef enum {
 } pass_e;
 
 typedef struct {
-    int               added;             /* print only the keys that are
+    int                added;            /* print only the keys that are
                                             added */
-    int               removed;           /* print only the keys that are
+    int                removed;          /* print only the keys that are
                                             removed */
-    int               keys;              /* one of these is set */
-    int               null;              /* keys end with a zero byte, not LF */
-    int               json;
-    int               compact;           /* more than one object */
-    int               quiet;
+    int                keys;             /* one of these is set */
+    int                null;             /* keys end with a zero byte, not LF */
+    int                json;
+    int                compact;          /* more than one object */
+    int                quiet;
 
-    pass_e            pass;
-    int               refused;           /* some key cannot be printed */
-    uint64_t          printed;           /* number of keys */
-
-    /* in a directory, what the segments before say: */
-    uint64_t          sequence;          /* of the next record; 0: unknown */
-    uint64_t          torn;              /* of a tail before the first record;
-                                            0: none or unknown */
-    const piece_t    *before;            /* the last segment; NULL: none */
-
-    piece_t           all;               /* the sum of records and keys */
+    pass_e             pass;
+    int                refused;          /* some key cannot be printed */
+    uint64_t           printed;          /* number of keys */
     journal_removed_t  removals;
+    uint64_t           from;             /* position of the first record, */
+    int                whole;            /* and whether nothing was before it,
+                                            or a clear has dropped that */
 } journal_t;
 
 
@@ -118,8 +114,8 @@ print_key(journal_t *journal, const piece_t *piece, uint64_t position,
     json_begin(&json, 1);
     json_key(&json, key);
 
-    bloom_json_put_count(&json, "sequence", record->sequence);
-    bloom_json_put_time(&json, "time", record->time);
+    bloom_json_put_count(&json, "sequence", record->stamp.sequence);
+    bloom_json_put_time(&json, "time", record->stamp.time);
     bloom_json_put_count(&json, "position", position);
     json_end(&json);
 }
@@ -150,11 +146,9 @@ print_keys(journal_t *journal, const piece_t *piece, uint64_t position,
 
 
 static void
-take_keys(journal_t *journal, piece_t *piece, uint64_t position,
+take_keys(journal_t *journal, const piece_t *piece, uint64_t position,
     bloom_record_t *record)
 {
-    piece->keys[record->type] += record->count;
-
     if (journal->pass == PASS_NOTE) {
         journal_removed_note(&journal->removals, *record, position);
 
@@ -165,44 +159,19 @@ take_keys(journal_t *journal, piece_t *piece, uint64_t position,
 
 
 static void
-take_record(journal_t *journal, piece_t *piece, uint64_t position,
+take_record(void *data, const piece_t *piece, uint64_t position,
     bloom_record_t *record)
 {
     size_t          i;
+    journal_t      *journal = data;
     bloom_record_t  part;
 
     static const uint32_t  parts[] = { BLOOM_RECORD_REMOVE, BLOOM_RECORD_ADD };
-
-    if (journal->sequence != 0) {
-        piece->missing += record->sequence - journal->sequence;
-
-    } else if (journal->torn != 0 && record->sequence > journal->torn) {
-
-        /* a record that was never acknowledged gives its number to the next */
-
-        piece->missing += record->sequence - journal->torn;
-    }
-
-    if (piece->records == 0) {
-        piece->first_sequence = record->sequence;
-        piece->first_time = record->time;
-    }
-
-    piece->last_sequence = record->sequence;
-    piece->last_time = record->time;
-    piece->records++;
-    piece->restorations += (record->type == BLOOM_RECORD_RESTORE);
-    piece->cleared |= (record->type == BLOOM_RECORD_CLEAR);
-
-    journal->sequence = record->sequence + 1;
 
     if (record->type != BLOOM_RECORD_CHANGES) {
         take_keys(journal, piece, position, record);
         return;
     }
-
-    piece->changes++;
-    piece->reached = bloom_record_reached(record);
 
     for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         bloom_record_part(record, parts[i], &part);
@@ -211,223 +180,111 @@ take_record(journal_t *journal, piece_t *piece, uint64_t position,
 }
 
 
-/* Says that a record is of a newer program. */
-static void
-refuse_record(piece_t *piece, uint64_t position, const bloom_record_t *record)
-{
-    snprintf(piece->error, sizeof(piece->error), "has a record of type %"
-             PRIu32 " at position %" PRIu64 ", which this program does not "
-             "know; use a newer program", record->type, position);
-    piece->rc = CLI_ERROR;
-}
-
-
-static void
-read_records(journal_t *journal, piece_t *piece)
-{
-    size_t          at, n, type;
-    bloom_record_t  record;
-
-    for (at = BLOOM_SEGMENT_HEADER; /* void */ ; at += record.size) {
-
-        piece->used = at;
-
-        n = bloom_record_find(&record, &piece->segment,
-                              piece->segment.base + at, journal->sequence,
-                              piece->data + at, piece->len - at);
-
-        if (n == piece->len - at) {
-            break;
-        }
-
-        if (n != 0 && piece->broken == 0) {
-            piece->broken_at = piece->segment.base + at;
-        }
-
-        piece->broken += n;
-        at += n;
-
-        if (!bloom_record_known(record.type)) {
-            refuse_record(piece, piece->segment.base + at, &record);
-            journal->sequence = record.sequence + 1;
-            return;
-        }
-
-        take_record(journal, piece, piece->segment.base + at, &record);
-    }
-
-    piece->torn = bloom_record_tail(piece->data + at, n);
-
-    if (journal->sequence == 0 && journal->torn == 0) {
-        journal->torn = bloom_record_torn(&piece->segment,
-                                          piece->segment.base + at,
-                                          piece->data + at, n);
-    }
-
-    journal->all.records += piece->records;
-    journal->all.restorations += piece->restorations;
-    journal->all.cleared |= piece->cleared;
-    journal->all.changes += piece->changes;
-
-    if (piece->changes != 0) {
-        journal->all.reached = piece->reached;
-    }
-
-    for (type = 0; type < BLOOM_RECORD_TYPES; type++) {
-        journal->all.keys[type] += piece->keys[type];
-    }
-}
-
-
-/* Checks that a segment begins where the one before it ends.  `error` gets what
- * is wrong, or "". */
-static void
-check_place(const piece_t *piece, const piece_t *before, char *error,
-    size_t size)
-{
-    uint64_t  end;
-
-    error[0] = '\0';
-    end = before == NULL ? piece->segment.base
-                         : before->segment.base + before->segment.size;
-
-    if (piece->segment.base > end) {
-        snprintf(error, size, "the segment from position %" PRIu64 " to %"
-                 PRIu64 ", which comes before it, is missing", end,
-                 piece->segment.base);
-
-    } else if (piece->segment.base < end) {
-        snprintf(error, size, "it begins at position %" PRIu64 ", but the "
-                 "segment before it ends at %" PRIu64 ", so they belong to "
-                 "different journals", piece->segment.base, end);
-    }
-}
-
-
-static void
-check_records(const piece_t *piece, char *error, size_t size)
-{
-    int  n;
-
-    n = 0;
-    error[0] = '\0';
-
-    if (piece->broken != 0) {
-        n = snprintf(error, size, "%" PRIu64 " byte%s from position %" PRIu64
-                     " on contain%s no valid record; ", piece->broken,
-                     CLI_S(piece->broken), piece->broken_at,
-                     piece->broken == 1 ? "s" : "");
-    }
-
-    if (piece->missing != 0) {
-        n += snprintf(error + n, size - (size_t) n, "%" PRIu64 " record%s "
-                      "before it or in it %s missing; ", piece->missing,
-                      CLI_S(piece->missing),
-                      piece->missing == 1 ? "is" : "are");
-    }
-
-    if (n != 0) {
-        snprintf(error + n, size - (size_t) n, "load an image that has the "
-                 "lost keys");
-    }
-}
-
-
-static void
-verify(journal_t *journal, piece_t *piece)
-{
-    char  place[160], records[256];
-
-    check_place(piece, journal->before, place, sizeof(place));
-
-    if (journal->before != NULL
-        && piece->segment.base < journal->before->segment.base
-                                 + journal->before->segment.size)
-    {
-        /* the sequence of another journal says nothing about this one */
-        journal->sequence = 0;
-        journal->torn = 0;
-    }
-
-    read_records(journal, piece);
-
-    if (piece->rc != CLI_OK) {
-        return;
-    }
-
-    check_records(piece, records, sizeof(records));
-
-    if (place[0] != '\0' || records[0] != '\0') {
-        piece->rc = CLI_NO;
-        snprintf(piece->error, sizeof(piece->error), "is damaged: %s%s%s",
-                 place, place[0] != '\0' && records[0] != '\0' ? "; " : "",
-                 records);
-    }
-}
-
-
 /* ---- output ---- */
-
-
-static uint64_t
-count_keys(const piece_t *piece)
-{
-    return piece->keys[BLOOM_RECORD_ADD] + piece->keys[BLOOM_RECORD_REMOVE];
-}
 
 
 /* Prints the numbers of records and keys, and those of each type unless all are
  * additions. */
 static void
-print_counts(const piece_t *piece)
+print_counts(const journal_counts_t *counts)
 {
     char         position[BLOOM_POSITION_TEXT_MAX];
     uint64_t     keys;
     const char  *before;
 
-    keys = count_keys(piece);
+    keys = counts->added + counts->removed;
 
-    printf("%" PRIu64 " record%s, %" PRIu64 " key%s", piece->records,
-           CLI_S(piece->records), keys, CLI_S(keys));
-
-    if (piece->keys[BLOOM_RECORD_ADD] == keys && piece->restorations == 0
-        && !piece->cleared && piece->changes == 0)
-    {
-        return;
-    }
+    printf("%" PRIu64 " record%s, %" PRIu64 " key%s", counts->records,
+           CLI_S(counts->records), keys, CLI_S(keys));
 
     before = " (";
 
-    if (piece->cleared) {
+    if (counts->clears != 0) {
         printf("%scleared at the beginning", before);
         before = ", ";
     }
 
-    if (piece->keys[BLOOM_RECORD_ADD] != keys) {
+    if (counts->removed != 0) {
         printf("%s%" PRIu64 " added, %" PRIu64 " removed", before,
-               piece->keys[BLOOM_RECORD_ADD], piece->keys[BLOOM_RECORD_REMOVE]);
+               counts->added, counts->removed);
         before = ", ";
     }
 
-    if (piece->restorations != 0) {
-        printf("%sall restored %" PRIu64 " time%s", before, piece->restorations,
-               CLI_S(piece->restorations));
+    if (counts->restorations != 0) {
+        printf("%sall restored %" PRIu64 " time%s", before,
+               counts->restorations, CLI_S(counts->restorations));
         before = ", ";
     }
 
-    if (piece->changes != 0) {
-        (void) bloom_position_write(piece->reached, position);
+    if (counts->changes != 0) {
+        (void) bloom_position_write(counts->reached, position);
         printf("%ssource at %s", before, position);
+        before = ", ";
     }
 
-    putchar(')');
+    if (before[0] == ',') {
+        putchar(')');
+    }
 }
 
 
 static void
-print_json(const journal_t *journal, const piece_t *piece)
+json_id(bloom_json_writer_t *json, const char *name,
+    const uint8_t id[BLOOM_JOURNAL_ID_LEN])
 {
-    char                 position[BLOOM_POSITION_TEXT_MAX];
+    int   i;
+    char  hex[2 * BLOOM_JOURNAL_ID_LEN + 1];
+
+    for (i = 0; i < BLOOM_JOURNAL_ID_LEN; i++) {
+        snprintf(hex + 2 * i, 3, "%02x", id[i]);
+    }
+
+    bloom_json_put_text(json, name, hex);
+}
+
+
+static void
+print_found_json(bloom_json_writer_t *json, const journal_found_t *found)
+{
+    char                     position[BLOOM_POSITION_TEXT_MAX];
+    const journal_counts_t  *counts;
+
+    counts = &found->counts;
+
+    bloom_json_put_count(json, "used", found->used);
+    bloom_json_put_count(json, "torn", found->torn);
+    bloom_json_put_count(json, "broken", found->broken);
+    bloom_json_put_count(json, "missing", found->missing);
+    bloom_json_put_count(json, "records", counts->records);
+    bloom_json_put_count(json, "keys", counts->added + counts->removed);
+    bloom_json_put_count(json, "added", counts->added);
+    bloom_json_put_count(json, "removed", counts->removed);
+    bloom_json_put_count(json, "restorations", counts->restorations);
+    bloom_json_put_bool(json, "cleared", counts->clears != 0);
+
+    if (counts->changes != 0) {
+        (void) bloom_position_write(counts->reached, position);
+        bloom_json_put_text(json, "source_position", position);
+    }
+
+    if (counts->records != 0) {
+        bloom_json_put_count(json, "first_sequence", found->first.sequence);
+        bloom_json_put_count(json, "last_sequence", found->last.sequence);
+        bloom_json_put_count(json, "durable_sequence", found->last.durable);
+        bloom_json_put_time(json, "first_time", found->first.time);
+        bloom_json_put_time(json, "last_time", found->last.time);
+        bloom_json_put_count(json, "removed_so_far",
+                             found->last.removals.keys);
+        bloom_json_put_count(json, "removed_bytes_so_far",
+                             found->last.removals.bytes);
+    }
+}
+
+
+static void
+print_json(const journal_t *journal, const piece_t *piece,
+    const journal_found_t *found)
+{
     bloom_json_writer_t  json;
 
     static const char  *const results[] = { "ok", "damaged", "unreadable" };
@@ -441,35 +298,13 @@ print_json(const journal_t *journal, const piece_t *piece)
         bloom_json_put_text(&json, "error", piece->error);
     }
 
-    if (piece->data != NULL && piece->rc != CLI_ERROR) {
+    if (found->valid) {
         bloom_json_put_count(&json, "base", piece->segment.base);
-        bloom_json_put_count(&json, "version", piece->segment.version);
         bloom_json_put_count(&json, "size", piece->segment.size);
         bloom_json_put_time(&json, "created", piece->segment.created);
-        bloom_json_put_count(&json, "used", piece->used);
-        bloom_json_put_count(&json, "torn", piece->torn);
-        bloom_json_put_count(&json, "broken", piece->broken);
-        bloom_json_put_count(&json, "missing", piece->missing);
-        bloom_json_put_count(&json, "records", piece->records);
-        bloom_json_put_count(&json, "keys", count_keys(piece));
-        bloom_json_put_count(&json, "added", piece->keys[BLOOM_RECORD_ADD]);
-        bloom_json_put_count(&json, "removed",
-                             piece->keys[BLOOM_RECORD_REMOVE]);
-        bloom_json_put_count(&json, "restorations", piece->restorations);
-        bloom_json_put_bool(&json, "cleared", piece->cleared);
-
-        if (piece->changes != 0) {
-            (void) bloom_position_write(piece->reached, position);
-            bloom_json_put_text(&json, "source_position", position);
-        }
-
-        if (piece->records != 0) {
-            bloom_json_put_count(&json, "first_sequence",
-                                 piece->first_sequence);
-            bloom_json_put_count(&json, "last_sequence", piece->last_sequence);
-            bloom_json_put_time(&json, "first_time", piece->first_time);
-            bloom_json_put_time(&json, "last_time", piece->last_time);
-        }
+        json_id(&json, "journal", piece->segment.journal);
+        bloom_json_put_count(&json, "entry", piece->segment.entry);
+        print_found_json(&json, found);
     }
 
     json_end(&json);
@@ -477,152 +312,171 @@ print_json(const journal_t *journal, const piece_t *piece)
 
 
 static void
-print_text(const piece_t *piece)
+print_text(const piece_t *piece, const journal_found_t *found)
 {
     char  first[UNITS_LEN], last[UNITS_LEN];
 
     visible_name(piece->path);
     printf(": %s, position %" PRIu64 ", %zu of %" PRIu64 " bytes used, ",
            piece->rc == CLI_OK ? "ok" : "damaged", piece->segment.base,
-           piece->used, piece->segment.size);
-    print_counts(piece);
+           found->used, piece->segment.size);
+    print_counts(&found->counts);
 
-    if (piece->records != 0) {
+    if (found->counts.records != 0) {
         printf(", sequence %" PRIu64 " to %" PRIu64 ", %s to %s",
-               piece->first_sequence, piece->last_sequence,
-               format_time(first, piece->first_time),
-               format_time(last, piece->last_time));
+               found->first.sequence, found->last.sequence,
+               format_time(first, found->first.time),
+               format_time(last, found->last.time));
     }
 
-    if (piece->torn != 0) {
-        printf(", then a torn tail of %zu byte%s", piece->torn,
-               CLI_S(piece->torn));
+    if (found->torn != 0) {
+        printf(", then a torn tail of %zu byte%s", found->torn,
+               CLI_S(found->torn));
     }
 
     putchar('\n');
 }
 
 
-/* Reads a segment, verifies and prints it. */
-static int
-show(journal_t *journal, piece_t *piece)
+static void
+print_segment(const journal_t *journal, const piece_t *piece,
+    const journal_found_t *found)
 {
-    int  prints;
-
-    journal_files_read(piece, 1);
-
-    if (piece->rc == CLI_OK) {
-        verify(journal, piece);
-    }
-
-    prints = journal->pass == PASS_PRINT;
-
-    if (prints && piece->rc != CLI_OK) {
+    if (piece->rc != CLI_OK) {
         cli_error("%s: %s", piece->path, piece->error);
 
-    } else if (prints && piece->torn != 0 && journal->keys && !journal->quiet) {
+    } else if (found->torn != 0 && journal->keys && !journal->quiet) {
         cli_warn("%s: a torn tail of %zu byte%s is left out: its keys were "
-                 "never acknowledged", piece->path, piece->torn,
-                 CLI_S(piece->torn));
+                 "never promised to be on disk", piece->path, found->torn,
+                 CLI_S(found->torn));
     }
 
-    if (prints && !journal->keys) {
-        if (journal->json) {
-            print_json(journal, piece);
-
-        } else if (!journal->quiet && piece->data != NULL
-                   && piece->rc != CLI_ERROR)
-        {
-            print_text(piece);
-        }
+    if (journal->keys) {
+        return;
     }
 
-    free(piece->data);
-    piece->data = NULL;
+    if (journal->json) {
+        print_json(journal, piece, found);
 
-    return piece->rc;
+    } else if (!journal->quiet && found->valid) {
+        print_text(piece, found);
+    }
 }
 
 
 /* ---- arguments ---- */
 
 
-/* Shows segments.  If they are linked, they are those of a directory: each
- * follows the one before. */
+/* Walks through segments of a journal.  `sum` gets the sum of their counts. */
 static int
-walk(journal_t *journal, const piece_t *pieces, size_t n, int linked)
+walk(journal_t *journal, piece_t *pieces, size_t n, journal_counts_t *sum)
 {
-    int      rc;
-    size_t   i;
-    piece_t  piece;
+    int              rc;
+    const piece_t   *piece;
+    journal_walk_t   through;
+    journal_found_t  found;
 
     rc = CLI_OK;
-    memset(&journal->all, 0, sizeof(piece_t));
+    journal_walk_begin(&through, pieces, n, take_record, journal);
+
+    while ((piece = journal_walk_next(&through, &found)) != NULL) {
+        rc = worse(rc, piece->rc);
+        journal_walk_sum(sum, &found.counts);
+
+        if (journal->pass == PASS_PRINT) {
+            print_segment(journal, piece, &found);
+        }
+    }
+
+    journal->from = through.from;
+    journal->whole = through.whole;
+
+    return rc;
+}
+
+
+/* Walks through the segments of a directory, which are `linked`: each follows
+ * the one before.  Other segments are read one by one. */
+static int
+walk_all(journal_t *journal, piece_t *pieces, size_t n, int linked,
+    journal_counts_t *sum)
+{
+    int     rc;
+    size_t  i;
+
+    memset(sum, 0, sizeof(*sum));
+
+    if (linked) {
+        return walk(journal, pieces, n, sum);
+    }
+
+    rc = CLI_OK;
 
     for (i = 0; i < n; i++) {
-
-        if (i == 0 || !linked) {
-            journal->sequence = 0;
-            journal->torn = 0;
-            journal->before = NULL;
-        }
-
-        piece = pieces[i];
-        rc = worse(rc, show(journal, &piece));
-
-        if (piece.kind == BLOOM_SEGMENT_OK) {
-            journal->before = &pieces[i];
-        }
+        rc = worse(rc, walk(journal, &pieces[i], 1, sum));
     }
 
     return rc;
 }
 
 
-/* Shows segments of one journal, whose headers were read. */
-static int
-show_pieces(journal_t *journal, const piece_t *pieces, size_t n, int linked)
+/* Says that a directory has keys that its journal lacks. */
+static void
+warn_of_rest(const journal_t *journal, const char *directory)
 {
-    size_t  i;
+    if (journal->whole || journal->quiet) {
+        return;
+    }
+
+    cli_warn("%s: the journal begins at position %" PRIu64 ": keys that were "
+             "added or removed before that are in the image or the checkpoints "
+             "of the zone", directory, journal->from);
+}
+
+
+/* Shows segments of one journal: those of a directory, or, if it is NULL, files
+ * that were named. */
+static int
+show_pieces(journal_t *journal, piece_t *pieces, size_t n,
+    const char *directory, journal_counts_t *sum)
+{
+    int     linked;
     pass_e  pass;
+
+    linked = (directory != NULL);
 
     journal_removed_free(&journal->removals);
 
-    for (i = 0; journal->keys && i < n; i++) {
-
-        if (pieces[i].kind != BLOOM_SEGMENT_OK
-            || pieces[i].segment.version < bloom_record_version(
-                                               BLOOM_RECORD_REMOVE))
-        {
-            continue;
-        }
-
+    if (journal->keys) {
         pass = journal->pass;
         journal->pass = PASS_NOTE;
-        (void) walk(journal, pieces, n, linked);
+        (void) walk_all(journal, pieces, n, linked, sum);
         journal->pass = pass;
-        break;
+
+        if (linked && pass == PASS_PRINT) {
+            warn_of_rest(journal, directory);
+        }
     }
 
-    return walk(journal, pieces, n, linked);
+    return walk_all(journal, pieces, n, linked, sum);
 }
 
 
 static int
 show_files(journal_t *journal, char **paths, size_t n)
 {
-    int       rc;
-    size_t    i;
-    piece_t  *pieces;
+    int                rc;
+    size_t             i;
+    piece_t           *pieces;
+    journal_counts_t   sum;
 
     pieces = cli_alloc(n * sizeof(piece_t));
 
     for (i = 0; i < n; i++) {
         pieces[i] = journal_files_piece(paths[i]);
-        journal_files_read(&pieces[i], 0);
     }
 
-    rc = show_pieces(journal, pieces, n, 0);
+    rc = show_pieces(journal, pieces, n, NULL, &sum);
 
     free(pieces);
 
@@ -633,9 +487,10 @@ show_files(journal_t *journal, char **paths, size_t n)
 static int
 show_directory(journal_t *journal, const char *directory)
 {
-    int       rc;
-    ssize_t   i, n;
-    piece_t  *pieces;
+    int                rc;
+    ssize_t            i, n;
+    piece_t           *pieces;
+    journal_counts_t   sum;
 
     n = journal_files_list(directory, journal->pass != PASS_PRINT, &pieces);
 
@@ -643,13 +498,13 @@ show_directory(journal_t *journal, const char *directory)
         return CLI_ERROR;
     }
 
-    rc = show_pieces(journal, pieces, (size_t) n, 1);
+    rc = show_pieces(journal, pieces, (size_t) n, directory, &sum);
 
     if (!journal->keys && !journal->quiet && !journal->json) {
         visible_name(directory);
         printf(": %s, %zd segment%s, ", rc == CLI_OK ? "ok" : "damaged", n,
                CLI_S(n));
-        print_counts(&journal->all);
+        print_counts(&sum);
         putchar('\n');
     }
 
@@ -749,21 +604,30 @@ static const command_member_t  members[] = {
     { "file", "the name of the segment" },
     { "result", "the verdict: ok, damaged or unreadable" },
     { "error", "unless the result is ok: what is wrong" },
-    { NULL, "also, if the segment can be read and its header is valid:" },
+    { NULL,
+      "also, if the segment can be read, its header is valid, and it belongs "
+      "to the journal:" },
     { "base", "the position in the journal at which the segment begins" },
-    { "version",
-      "the version of the segment: 1, or 2 if it may have removals" },
     { "size",
       "the size of the segment in bytes, which does not depend on how much is "
       "used" },
     { "created", "the time when the segment was created" },
+    { "journal",
+      "the id of the journal, which all of its segments have: 32 hexadecimal "
+      "digits" },
+    { "entry",
+      "the number of the entry in the file base of the state directory that "
+      "counted when the segment was created, or 0 without one" },
     { "used",
       "the number of bytes up to the end of the last record" },
     { "torn",
       "the number of bytes in the torn tail, or 0 without a torn tail" },
-    { "broken", "the number of bytes that contain no valid record" },
+    { "broken",
+      "the number of bytes that contain no valid record although later records "
+      "count" },
     { "missing",
-      "the number of records that are missing before or in the segment" },
+      "the number of records that are missing before or in the segment "
+      "although they were on disk" },
     { "records", "the number of records" },
     { "keys",
       "the number of keys in the records of the segment, the sum of the next "
@@ -782,8 +646,15 @@ static const command_member_t  members[] = {
       "the sequence number of the first record, if there is one" },
     { "last_sequence",
       "the sequence number of the last record, if there is one" },
+    { "durable_sequence",
+      "the sequence number up to which records were known to be on disk when "
+      "the last record was written, if there is one" },
     { "first_time", "the time of the first record, if there is one" },
     { "last_time", "the time of the last record, if there is one" },
+    { "removed_so_far",
+      "the number of keys that all records of the journal up to the last one "
+      "of the segment remove, if there is one" },
+    { "removed_bytes_so_far", "the sum of the lengths of these keys" },
     { NULL,
       "with --keys or --removed, for each key, an object per line:" },
     { "key", "the key; each byte that is not valid UTF-8 is shown as U+FFFD" },
@@ -810,12 +681,15 @@ const command_t  cmd_journal = {
         "removed, how often all removed keys were restored, and whether the "
         "zone was cleared.\n\n"
         "A directory means all segments in it, in order of position; other "
-        "files there are ignored. If a segment is missing or a record is "
-        "damaged, the command reports that and continues with the next "
-        "record. It may run while nginx appends to the journal.\n\n"
-        "A torn tail is a record that was being written when the process or "
-        "the machine stopped. It is reported but is not an error: its keys "
-        "were never acknowledged.\n\n"
+        "files there are ignored, and a segment of another journal is damage. "
+        "The command may run while nginx appends to the journal.\n\n"
+        "The journal ends at the first record that is missing or damaged, "
+        "unless a later record says that this one was on disk. What follows "
+        "the end is a torn tail, which was being written when the process or "
+        "the machine stopped. It is reported but is not an error, because its "
+        "keys were never promised to be on disk. If the record was on disk, "
+        "the command reports the damage and continues with the next record. "
+        "So does it if a segment is missing.\n\n"
         "With --keys, the command prints the keys of all valid records exactly "
         "as they were added, or no key. A key is left out if a later record "
         "removes it and none restores it, or if the zone was cleared later. "
@@ -823,6 +697,9 @@ const command_t  cmd_journal = {
         "in this order. If a key contains the byte that ends "
         "a key (a line end, or a zero byte with -0), it prints an error with "
         "the position of the key instead. With --json it can print any key. "
+        "If the journal in a directory does not begin with the first record of "
+        "the zone, the command says where it begins: earlier keys are in the "
+        "image or the checkpoints of the zone. "
         "On a terminal, control characters in keys are shown as \\xNN.",
     .options = options,
     .values = &values,

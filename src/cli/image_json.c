@@ -113,7 +113,7 @@ image_json(bloom_json_writer_t *json, const char *path,
 
     bloom_json_put_text(json, "file", path);
     bloom_json_put_count(json, "size_bytes", bloom_image_file_size(image));
-    bloom_json_put_count(json, "version", bloom_image_version(image));
+    bloom_json_put_count(json, "version", BLOOM_IMAGE_VERSION);
     bloom_json_put_hex(json, "build_id", image->build_id,
                        BLOOM_IMAGE_BUILD_ID_LEN);
     bloom_json_put_time(json, "created", image->created);

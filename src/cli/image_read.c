@@ -16,6 +16,7 @@
 #include "cli.h"
 #include "image_read.h"
 #include "regular_file.h"
+#include "bloom_image_decode.h"
 
 #define HUGE_PAGE  (2 * 1024 * 1024)
 
@@ -96,6 +97,22 @@ open_file(image_read_t *read, const char *path)
 }
 
 
+/* Refuses a checkpoint that only nginx can use.  Returns 1 if it is one. */
+static int
+is_ring(image_read_t *read)
+{
+    if ((read->reader.image.flags & BLOOM_IMAGE_RING) == 0) {
+        return 0;
+    }
+
+    snprintf(read->reader.error, sizeof(read->reader.error), "%s",
+             BLOOM_IMAGE_IS_RING);
+    (void) refused(read);
+
+    return 1;
+}
+
+
 int
 image_read_header(image_read_t *read, const char *path)
 {
@@ -115,6 +132,11 @@ image_read_header(image_read_t *read, const char *path)
     }
 
     read->image = read->reader.image;
+
+    if (is_ring(read)) {
+        image_read_free(read);
+        return CLI_ERROR;
+    }
 
     return CLI_OK;
 }
@@ -151,6 +173,10 @@ image_read_shape(bloom_image_t *image, const char *path)
 
         if (bloom_image_decode(image, header, size, read.reader.error) != 0) {
             rc = refused(&read);
+
+        } else {
+            read.reader.image = *image;
+            rc = is_ring(&read) ? CLI_ERROR : CLI_OK;
         }
     }
 
@@ -216,7 +242,7 @@ image_read_origin(image_read_t *read)
     }
 
     read->origin = cli_alloc(len);
-    memcpy(read->origin, bloom_image_origin(&read->image, header), len);
+    memcpy(read->origin, header + bloom_image_origin_at(&read->image), len);
 
     return CLI_OK;
 }
@@ -246,8 +272,7 @@ image_read_exceptions(image_read_t *read, uint8_t **data)
         return refused(read);
     }
 
-    why = bloom_exceptions_check(*data, read->image.exceptions_size,
-                                 read->image.exceptions);
+    why = bloom_exceptions_check(&read->image, *data);
 
     return why == NULL ? CLI_OK : invalid(read, why);
 }

@@ -206,6 +206,10 @@ write_header(image_write_t *write, const uint8_t *origin)
         image->origin_len = 0;
     }
 
+    /* it may have other keys than the zone that it was a copy of */
+
+    memset(&image->copy, 0, sizeof(image->copy));
+
     if (image->hasher.kind == BLOOM_HASH_SIPHASH) {
         output_secret(out);
     }
@@ -214,7 +218,8 @@ write_header(image_write_t *write, const uint8_t *origin)
     bloom_image_encode(image, header);
 
     if (image->origin_len != 0) {
-        memcpy(bloom_image_origin(image, header), origin, image->origin_len);
+        memcpy(header + bloom_image_origin_at(image), origin,
+               image->origin_len);
         bloom_image_encode_again(header);
     }
 

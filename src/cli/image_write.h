@@ -15,10 +15,10 @@
 
 /*
  * Gives the image a new build id, the current time as its time of creation, and
- * checksums, then writes it with its words and commits it.  `origin` is the
- * header of an imported filter's source, image->origin_len bytes, and `removed`
- * are the removed keys; NULL: none.  Returns CLI_OK; or CLI_ERROR after a
- * message, with nothing left of the file.
+ * checksums, then writes it with its words and commits it.  It is no copy of a
+ * zone any more.  `origin` is the header of an imported filter's source,
+ * image->origin_len bytes, and `removed` are the removed keys; NULL: none.
+ * Returns CLI_OK; or CLI_ERROR after a message, with nothing left of the file.
  */
 int image_write(output_t *out, bloom_image_t *image, const uint64_t *words,
     const uint8_t *origin, const removed_keys_t *removed);

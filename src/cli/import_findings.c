@@ -97,6 +97,14 @@ import_findings_warn(const import_findings_t *findings,
 
     image = &f->image;
 
+    if (f->lost_len != 0) {
+        cli_warn("%s: cannot be exported again: the source's header has %zu "
+                 "bytes, and an image of %" PRIu32 " links has room for %"
+                 PRIu32 "; keep the source", output, f->lost_len,
+                 bloom_foreign_links(&image->geometry),
+                 bloom_image_origin_room(image));
+    }
+
     if (findings->fill_ratio <= 0) {
         cli_warn("%s: is empty: no bit of the source is set, so every key is "
                  "absent; check that it is the right source, and that all of "

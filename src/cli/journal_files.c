@@ -154,46 +154,6 @@ is_no_part(const char *name)
 }
 
 
-/*
- * Removes segments that a compacted segment replaces: all that begin before its
- * end.  They remain if the process died before it removed them.  Returns how
- * many segments are left.
- */
-static size_t
-without_replaced(piece_t *pieces, size_t n)
-{
-    size_t       i, kept;
-    uint64_t     end;
-    const char  *name;
-
-    for (i = 0, end = 0; i < n; i++) {
-        name = strrchr(pieces[i].path, '/') + 1;
-
-        if (strncmp(name, "compact.", 8) == 0
-            && pieces[i].kind == BLOOM_SEGMENT_OK)
-        {
-            end = pieces[i].segment.base + pieces[i].segment.size;
-        }
-    }
-
-    for (i = 0, kept = 0; i < n; i++) {
-        name = strrchr(pieces[i].path, '/') + 1;
-
-        if (pieces[i].kind == BLOOM_SEGMENT_OK
-            && pieces[i].segment.base < end
-            && strncmp(name, "compact.", 8) != 0)
-        {
-            free(pieces[i].path);
-            continue;
-        }
-
-        pieces[kept++] = pieces[i];
-    }
-
-    return kept;
-}
-
-
 ssize_t
 journal_files_list(const char *directory, int quiet, piece_t **pieces)
 {
@@ -257,8 +217,6 @@ journal_files_list(const char *directory, int quiet, piece_t **pieces)
                   "the zone yet, or this is not the directory of a zone, which "
                   "is the zone's name under bloom_state_path", directory);
     }
-
-    n = without_replaced(*pieces, n);
 
     closedir(dir);
 

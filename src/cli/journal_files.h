@@ -15,7 +15,7 @@
 #include "bloom_record.h"
 
 
-/* A segment, and what its records say. */
+/* A file that is a segment, or may be a damaged one. */
 typedef struct {
     char             *path;
     int               rc;                /* CLI_OK, _NO or _ERROR */
@@ -24,23 +24,6 @@ typedef struct {
     bloom_segment_t   segment;           /* if its kind is OK */
     uint8_t          *data;
     size_t            len;
-
-    uint64_t          records;
-    uint64_t          keys[BLOOM_RECORD_TYPES];  /* number of keys of a type */
-    uint64_t          restorations;      /* records that restore all keys */
-    int               cleared;           /* its first record is a clear */
-    uint64_t          changes;           /* records of changes of a source */
-    bloom_position_t  reached;           /* position after the last of them */
-    uint64_t          first_sequence;
-    uint64_t          last_sequence;
-    uint64_t          first_time;
-    uint64_t          last_time;
-    size_t            used;              /* bytes, to the last record's end */
-    size_t            torn;              /* bytes of a torn tail */
-
-    uint64_t          broken;            /* bytes without a valid record */
-    uint64_t          broken_at;         /* position of the first such byte */
-    uint64_t          missing;           /* number of records */
 } piece_t;
 
 

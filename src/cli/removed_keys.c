@@ -125,18 +125,19 @@ removed_keys_data(const removed_keys_t *removed, bloom_image_t *image)
     uint64_t            cursor;
     bloom_exception_t   exception;
 
-    image->exceptions = removed != NULL ? bloom_exceptions_count(&removed->set)
-                                        : 0;
+    image->exceptions = 0;
     image->exceptions_size = 0;
+    image->built = 0;
+    image->built_size = 0;
 
-    if (image->exceptions == 0) {
+    if (removed == NULL || bloom_exceptions_count(&removed->set) == 0) {
         return NULL;
     }
 
     for (cursor = 0; bloom_exceptions_next(&removed->set, &cursor, &exception,
                                            key) == 1; /* void */ )
     {
-        image->exceptions_size += bloom_exception_size(&exception);
+        bloom_exception_count(image, &exception);
     }
 
     data = cli_alloc(bloom_image_exceptions_padded(image));

@@ -52,7 +52,7 @@ void removed_keys_merge(removed_keys_t *removed, const removed_keys_t *other);
 
 /*
  * Returns the exceptions as an image has them, with their padding, in memory
- * that the caller frees, and sets image->exceptions and image->exceptions_size.
+ * that the caller frees, and counts them in the header of the image.
  * Returns NULL if the set is empty.  `removed` may be NULL, too.
  */
 uint8_t *removed_keys_data(const removed_keys_t *removed,

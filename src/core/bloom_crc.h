@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * CRC-32C (Castagnoli; RFC 3720, B.4) is the checksum of images and journals.
+ * CRC-32C (Castagnoli; RFC 3720, B.4) is the checksum of images, journals and
+ * the file "base".
  *
  * It always detects a change confined to 32 consecutive bits, and any other
  * change with probability 1 - 2^-32.  The CRC of "123456789" is 0xe3069283.

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
+#include <string.h>
+
 #include "bloom_bytes.h"
 #include "bloom_exceptions_image.h"
 #include "bloom_packed_key.h"
@@ -12,6 +14,24 @@ size_t
 bloom_exception_size(const bloom_exception_t *exception)
 {
     return ENTRY_HEADER + bloom_packed_key_size(exception->key.len);
+}
+
+
+void
+bloom_exception_count(bloom_image_t *image,
+    const bloom_exception_t *exception)
+{
+    size_t  size;
+
+    size = bloom_exception_size(exception);
+
+    image->exceptions++;
+    image->exceptions_size += size;
+
+    if (exception->kinds & BLOOM_EXCEPTION_BUILT) {
+        image->built++;
+        image->built_size += size;
+    }
 }
 
 
@@ -58,18 +78,20 @@ bloom_exception_read(const uint8_t **p, const uint8_t *end,
 
 
 const char *
-bloom_exceptions_check(const uint8_t *data, size_t size, uint64_t n)
+bloom_exceptions_check(const bloom_image_t *image, const uint8_t *data)
 {
     int                rc;
-    uint64_t           count;
-    const uint8_t     *p;
+    bloom_image_t      counted;
+    const uint8_t     *p, *end;
     bloom_exception_t  exception;
 
-    p = data;
-    count = 0;
+    memset(&counted, 0, sizeof(counted));
 
-    while ((rc = bloom_exception_read(&p, data + size, &exception)) == 1) {
-        count++;
+    p = data;
+    end = data + image->exceptions_size;
+
+    while ((rc = bloom_exception_read(&p, end, &exception)) == 1) {
+        bloom_exception_count(&counted, &exception);
     }
 
     if (rc == -1) {
@@ -77,6 +99,9 @@ bloom_exceptions_check(const uint8_t *data, size_t size, uint64_t n)
                "again";
     }
 
-    return count == n ? NULL : "is invalid: it has more or fewer removed keys "
-                               "than its header says; build it again";
+    return counted.exceptions == image->exceptions
+           && counted.built == image->built
+           && counted.built_size == image->built_size
+           ? NULL : "is invalid: it has more or fewer removed keys than its "
+                    "header says; build it again";
 }

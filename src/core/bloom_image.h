@@ -6,14 +6,13 @@
  *     0       header, one page (4096 bytes)
  *     4096    table: CRC-32C of every chunk, padded with zeros to a page
  *     ...     payload: the filter's bits, those of the base and of each layer
- *     ...     version 2: the table of the exceptions, one page
- *     ...     version 2: the exceptions, padded with zeros to 64 bytes
+ *     ...     if there are exceptions: their table, one page
+ *     ...     the exceptions, padded with zeros to 64 bytes
  *
  * Every number is little-endian.  A chunk is 1 MiB of the payload or of the
  * exceptions; the last one may be shorter.  The header has a checksum of itself
  * and one of each table, and a table has one of each chunk, so every byte of
- * the file is covered.  An image has version 2 only if it has exceptions or
- * layers, or states a source.
+ * the file is covered.
  *
  * docs/image-format.md describes each field; the files in t/golden/ make sure
  * that none changes.
@@ -32,16 +31,20 @@
 #pragma GCC visibility push(hidden)
 
 
-#define BLOOM_IMAGE_VERSION       2      /* the newest that can be read */
+#define BLOOM_IMAGE_VERSION       3
 #define BLOOM_IMAGE_PAGE          4096
 #define BLOOM_IMAGE_CHUNK         (1024 * 1024)
 #define BLOOM_IMAGE_BUILD_ID_LEN  16
+#define BLOOM_IMAGE_JOURNAL_LEN   16
 #define BLOOM_IMAGE_ERROR_LEN     256
 
 /* bloom_image_t.flags; a reader refuses flags that it does not know. */
 #define BLOOM_IMAGE_ESTIMATED     0x1    /* `items` is an estimate */
 #define BLOOM_IMAGE_IMPORTED      0x2    /* it has an origin, see below */
-#define BLOOM_IMAGE_FLAGS         (BLOOM_IMAGE_ESTIMATED | BLOOM_IMAGE_IMPORTED)
+#define BLOOM_IMAGE_RING          0x4    /* a checkpoint of a zone whose keys
+                                            expire, which nginx alone reads */
+#define BLOOM_IMAGE_FLAGS                                                    \
+    (BLOOM_IMAGE_ESTIMATED | BLOOM_IMAGE_IMPORTED | BLOOM_IMAGE_RING)
 
 /* bloom_image_t.origin: the format that the filter was imported from, or 0 if
  * it was not imported.  Never renumbered. */
@@ -53,13 +56,25 @@
 #define BLOOM_ORIGIN_SPARK            6
 #define BLOOM_ORIGIN_LIBBLOOM         7
 
-/* The most bytes of the source file's header that an imported image can keep
- * (bloom_image_origin()) if it has no links. */
-#define BLOOM_IMAGE_ORIGIN_MAX    3916
+/* The most bytes of the source file's header that an imported image can keep if
+ * it has no links; see bloom_image_origin_room(). */
+#define BLOOM_IMAGE_ORIGIN_MAX    3328
 
 /* The most bytes that the data of the exceptions can have. */
 #define BLOOM_IMAGE_EXCEPTIONS_MAX  ((uint64_t) 1 << 28)
 
+
+/* Where a zone was copied: the point of its journal up to which the image has
+ * its changes, as bloom_point_t has it. */
+typedef struct {
+    uint8_t   journal[BLOOM_IMAGE_JOURNAL_LEN];  /* zeros: it is no copy, and
+                                            all of this is 0 */
+    uint64_t  position;
+    uint64_t  sequence;
+    uint64_t  time;
+    uint64_t  removed;                   /* removed keys so far */
+    uint64_t  removed_bytes;
+} bloom_image_copy_t;
 
 /* What the header of an image says. */
 typedef struct {
@@ -77,20 +92,43 @@ typedef struct {
     uint8_t           build_id[BLOOM_IMAGE_BUILD_ID_LEN];
     uint32_t          table_crc;
     uint32_t          origin;            /* BLOOM_ORIGIN_... */
-    uint32_t          origin_len;        /* bytes, see bloom_image_origin() */
+    uint32_t          origin_len;        /* bytes of its source's header, see
+                                            bloom_image_origin_at() */
     uint64_t          origin_items;      /* `items` when it was imported */
 
     /* exceptions: keys that are absent although their bits are set */
     uint64_t          exceptions;        /* their number; 0: the image has
                                             none, and all that follows is 0 */
     uint64_t          exceptions_size;   /* bytes of their data */
+    uint64_t          built;             /* how many of them the builder of the
+                                            image chose */
+    uint64_t          built_size;        /* bytes of the data of these */
     uint32_t          exceptions_crc;    /* of their table */
 
     bloom_source_t    source;            /* its changes up to the position are
                                             in the filter; len 0: no source,
                                             and all of it is 0 */
+    bloom_image_copy_t  copy;            /* the zone that it is a copy of */
 } bloom_image_t;
 
+
+/* A phrase to follow the name of an image with BLOOM_IMAGE_RING. */
+#define BLOOM_IMAGE_IS_RING                                                  \
+    "is a checkpoint of a zone whose keys expire, and only that zone can load " \
+    "it; use another image"
+
+/* The slices of a ring, see bloom_ring.h; bit i of a bitmap belongs to slice i.
+ * Times are ms since 1970 of the zone's clock. */
+typedef struct {
+    uint32_t  open;                      /* the open slice, which is live */
+    uint64_t  live;                      /* the others have no keys */
+    uint64_t  full;                      /* live ones that were closed because
+                                            they were full */
+    uint64_t  opened[BLOOM_PARTS_MAX];   /* when the first key was added; 0:
+                                            none was */
+    uint64_t  closed[BLOOM_PARTS_MAX];   /* no key is later; 0 if it is not
+                                            closed, or not live */
+} bloom_image_ring_t;
 
 /* A part of the file whose chunks have their checksums in a table. */
 typedef struct {
@@ -103,19 +141,17 @@ typedef struct {
 } bloom_image_part_t;
 
 
-/* Returns the version that the image has in a file. */
-uint32_t bloom_image_version(const bloom_image_t *image);
-
 /*
- * Sets image->source; `source` may be NULL for no source.  Sets
- * image->origin_len to 0 if the header of an imported filter's source file is
- * too long for version 2.  Such an image cannot be exported any more.
+ * Sets image->source; `source` may be NULL for no source.
  */
 void bloom_image_set_source(bloom_image_t *image,
     const bloom_source_t *source);
 
 /* Returns how many keys the filter is sized for, with its layers. */
 uint64_t bloom_image_capacity(const bloom_image_t *image);
+
+/* Returns 1 if the image is a copy of a zone, else 0. */
+int bloom_image_is_copy(const bloom_image_t *image);
 
 /* Returns the expected false-positive rate with `items` distinct keys. */
 double bloom_image_fpr(const bloom_image_t *image, uint64_t items);
@@ -159,34 +195,25 @@ void bloom_image_encode(const bloom_image_t *image,
     uint8_t header[BLOOM_IMAGE_PAGE]);
 
 /*
- * Return where in the header an imported image keeps the header of its source
- * file, and how many bytes there are at most.  These image->origin_len bytes
- * make it possible to export the filter again.  bloom_image_encode() leaves
- * zeros there.
+ * Return at which byte of the header an imported image keeps the header of its
+ * source file, and how many bytes there are at most: BLOOM_IMAGE_ORIGIN_MAX,
+ * less 16 for each link.  These image->origin_len bytes make it possible to
+ * export the filter again.  bloom_image_encode() leaves zeros there.
  */
-uint8_t *bloom_image_origin(const bloom_image_t *image,
-    uint8_t header[BLOOM_IMAGE_PAGE]);
+uint32_t bloom_image_origin_at(const bloom_image_t *image);
 uint32_t bloom_image_origin_room(const bloom_image_t *image);
+
+/* Writes the slices of a ring into the header of an image with the flag
+ * BLOOM_IMAGE_RING, and updates the header's checksum. */
+void bloom_image_put_ring(const bloom_image_t *image,
+    const bloom_image_ring_t *ring, uint8_t header[BLOOM_IMAGE_PAGE]);
+
+/* Returns the checksum at the end of a header that was encoded.  It depends on
+ * every byte of the file. */
+uint32_t bloom_image_checksum(const uint8_t header[BLOOM_IMAGE_PAGE]);
 
 /* Updates the header's checksum after those bytes have been copied into it. */
 void bloom_image_encode_again(uint8_t header[BLOOM_IMAGE_PAGE]);
-
-
-/* ---- reading ---- */
-
-/* Returns 1 if a file that begins with these bytes is an image of any version,
- * else 0. */
-int bloom_image_is(const void *data, size_t len);
-
-/* Returns the file size that a header states, without checking the header. */
-uint64_t bloom_image_claims(const uint8_t header[BLOOM_IMAGE_PAGE]);
-
-/*
- * Decodes and checks only the header of a file of `file_size` bytes.  Returns
- * 0, or -1 with the reason in `error`, which has BLOOM_IMAGE_ERROR_LEN bytes.
- */
-int bloom_image_decode(bloom_image_t *image,
-    const uint8_t header[BLOOM_IMAGE_PAGE], uint64_t file_size, char *error);
 
 
 /*

@@ -12,6 +12,7 @@
 #include "bloom_image_reader.h"
 #include "bloom_bytes.h"
 #include "bloom_crc.h"
+#include "bloom_image_decode.h"
 
 #define SUMS_IN_A_PAGE   (BLOOM_IMAGE_PAGE / 4)
 
@@ -108,6 +109,16 @@ bloom_image_open(bloom_image_reader_t *reader, bloom_image_read_pt read,
         != 0)
     {
         return -1;
+    }
+
+    reader->checksum = bloom_image_checksum(reader->page);
+
+    if ((reader->image.flags & BLOOM_IMAGE_RING)
+        && bloom_image_get_ring(&reader->image, &reader->ring, reader->page)
+           != 0)
+    {
+        return fail("is invalid: its slices cannot be as they are described; "
+                    "let nginx write it again");
     }
 
     payload = bloom_image_payload_part(&reader->image);

@@ -24,6 +24,7 @@ typedef int (*bloom_image_read_pt)(void *ctx, void *buf, size_t len,
 /* The state of reading one image file. */
 typedef struct {
     bloom_image_t        image;
+    uint32_t             checksum;       /* bloom_image_checksum() */
     uint64_t             next;           /* number of the next chunk */
     uint64_t             next_exceptions;    /* number of their next chunk */
     size_t               len;            /* bytes of the last chunk read */
@@ -33,6 +34,7 @@ typedef struct {
     void                *ctx;
     char                 error[BLOOM_IMAGE_ERROR_LEN];
     uint8_t              page[BLOOM_IMAGE_PAGE];       /* of the table */
+    bloom_image_ring_t   ring;           /* if the image is one of a ring */
 } bloom_image_reader_t;
 
 

@@ -93,8 +93,4 @@ bloom_image_seal_exceptions_table(bloom_image_t *image, void *table)
     size = bloom_image_exceptions_table_size(image);
 
     image->exceptions_crc = seal_table(table, chunks, size);
-
-    if (image->origin_len > bloom_image_origin_room(image)) {
-        image->origin_len = 0;
-    }
 }

@@ -33,10 +33,6 @@ void bloom_image_seal_table(bloom_image_t *image, void *table);
  * and image->exceptions_size are set, `data` has the entries and zeros after
  * them, bloom_image_exceptions_padded() bytes, and `table` has
  * bloom_image_exceptions_table_size() bytes.
- *
- * The last step also sets image->origin_len to 0 if the header of an imported
- * filter's source is too long for version 2.  Such an image cannot be exported
- * any more.
  */
 void bloom_image_seal_exceptions(bloom_image_t *image, const void *data,
     void *table);

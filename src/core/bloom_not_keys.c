@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "bloom_ascii.h"
-#include "bloom_image.h"
+#include "bloom_image_decode.h"
 #include "bloom_not_keys.h"
 
 

@@ -30,7 +30,9 @@ static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'M', 'J', 'N', 'L', 0x0a };
 #define AT_SEQUENCE      32
 #define AT_CREATED       40
 #define AT_SALT          48
-#define AT_RESERVED      64
+#define AT_JOURNAL       64
+#define AT_ENTRY         80
+#define AT_RESERVED      88
 #define AT_CRC           (BLOOM_SEGMENT_HEADER - 4)
 
 /* Offsets in a record's header. */
@@ -41,6 +43,9 @@ static const uint8_t  magic[8] = { 0x89, 'B', 'L', 'M', 'J', 'N', 'L', 0x0a };
 #define AT_RECORD_COUNT  24              /* 3 bytes */
 #define AT_RECORD_TYPE   27
 #define AT_RECORD_KEYS   28              /* CRC of all after the header */
+#define AT_RECORD_DURABLE  32
+#define AT_RECORD_REMOVED  40            /* keys of removals so far */
+#define AT_RECORD_BYTES  48              /* bytes of these keys */
 
 #define RECORD_ALIGN     8
 #define KEY_MIN          2               /* a key of one byte */
@@ -64,13 +69,15 @@ bloom_segment_encode(const bloom_segment_t *segment,
     memset(h, 0, BLOOM_SEGMENT_HEADER);
 
     memcpy(h + AT_MAGIC, magic, sizeof(magic));
-    bloom_put32(h + AT_VERSION, segment->version);
+    bloom_put32(h + AT_VERSION, BLOOM_JOURNAL_VERSION);
     bloom_put32(h + AT_ORDER, ORDER_MARK);
     bloom_put64(h + AT_SIZE, segment->size);
     bloom_put64(h + AT_BASE, segment->base);
     bloom_put64(h + AT_SEQUENCE, segment->sequence);
     bloom_put64(h + AT_CREATED, segment->created);
     memcpy(h + AT_SALT, segment->salt, BLOOM_SEGMENT_SALT_LEN);
+    memcpy(h + AT_JOURNAL, segment->journal, BLOOM_JOURNAL_ID_LEN);
+    bloom_put64(h + AT_ENTRY, segment->entry);
 
     bloom_put32(h + AT_CRC, bloom_crc32c(0, h, AT_CRC));
 }
@@ -109,13 +116,14 @@ bloom_segment_decode(bloom_segment_t *segment,
 
     version = bloom_get32(h + AT_VERSION);
 
-    if (version > BLOOM_JOURNAL_VERSION
+    if (version != BLOOM_JOURNAL_VERSION
         && bloom_get32(h + AT_ORDER) == ORDER_MARK)
     {
-        return refuse(NEWER, "has version %" PRIu32 ", but this program reads "
-                      "versions up to %d; use a newer program, or move the "
-                      "file away and lose its keys", version,
-                      BLOOM_JOURNAL_VERSION);
+        return refuse(FOREIGN, "has version %" PRIu32 ", but this program "
+                      "reads version %d; use %s, or move the file away and "
+                      "lose its keys", version, BLOOM_JOURNAL_VERSION,
+                      version > BLOOM_JOURNAL_VERSION ? "a newer program"
+                      : "the program that wrote it");
     }
 
     if (bloom_get32(h + AT_CRC) != bloom_crc32c(0, h, AT_CRC)) {
@@ -123,15 +131,15 @@ bloom_segment_decode(bloom_segment_t *segment,
                       "differs");
     }
 
-    segment->version = version;
     segment->size = bloom_get64(h + AT_SIZE);
     segment->base = bloom_get64(h + AT_BASE);
     segment->sequence = bloom_get64(h + AT_SEQUENCE);
     segment->created = bloom_get64(h + AT_CREATED);
+    segment->entry = bloom_get64(h + AT_ENTRY);
     memcpy(segment->salt, h + AT_SALT, BLOOM_SEGMENT_SALT_LEN);
+    memcpy(segment->journal, h + AT_JOURNAL, BLOOM_JOURNAL_ID_LEN);
 
-    if (version == 0
-        || version > BLOOM_JOURNAL_VERSION
+    if (version != BLOOM_JOURNAL_VERSION
         || bloom_get32(h + AT_ORDER) != ORDER_MARK
         || segment->size < BLOOM_SEGMENT_MIN
         || segment->size > BLOOM_SEGMENT_MAX
@@ -253,12 +261,49 @@ bloom_record_size(const bloom_record_maker_t *maker)
 }
 
 
+/* Counts the removed keys of a record that is composed. */
+static bloom_removals_t
+count_removals(const bloom_record_maker_t *maker)
+{
+    uint32_t          left;
+    bloom_key_t       key;
+    const uint8_t    *p, *end;
+    bloom_removals_t  removals = { 0, 0 };
+
+    p = maker->buf + BLOOM_RECORD_HEADER;
+    end = maker->buf + maker->len;
+    left = 0;
+
+    if (maker->type == BLOOM_RECORD_REMOVE) {
+        left = maker->count;
+
+    } else if (maker->type == BLOOM_RECORD_CHANGES) {
+        left = maker->removals;
+        p = maker->buf + AT_NAME + maker->buf[AT_NAME_LEN];
+    }
+
+    for ( /* void */ ; left > 0; left--) {
+        p = bloom_packed_key_read(&key, p, end);
+
+        if (p == NULL) {
+            break;
+        }
+
+        removals.keys++;
+        removals.bytes += key.len;
+    }
+
+    return removals;
+}
+
+
 size_t
 bloom_record_seal(bloom_record_maker_t *maker, const bloom_segment_t *segment,
-    uint64_t position, uint64_t sequence, uint64_t time)
+    uint64_t position, bloom_stamp_t *stamp)
 {
-    size_t    size;
-    uint8_t  *h;
+    size_t            size;
+    uint8_t          *h;
+    bloom_removals_t  removals;
 
     h = maker->buf;
     size = bloom_record_size(maker);
@@ -273,9 +318,16 @@ bloom_record_seal(bloom_record_maker_t *maker, const bloom_segment_t *segment,
         h[AT_PART] = (uint8_t) maker->part;
     }
 
+    removals = count_removals(maker);
+    stamp->removals.keys += removals.keys;
+    stamp->removals.bytes += removals.bytes;
+
     bloom_put32(h + AT_RECORD_SIZE, (uint32_t) size);
-    bloom_put64(h + AT_RECORD_SEQ, sequence);
-    bloom_put64(h + AT_RECORD_TIME, time);
+    bloom_put64(h + AT_RECORD_SEQ, stamp->sequence);
+    bloom_put64(h + AT_RECORD_TIME, stamp->time);
+    bloom_put64(h + AT_RECORD_DURABLE, stamp->durable);
+    bloom_put64(h + AT_RECORD_REMOVED, stamp->removals.keys);
+    bloom_put64(h + AT_RECORD_BYTES, stamp->removals.bytes);
     bloom_put32(h + AT_RECORD_COUNT, maker->count);
     h[AT_RECORD_TYPE] = (uint8_t) maker->type;
     bloom_put32(h + AT_RECORD_KEYS, keys_crc(h, size));
@@ -322,8 +374,11 @@ read_header(bloom_record_t *record, const bloom_segment_t *segment,
     }
 
     record->size = bloom_get32(buf + AT_RECORD_SIZE);
-    record->sequence = bloom_get64(buf + AT_RECORD_SEQ);
-    record->time = bloom_get64(buf + AT_RECORD_TIME);
+    record->stamp.sequence = bloom_get64(buf + AT_RECORD_SEQ);
+    record->stamp.time = bloom_get64(buf + AT_RECORD_TIME);
+    record->stamp.durable = bloom_get64(buf + AT_RECORD_DURABLE);
+    record->stamp.removals.keys = bloom_get64(buf + AT_RECORD_REMOVED);
+    record->stamp.removals.bytes = bloom_get64(buf + AT_RECORD_BYTES);
     record->type = buf[AT_RECORD_TYPE];
     record->count = bloom_get32(buf + AT_RECORD_COUNT) & 0xffffff;
     record->data = buf;
@@ -333,7 +388,8 @@ read_header(bloom_record_t *record, const bloom_segment_t *segment,
         || record->size > BLOOM_RECORD_MAX
         || record->size > len
         || record->size % RECORD_ALIGN != 0
-        || record->sequence < segment->sequence
+        || record->stamp.sequence < segment->sequence
+        || record->stamp.durable >= record->stamp.sequence
         || !has_shape(record, segment, position))
     {
         return -1;
@@ -480,7 +536,7 @@ bloom_record_read(bloom_record_t *record, const bloom_segment_t *segment,
     }
 
     if (read_header(record, segment, position, buf, len) != 0
-        || (sequence != 0 && record->sequence != sequence)
+        || (sequence != 0 && record->stamp.sequence != sequence)
         || read_keys(record, buf) != 0)
     {
         return BLOOM_RECORD_BROKEN;
@@ -504,6 +560,31 @@ bloom_record_key(bloom_record_t *record, bloom_key_t *key)
     record->keys = end;
 
     return 1;
+}
+
+
+bloom_removals_t
+bloom_record_before(const bloom_record_t *record)
+{
+    bloom_key_t       key;
+    bloom_record_t    removed;
+    bloom_removals_t  before;
+
+    before = record->stamp.removals;
+    removed = *record;
+
+    if (record->type == BLOOM_RECORD_CHANGES) {
+        bloom_record_part(record, BLOOM_RECORD_REMOVE, &removed);
+    }
+
+    if (removed.type == BLOOM_RECORD_REMOVE) {
+        while (bloom_record_key(&removed, &key) == 1) {
+            before.keys--;
+            before.bytes -= key.len;
+        }
+    }
+
+    return before;
 }
 
 
@@ -540,7 +621,7 @@ bloom_record_find(bloom_record_t *record, const bloom_segment_t *segment,
             continue;
         }
 
-        if (record->sequence >= sequence
+        if (record->stamp.sequence >= sequence
             && read_keys(record, buf + at) == 0)
         {
             return at;
@@ -562,7 +643,7 @@ bloom_record_torn(const bloom_segment_t *segment, uint64_t position,
     bloom_record_t  record;
 
     return read_header(&record, segment, position, buf, len) == 0
-           ? record.sequence : 0;
+           ? record.stamp.sequence : 0;
 }
 
 

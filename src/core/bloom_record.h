@@ -11,7 +11,7 @@
  *     segment     | header 128 | record | record | ... | zeros to its end |
  *     positions   base        base + 128              base + size = next base
  *
- *     record      | header 32 | key | key | ... | zeros to a multiple of 8 |
+ *     record      | header 56 | key | key | ... | zeros to a multiple of 8 |
  *     key         length (LEB128), bytes
  *
  * A record has a type and contains the keys of one change, at least one.  A
@@ -19,16 +19,17 @@
  * the first one of its segment.  A record of changes from a source has, before
  * its keys, the positions of the source before and after them; it may have no
  * keys.  Sequence numbers count records without gaps.  The times of records do
- * not decrease, unless a clock was wrong.
- *
- * A segment of version 1 has only additions.  Programs that know only that
- * version refuse a segment of version 2, which may have records of any type.
+ * not decrease.
  *
  * A journal ends where the zeros begin.  If the machine stopped while a record
  * was being written, the record fails a checksum or has zeros instead of a
  * header: this is a torn tail, which is cut off.  A broken record that is
- * followed by a valid one is damage instead: bloom_record_find() finds the
- * valid record, so the reader can keep it.
+ * followed by a valid one is a hole: bloom_record_find() finds the valid
+ * record.  Each record says which records were on disk when it was written, so
+ * a reader can tell a hole that a loss of power left from damage.
+ *
+ * Each record also counts the removed keys of all records up to itself.  So the
+ * headers of two records say how much room the removals between them need.
  *
  * A record has a checksum of its header and one of its keys.  The header's
  * checksum covers the segment's random salt and the record's position, so
@@ -53,7 +54,8 @@
 #pragma GCC visibility push(hidden)
 
 
-#define BLOOM_JOURNAL_VERSION    2       /* the latest */
+#define BLOOM_JOURNAL_VERSION    3
+#define BLOOM_JOURNAL_ID_LEN     16
 
 #define BLOOM_SEGMENT_HEADER     128
 #define BLOOM_SEGMENT_SIZE       (16 * 1024 * 1024)     /* default */
@@ -61,7 +63,7 @@
 #define BLOOM_SEGMENT_MAX        (1024 * 1024 * 1024)
 #define BLOOM_SEGMENT_SALT_LEN   16
 
-#define BLOOM_RECORD_HEADER      32
+#define BLOOM_RECORD_HEADER      56
 #define BLOOM_RECORD_MAX         (128 * 1024)           /* header included */
 
 #define BLOOM_RECORD_ERROR_LEN   256
@@ -75,24 +77,17 @@
                                             keys */
 #define BLOOM_RECORD_CLEAR       3       /* all that is before it was dropped;
                                             it has no keys */
-#define BLOOM_RECORD_CHANGES     5       /* keys were added and removed by a
+#define BLOOM_RECORD_CHANGES     4       /* keys were added and removed by a
                                             source; or, without keys, its
                                             position was set */
-#define BLOOM_RECORD_TYPES       6       /* types from here on are of newer
+#define BLOOM_RECORD_TYPES       5       /* types from here on are of newer
                                             programs */
 
 /* Returns 1 if this program knows the type, else 0. */
 static inline int
 bloom_record_known(uint32_t type)
 {
-    return type < BLOOM_RECORD_TYPES && type != 4;
-}
-
-/* Returns the least version of a segment that may have records of the type. */
-static inline uint32_t
-bloom_record_version(uint32_t type)
-{
-    return type == BLOOM_RECORD_ADD ? 1 : 2;
+    return type < BLOOM_RECORD_TYPES;
 }
 
 
@@ -106,14 +101,36 @@ bloom_record_keyless(uint32_t type)
 
 /* What the header of a segment says. */
 typedef struct {
-    uint32_t  version;                   /* 1, or 2 if it may have records of
-                                            other types than BLOOM_RECORD_ADD */
     uint64_t  base;                      /* position of its first byte */
     uint64_t  size;                      /* bytes, header included */
     uint64_t  sequence;                  /* no record in it has a lower one */
     uint64_t  created;                   /* ms since 1970-01-01 UTC */
+    uint64_t  entry;                     /* number of the entry of the file
+                                            "base" that counted when the segment
+                                            was created */
+    uint8_t   journal[BLOOM_JOURNAL_ID_LEN];     /* which journal it is of */
     uint8_t   salt[BLOOM_SEGMENT_SALT_LEN];
 } bloom_segment_t;
+
+
+/* How many keys were removed in a part of a journal, and the bytes of these
+ * keys.  A key that was removed twice counts twice. */
+typedef struct {
+    uint64_t  keys;
+    uint64_t  bytes;
+} bloom_removals_t;
+
+
+/* What a record says besides its keys. */
+typedef struct {
+    uint64_t          sequence;
+    uint64_t          time;              /* ms since 1970-01-01 UTC */
+    uint64_t          durable;           /* all records up to this sequence were
+                                            on disk when it was written; less
+                                            than `sequence` */
+    bloom_removals_t  removals;          /* of all records of the journal up to
+                                            this one */
+} bloom_stamp_t;
 
 
 /*
@@ -122,8 +139,7 @@ typedef struct {
  * of its keys: the caller says that a newer program is needed.
  */
 typedef struct {
-    uint64_t        sequence;
-    uint64_t        time;                /* ms since 1970-01-01 UTC */
+    bloom_stamp_t   stamp;
     uint32_t        type;                /* BLOOM_RECORD_... */
     uint32_t        count;               /* keys: at least 1, but 0 if the type
                                             has no keys, and any number if it is
@@ -158,6 +174,9 @@ typedef struct {
 } bloom_record_t;
 
 
+/* Returns the removals of all records before this one. */
+bloom_removals_t bloom_record_before(const bloom_record_t *record);
+
 /* Returns where the source is after a record of BLOOM_RECORD_CHANGES. */
 static inline bloom_position_t
 bloom_record_reached(const bloom_record_t *record)
@@ -168,14 +187,14 @@ bloom_record_reached(const bloom_record_t *record)
 
 /* ---- segments ---- */
 
-/* Writes the header of a segment, whose version is set, too. */
+/* Writes the header of a segment. */
 void bloom_segment_encode(const bloom_segment_t *segment,
     uint8_t header[BLOOM_SEGMENT_HEADER]);
 
 typedef enum {
     BLOOM_SEGMENT_OK = 0,
     BLOOM_SEGMENT_DAMAGED,
-    BLOOM_SEGMENT_NEWER,                 /* its version is too new */
+    BLOOM_SEGMENT_FOREIGN,               /* it has another version */
     BLOOM_SEGMENT_NONE                   /* the file is not a segment */
 } bloom_segment_e;
 
@@ -242,19 +261,18 @@ size_t bloom_record_size(const bloom_record_maker_t *maker);
 
 /*
  * Pads a record and fills in its header for a position in a segment.  The
- * record has at least one key, or none if its type has none.
+ * record has at least one key, or none if its type has none.  `stamp` has the
+ * removals of all records before; seal adds those of this record.
  * Returns bloom_record_size().  A record may be sealed again for another
- * position.
+ * position, with another stamp.
  *
  * The caller ensures the order of records: `position` is a multiple of 8 at or
  * after the end of the record before, and the segment has room for this record
- * there; `sequence` is one more than that record's; and the segment's version
- * is at least bloom_record_version() of the type.  `time` should not be less
- * than that record's, but a reader accepts any time.
+ * there; the sequence is one more than that record's.  The time should not be
+ * less than that record's, but a reader accepts any time.
  */
 size_t bloom_record_seal(bloom_record_maker_t *maker,
-    const bloom_segment_t *segment, uint64_t position, uint64_t sequence,
-    uint64_t time);
+    const bloom_segment_t *segment, uint64_t position, bloom_stamp_t *stamp);
 
 
 /* ---- reading ---- */

@@ -175,8 +175,13 @@ void
 bloom_foreign_keep(bloom_foreign_t *f, uint32_t origin, size_t len)
 {
     f->image.origin = origin;
-    f->image.origin_len = len <= bloom_image_origin_room(&f->image)
-                          ? (uint32_t) len : 0;
+
+    if (len <= bloom_image_origin_room(&f->image)) {
+        f->image.origin_len = (uint32_t) len;
+
+    } else {
+        f->lost_len = len;
+    }
 }
 
 
@@ -246,9 +251,7 @@ bloom_foreign_origin(bloom_foreign_out_t *out,
         return 1;
     }
 
-    /* the origin's header ends where the image header's checksum begins */
-
-    at = BLOOM_IMAGE_PAGE - 4 - bloom_image_origin_room(image);
+    at = bloom_image_origin_at(image);
 
     return bloom_foreign_fail(out, "cannot be written as %s: the source's "
                               "header that it keeps, bytes %" PRIu32 " to %"

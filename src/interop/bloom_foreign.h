@@ -60,6 +60,9 @@ typedef struct {
                                             or BLOOM_FOREIGN_UNKNOWN */
     int            promised;             /* capacity and fpr are the source's,
                                             not derived from bits and k */
+    size_t         lost_len;             /* bytes of the source's header, if
+                                            the image has no room for them; 0:
+                                            it has */
     int            may_be_short;         /* missing bytes are zeros */
     int            may_be_long;          /* other data may follow the bits */
 
@@ -142,8 +145,8 @@ int bloom_foreign_hasher(bloom_foreign_t *f, uint32_t kind, uint32_t seed);
  */
 void bloom_foreign_promise(bloom_foreign_t *f, uint64_t capacity, double fpr);
 
-/* Makes the image keep `len` bytes of the source's header, or none if there is
- * no room for them. */
+/* Makes the image keep `len` bytes of the source's header.  If there is no room
+ * for them, it keeps none, and f->lost_len is their number. */
 void bloom_foreign_keep(bloom_foreign_t *f, uint32_t origin, size_t len);
 
 /* Checks payload and bytes against the source's size.  Returns 0, or -1 with

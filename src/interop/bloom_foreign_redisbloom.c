@@ -243,7 +243,14 @@ write_head(bloom_foreign_out_t *out, const bloom_image_t *image,
 
     /* a header as BF.RESERVE ... NONSCALING makes it today */
 
-    if (links != 1 || g->bits % 64 != 0
+    if (links != 1) {
+        return bloom_foreign_fail(out, "cannot be written as redisbloom: it has "
+                                  "%" PRIu32 " links and does not have the "
+                                  "header of its source; copy the source "
+                                  "instead", links);
+    }
+
+    if (g->bits % 64 != 0
         || image->hasher.kind != BLOOM_HASH_MURMUR64A)
     {
         return bloom_foreign_fail(out, "cannot be written as redisbloom: its %"

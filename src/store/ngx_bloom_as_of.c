@@ -1,53 +1,71 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The time of an image's first load is kept in a small table in the control
- * page; a new entry replaces the oldest one.
+ * An image that is not among the last two accepted ones counts as loaded for
+ * the first time now.
  */
 
 #include "ngx_bloom_as_of.h"
+#include "ngx_bloom_base_file.h"
 #include "ngx_bloom_io.h"
-
-
-/* How long to wait for the lock `append`, ms. */
-#define NGX_BLOOM_AS_OF_WAIT  1000
 
 
 static uint64_t ngx_bloom_as_of_first(ngx_bloom_state_t *state,
     const bloom_image_t *image);
+static uint64_t ngx_bloom_as_of_loaded(ngx_bloom_state_t *state,
+    const bloom_image_t *image, bloom_base_t *base);
 static uint64_t ngx_bloom_as_of_stated(const bloom_image_t *image);
 static uint64_t ngx_bloom_as_of_covered(ngx_bloom_state_t *state,
     uint64_t complete);
 
 
-/* Returns the time at which an image was first loaded; 0 if the image is not
- * remembered. */
+/* Returns the time at which an image was first loaded: now, if it is not one of
+ * the accepted images. */
 static uint64_t
 ngx_bloom_as_of_first(ngx_bloom_state_t *state, const bloom_image_t *image)
 {
-    uint64_t              loaded;
-    ngx_uint_t            i;
-    ngx_bloom_control_t  *control;
+    uint64_t      loaded;
+    bloom_base_t  base;
+
+    loaded = ngx_bloom_as_of_loaded(state, image, &base);
+
+    return loaded != 0 ? loaded : ngx_bloom_time();
+}
+
+
+/* Returns the same, but 0 for an image that is not one of the accepted ones. */
+static uint64_t
+ngx_bloom_as_of_loaded(ngx_bloom_state_t *state, const bloom_image_t *image,
+    bloom_base_t *base)
+{
+    ngx_uint_t  i;
 
     if (state == NULL) {
         return 0;
     }
 
-    control = state->control;
+    ngx_bloom_base_file_get(state, base);
 
-    for (i = 0; i < NGX_BLOOM_EARLY; i++) {
-        loaded = __atomic_load_n(&control->early[i].loaded, __ATOMIC_ACQUIRE);
-
-        if (loaded != 0
-            && ngx_memcmp(control->early[i].build_id, image->build_id,
-                          BLOOM_IMAGE_BUILD_ID_LEN)
-               == 0)
+    for (i = 0; i < 2; i++) {
+        if (ngx_memcmp(base->accepted[i].build_id, image->build_id,
+                       BLOOM_IMAGE_BUILD_ID_LEN)
+            == 0)
         {
-            return loaded;
+            return base->accepted[i].loaded;
         }
     }
 
     return 0;
+}
+
+
+ngx_uint_t
+ngx_bloom_as_of_ahead(ngx_bloom_state_t *state, const bloom_image_t *image)
+{
+    bloom_base_t  base;
+
+    return image->as_of > ngx_bloom_time() + NGX_BLOOM_CLOCKS_DIFFER
+           && ngx_bloom_as_of_loaded(state, image, &base) == 0;
 }
 
 
@@ -62,15 +80,8 @@ ngx_bloom_as_of_stated(const bloom_image_t *image)
 uint64_t
 ngx_bloom_as_of_truth(ngx_bloom_state_t *state, const bloom_image_t *image)
 {
-    uint64_t  loaded;
-
-    loaded = ngx_bloom_as_of_first(state, image);
-
-    if (loaded == 0) {
-        loaded = ngx_bloom_time();
-    }
-
-    return ngx_min(ngx_bloom_as_of_stated(image), loaded);
+    return ngx_min(ngx_bloom_as_of_stated(image),
+                   ngx_bloom_as_of_first(state, image));
 }
 
 
@@ -81,7 +92,8 @@ ngx_bloom_as_of_complete(ngx_bloom_state_t *state, bloom_image_t *image)
 
     loaded = ngx_bloom_as_of_first(state, image);
 
-    return loaded != 0 ? ngx_min(image->as_of, loaded) : image->as_of;
+    return image->as_of > loaded + NGX_BLOOM_CLOCKS_DIFFER
+           ? 0 : ngx_min(image->as_of, loaded);
 }
 
 
@@ -107,92 +119,63 @@ ngx_bloom_as_of_covered(ngx_bloom_state_t *state, uint64_t complete)
 uint64_t
 ngx_bloom_as_of_cut(ngx_bloom_state_t *state, bloom_image_t *image)
 {
-    uint64_t  loaded;
-
     if (state != NULL && state->expire != 0) {
         return ngx_bloom_state_expired(state);
     }
 
-    loaded = ngx_bloom_as_of_first(state, image);
+    return ngx_bloom_as_of_covered(state,
+                                   ngx_bloom_as_of_complete(state, image));
+}
 
-    if (loaded == 0) {
-        loaded = ngx_bloom_time();
+
+uint64_t
+ngx_bloom_as_of_both(ngx_bloom_state_t *state, const bloom_base_t *base,
+    bloom_source_t *source)
+{
+    uint64_t                 cut, complete;
+    ngx_uint_t               i;
+    const bloom_accepted_t  *accepted;
+
+    cut = UINT64_MAX;
+
+    for (i = 0; i < 2; i++) {
+        accepted = &base->accepted[i];
+
+        if (accepted->loaded == 0) {
+            continue;                    /* there is none */
+        }
+
+        complete = accepted->as_of > accepted->loaded + NGX_BLOOM_CLOCKS_DIFFER
+                   ? 0 : ngx_min(accepted->as_of, accepted->loaded);
+
+        if (cut == UINT64_MAX
+            || bloom_position_cmp(accepted->position, source->position) < 0)
+        {
+            source->position = accepted->position;
+        }
+
+        cut = ngx_min(cut, ngx_bloom_as_of_covered(state, complete));
     }
 
-    if (image->as_of > loaded + NGX_BLOOM_CLOCKS_DIFFER) {
-        return 0;
-    }
-
-    return ngx_bloom_as_of_covered(state, ngx_min(image->as_of, loaded));
+    return cut == UINT64_MAX ? 0 : cut;
 }
 
 
 ngx_uint_t
 ngx_bloom_as_of_too_old(ngx_bloom_state_t *state, bloom_image_t *image)
 {
-    uint64_t  dropped;
+    bloom_base_t  base;
 
-    dropped = state ? __atomic_load_n(&state->control->dropped,
-                                      __ATOMIC_ACQUIRE)
-                    : 0;
+    if (state == NULL || state->expire != 0) {
+        return 0;
+    }
 
-    return dropped != 0 && state->expire == 0
+    ngx_bloom_base_file_get(state, &base);
+
+    return base.dropped != 0
            && ngx_bloom_as_of_covered(state,
                                       ngx_bloom_as_of_complete(state, image))
-              <= dropped;
-}
-
-
-ngx_int_t
-ngx_bloom_as_of_remember(ngx_bloom_state_t *state, bloom_image_t *image,
-    uint64_t loaded)
-{
-    uint64_t              known;
-    ngx_uint_t            i, oldest;
-    ngx_bloom_control_t  *control;
-
-    control = state->control;
-    known = ngx_max(control->dropped, ngx_bloom_state_end(state).time);
-
-    /* if the clock is behind the journal, it is wrong: remember nothing */
-
-    if (ngx_bloom_as_of_stated(image) <= loaded
-        || loaded + NGX_BLOOM_CLOCKS_DIFFER < known
-        || ngx_bloom_as_of_first(state, image) != 0)
-    {
-        return NGX_OK;
-    }
-
-    if (ngx_bloom_lock(&control->append, NGX_BLOOM_AS_OF_WAIT) != NGX_OK) {
-        ngx_set_errno(NGX_EBUSY);
-        return NGX_ERROR;
-    }
-
-    oldest = 0;
-
-    for (i = 1; i < NGX_BLOOM_EARLY; i++) {
-        if (control->early[i].loaded < control->early[oldest].loaded) {
-            oldest = i;
-        }
-    }
-
-    /* a process that reads the entry now finds a complete one, or none */
-
-    __atomic_store_n(&control->early[oldest].loaded, 0, __ATOMIC_SEQ_CST);
-
-    ngx_memcpy(control->early[oldest].build_id, image->build_id,
-               BLOOM_IMAGE_BUILD_ID_LEN);
-
-    __atomic_store_n(&control->early[oldest].loaded, loaded, __ATOMIC_SEQ_CST);
-
-    ngx_bloom_unlock(&control->append);
-
-    if (ngx_bloom_io_sync(state->fd) != NGX_OK) {
-        __atomic_store_n(&control->early[oldest].loaded, 0, __ATOMIC_SEQ_CST);
-        return NGX_ERROR;
-    }
-
-    return NGX_OK;
+              <= base.dropped;
 }
 
 
@@ -221,10 +204,10 @@ ngx_bloom_as_of_now(ngx_bloom_state_t *state, uint64_t last)
     control = state->control;
     now = ngx_bloom_state_time(state);
 
-    /* times do not go back with the clock, unless the last one was too far
-     * ahead: otherwise they would stay there until the clock catches up */
+    /* times never go back with the clock, even if it was far ahead once: a
+     * record is never covered by what covers an earlier one only */
 
-    time = (last <= now + NGX_BLOOM_CLOCKS_DIFFER) ? ngx_max(now, last) : now;
+    time = ngx_max(now, last);
 
     instances = __atomic_load_n(&control->instances, __ATOMIC_SEQ_CST);
 

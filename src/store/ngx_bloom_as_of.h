@@ -8,13 +8,14 @@
  * image covers the records that are older than as_of by more than
  * NGX_BLOOM_CLOCKS_DIFFER, because clocks may differ by up to that.
  *
- * A new record never gets a time before the time up to which the serving image
- * is complete, so that image does not cover it.
+ * A new record never gets a time before that of an earlier record, or before
+ * the time up to which the serving image is complete, so that image does not
+ * cover it (I19).
  *
  * The as_of of an image may lie in the future.  Such an image must not cover
- * more records when the clock reaches its as_of.  So the control page remembers
- * the image with the time of its first load, and the image counts as complete
- * up to that time at most.  If as_of is ahead of the clock by more than
+ * more records when the clock reaches its as_of.  So the file "base" has, of the
+ * last two accepted images, the time of the first load, and an image counts as
+ * complete up to that time at most.  If as_of is ahead of the clock by more than
  * NGX_BLOOM_CLOCKS_DIFFER, it cannot be true, and the image covers nothing.
  */
 
@@ -60,14 +61,18 @@ uint64_t ngx_bloom_as_of_truth(ngx_bloom_state_t *state,
 ngx_uint_t ngx_bloom_as_of_too_old(ngx_bloom_state_t *state,
     bloom_image_t *image);
 
+/* Returns 1 if the as_of of an image that was never accepted is ahead of the
+ * clock by more than NGX_BLOOM_CLOCKS_DIFFER, else 0.  `state` may be NULL. */
+ngx_uint_t ngx_bloom_as_of_ahead(ngx_bloom_state_t *state,
+    const bloom_image_t *image);
+
 /*
- * Remembers an image whose as_of or, without one, whose time of creation is
- * later than `loaded`, the time at which its load began; does nothing for other
- * images.  Call it before the image serves.
- * Returns NGX_OK, or NGX_ERROR with errno.
+ * Returns the time before which both accepted images of an entry cover all
+ * records, ms since 1970, and in *source, whose name is set, the position up to
+ * which both have its changes; 0 and position 0 if one of them covers none.
  */
-ngx_int_t ngx_bloom_as_of_remember(ngx_bloom_state_t *state,
-    bloom_image_t *image, uint64_t loaded);
+uint64_t ngx_bloom_as_of_both(ngx_bloom_state_t *state,
+    const bloom_base_t *base, bloom_source_t *source);
 
 /* Makes sure that records appended from now on are newer than the image, which
  * this instance is about to serve, unless keys expire: then the image has no
@@ -75,8 +80,8 @@ ngx_int_t ngx_bloom_as_of_remember(ngx_bloom_state_t *state,
 void ngx_bloom_as_of_serve(ngx_bloom_state_t *state, bloom_image_t *image);
 
 /*
- * Returns the time for a new record that follows a record with the time `last`.
- * The caller holds the lock control->append.
+ * Returns the time for a new record.  `last` is the greatest time of the records
+ * before it.  The caller holds the lock control->append.
  */
 uint64_t ngx_bloom_as_of_now(ngx_bloom_state_t *state, uint64_t last);
 

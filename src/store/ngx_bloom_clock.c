@@ -6,6 +6,7 @@
 
 #include "ngx_bloom_clock.h"
 #include "ngx_bloom_io.h"
+#include "bloom_crc.h"
 
 #include <time.h>
 
@@ -21,10 +22,12 @@
 static void ngx_bloom_clock_look(void);
 static ngx_uint_t ngx_bloom_clock_goes(const ngx_bloom_clock_t *clock);
 static uint64_t ngx_bloom_clock_since_boot(void);
+static uint64_t ngx_bloom_clock_checksum(const ngx_bloom_clock_t *clock);
+static uint64_t ngx_bloom_clock_saved(const ngx_bloom_clock_t *clock);
 
 
 /* The boot of the machine in which this process runs. */
-static u_char      ngx_bloom_clock_boot[16];
+static u_char      ngx_bloom_clock_boot[NGX_BLOOM_BOOT_LEN];
 static ngx_uint_t  ngx_bloom_clock_looked;       /* 1: it is known */
 
 
@@ -78,17 +81,65 @@ ngx_bloom_clock_since_boot(void)
 }
 
 
-/* Returns 1 if the clock was started since the machine was booted. */
-static ngx_uint_t
-ngx_bloom_clock_goes(const ngx_bloom_clock_t *clock)
+void
+ngx_bloom_clock_boot_id(u_char boot[NGX_BLOOM_BOOT_LEN])
 {
     if (!ngx_bloom_clock_looked) {
         ngx_bloom_clock_look();
     }
 
+    ngx_memcpy(boot, ngx_bloom_clock_boot, NGX_BLOOM_BOOT_LEN);
+}
+
+
+static uint64_t
+ngx_bloom_clock_checksum(const ngx_bloom_clock_t *clock)
+{
+    return bloom_crc32c(0, clock, offsetof(ngx_bloom_clock_t, check));
+}
+
+
+void
+ngx_bloom_clock_check(ngx_bloom_clock_t *clock)
+{
+    if (clock->check != ngx_bloom_clock_checksum(clock)) {
+        ngx_memzero(clock, offsetof(ngx_bloom_clock_t, saved));
+    }
+}
+
+
+/* Returns 1 if the clock was started since the machine was booted. */
+static ngx_uint_t
+ngx_bloom_clock_goes(const ngx_bloom_clock_t *clock)
+{
+    u_char  boot[NGX_BLOOM_BOOT_LEN];
+
+    ngx_bloom_clock_boot_id(boot);
+
     return clock->time != 0
-           && ngx_memcmp(clock->boot, ngx_bloom_clock_boot, 16) == 0
+           && ngx_memcmp(clock->boot, boot, NGX_BLOOM_BOOT_LEN) == 0
            && clock->since <= ngx_bloom_clock_since_boot();
+}
+
+
+/* Returns the time that was saved last; 0 if none is known. */
+static uint64_t
+ngx_bloom_clock_saved(const ngx_bloom_clock_t *clock)
+{
+    uint64_t    time, saved;
+    ngx_uint_t  i;
+
+    saved = 0;
+
+    for (i = 0; i < 2; i++) {
+        time = __atomic_load_n(&clock->saved[i].time, __ATOMIC_RELAXED);
+
+        if (clock->saved[i].check == ~time) {
+            saved = ngx_max(saved, time);
+        }
+    }
+
+    return saved;
 }
 
 
@@ -99,13 +150,15 @@ ngx_bloom_clock_goes(const ngx_bloom_clock_t *clock)
 void
 ngx_bloom_clock_start(ngx_bloom_clock_t *clock, uint64_t newest)
 {
-    uint64_t  time;
+    uint64_t  time, saved;
 
     if (ngx_bloom_clock_goes(clock)) {
         return;
     }
 
-    if (clock->time == 0) {
+    saved = ngx_bloom_clock_saved(clock);
+
+    if (clock->time == 0 && saved == 0) {
         time = ngx_bloom_time();
 
         if (newest != 0) {
@@ -113,7 +166,7 @@ ngx_bloom_clock_start(ngx_bloom_clock_t *clock, uint64_t newest)
         }
 
     } else {
-        time = ngx_max(clock->time, clock->saved);
+        time = ngx_max(clock->time, saved);
 
         if (newest > time && newest - time <= NGX_BLOOM_CLOCK_UNSAVED) {
             time = newest;
@@ -122,10 +175,10 @@ ngx_bloom_clock_start(ngx_bloom_clock_t *clock, uint64_t newest)
 
     clock->time = 0;
 
-    ngx_memcpy(clock->boot, ngx_bloom_clock_boot, 16);
+    ngx_bloom_clock_boot_id(clock->boot);
     clock->since = ngx_bloom_clock_since_boot();
-    __atomic_store_n(&clock->saved, time, __ATOMIC_RELAXED);
     __atomic_store_n(&clock->time, time, __ATOMIC_SEQ_CST);
+    clock->check = ngx_bloom_clock_checksum(clock);
 
     ngx_bloom_clock_save(clock);
 }
@@ -134,7 +187,7 @@ ngx_bloom_clock_start(ngx_bloom_clock_t *clock, uint64_t newest)
 uint64_t
 ngx_bloom_clock_now(const ngx_bloom_clock_t *clock)
 {
-    uint64_t  time, saved;
+    uint64_t  time;
 
     time = __atomic_load_n(&clock->time, __ATOMIC_ACQUIRE);
 
@@ -142,20 +195,25 @@ ngx_bloom_clock_now(const ngx_bloom_clock_t *clock)
         return 0;
     }
 
-    if (ngx_bloom_clock_goes(clock)) {
-        return time + (ngx_bloom_clock_since_boot() - clock->since);
-    }
+    return ngx_bloom_clock_goes(clock)
+           ? time + (ngx_bloom_clock_since_boot() - clock->since)
+           : ngx_max(time, ngx_bloom_clock_saved(clock));
+}
 
-    saved = __atomic_load_n(&clock->saved, __ATOMIC_RELAXED);
 
-    return ngx_max(time, saved);
+uint64_t
+ngx_bloom_clock_expiry(const ngx_bloom_clock_t *clock)
+{
+    return ngx_min(ngx_bloom_clock_now(clock),
+                   ngx_bloom_time() + NGX_BLOOM_CLOCKS_DIFFER);
 }
 
 
 void
 ngx_bloom_clock_save(ngx_bloom_clock_t *clock)
 {
-    uint64_t  now, time;
+    uint64_t    now, time;
+    ngx_uint_t  i;
 
     now = ngx_bloom_clock_now(clock);
     time = ngx_bloom_time();
@@ -164,7 +222,12 @@ ngx_bloom_clock_save(ngx_bloom_clock_t *clock)
         return;
     }
 
-    __atomic_store_n(&clock->saved, now, __ATOMIC_RELAXED);
+    /* the other entry stays as it was: a process may die here */
+
+    i = (clock->saved[0].time <= clock->saved[1].time) ? 0 : 1;
+
+    __atomic_store_n(&clock->saved[i].time, now, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&clock->saved[i].check, ~now, __ATOMIC_SEQ_CST);
 
     if (time > now && time - now > clock->behind) {
         __atomic_store_n(&clock->behind, time - now, __ATOMIC_RELAXED);

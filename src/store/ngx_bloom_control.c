@@ -32,12 +32,11 @@ ngx_bloom_control_look(ngx_fd_t fd)
         return NGX_BLOOM_CONTROL_BROKEN;
     }
 
-    if (head[1] > NGX_BLOOM_CONTROL_VERSION) {
-        return NGX_BLOOM_CONTROL_NEWER;
+    if (head[1] != NGX_BLOOM_CONTROL_VERSION) {
+        return NGX_BLOOM_CONTROL_FOREIGN;
     }
 
-    if (head[1] != NGX_BLOOM_CONTROL_VERSION
-        || head[2] != sizeof(ngx_bloom_control_t)
+    if (head[2] != sizeof(ngx_bloom_control_t)
         || ngx_file_size(&fi) < (off_t) sizeof(ngx_bloom_control_t))
     {
         return NGX_BLOOM_CONTROL_BROKEN;
@@ -53,6 +52,8 @@ ngx_bloom_control_fill(ngx_bloom_control_t *control)
     control->version = NGX_BLOOM_CONTROL_VERSION;
     control->size = sizeof(ngx_bloom_control_t);
     control->synced_check = ~control->synced;
+    control->pending.lost_check = ~control->pending.lost;
+    ngx_bloom_clock_boot_id(control->boot);
 
     if (ngx_bloom_control_locks(control) != NGX_OK) {
         return NGX_ERROR;
@@ -67,6 +68,7 @@ ngx_bloom_control_fill(ngx_bloom_control_t *control)
 ngx_int_t
 ngx_bloom_control_renew(ngx_bloom_control_t *control)
 {
+    uint64_t              now, lost;
     ngx_bloom_pending_t  *pending;
 
     pending = &control->pending;
@@ -82,26 +84,58 @@ ngx_bloom_control_renew(ngx_bloom_control_t *control)
         pending->count = 0;
     }
 
-    if (control->synced != ~control->synced_check) {
-        control->synced = 0;
-        control->synced_check = ~(uint64_t) 0;
+    /*
+     * A process may have died between a fact and its check, and a bit of one of
+     * them may have changed.  Of both values, the one that promises less counts.
+     */
+
+    if (pending->lost_check != ~pending->lost) {
+        now = ngx_bloom_time();
+        lost = ngx_max(pending->lost, ~pending->lost_check);
+
+        __atomic_store_n(&pending->lost,
+                         lost > now + NGX_BLOOM_CLOCKS_DIFFER ? now : lost,
+                         __ATOMIC_SEQ_CST);
+        ngx_bloom_control_check_lost(pending);
+    }
+
+    control->synced = ngx_min(control->synced, ~control->synced_check);
+    control->synced_check = ~control->synced;
+
+    ngx_bloom_clock_check(&control->clock);
+
+    /* after a loss of power, nothing says what was in memory */
+
+    if (!ngx_bloom_control_fresh(control)) {
+        control->rewrite = 0;
+        ngx_bloom_clock_boot_id(control->boot);
     }
 
     control->which = 0;
     ngx_memzero(control->end, sizeof(control->end));
-    control->begin = 0;
-    control->compacted = 0;
     control->prepared = 0;
-    control->new_segment = 0;
+    control->durable = 0;
     control->wanted = 0;
-    control->dropped = 0;
     control->err = 0;
     control->failed = 0;
     control->instances = 0;
-    ngx_memzero(&control->source.sign, sizeof(ngx_bloom_sign_t));
+    control->clear.position = 0;
+    ngx_memzero(&control->source, sizeof(ngx_bloom_places_t));
+    ngx_memzero(&control->part, sizeof(ngx_bloom_part_t));
     ngx_memzero(control->instance, sizeof(control->instance));
 
     return ngx_bloom_control_locks(control);
+}
+
+
+ngx_uint_t
+ngx_bloom_control_fresh(const ngx_bloom_control_t *control)
+{
+    u_char  boot[NGX_BLOOM_BOOT_LEN];
+
+    ngx_bloom_clock_boot_id(boot);
+
+    return ngx_memcmp(control->boot, boot, NGX_BLOOM_BOOT_LEN) == 0;
 }
 
 
@@ -110,14 +144,26 @@ ngx_bloom_control_locks(ngx_bloom_control_t *control)
 {
     ngx_memzero(&control->append, sizeof(pthread_mutex_t));
     ngx_memzero(&control->keeper, sizeof(pthread_mutex_t));
-    ngx_memzero(&control->history, sizeof(pthread_mutex_t));
     ngx_memzero(&control->pending.mutex, sizeof(pthread_mutex_t));
 
     return (ngx_bloom_lock_init(&control->append) == NGX_OK
             && ngx_bloom_lock_init(&control->keeper) == NGX_OK
-            && ngx_bloom_lock_init(&control->history) == NGX_OK
             && ngx_bloom_lock_init(&control->pending.mutex) == NGX_OK)
            ? NGX_OK : NGX_ERROR;
+}
+
+
+void
+ngx_bloom_control_check_lost(ngx_bloom_pending_t *pending)
+{
+    uint64_t  lost;
+
+    /* another process may change it meanwhile */
+
+    do {
+        lost = __atomic_load_n(&pending->lost, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&pending->lost_check, ~lost, __ATOMIC_SEQ_CST);
+    } while (__atomic_load_n(&pending->lost, __ATOMIC_SEQ_CST) != lost);
 }
 
 
@@ -135,4 +181,14 @@ ngx_bloom_control_lose(ngx_bloom_pending_t *pending, uint64_t time)
     {
         /* void */
     }
+
+    ngx_bloom_control_check_lost(pending);
+}
+
+
+void
+ngx_bloom_control_lost_by(ngx_bloom_pending_t *pending, uint64_t time)
+{
+    pending->lost = ngx_min(pending->lost, time);
+    ngx_bloom_control_check_lost(pending);
 }

@@ -17,6 +17,11 @@
  * place if zero means "not set" and a program that does not know the field can
  * ignore it.  Then two versions of the module can share a page, and the version
  * number stays.
+ *
+ * A start that finds no other instance fills the page again.  It keeps a few
+ * facts, each with a check.  If the check is wrong, a process has died between
+ * both, or a loss of power or another program has changed one of them: then the
+ * start takes what promises less.
  */
 
 #ifndef _NGX_BLOOM_CONTROL_H_INCLUDED_
@@ -25,8 +30,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
-#include "bloom_digest.h"
-#include "bloom_image.h"
+#include "bloom_base.h"
 #include "ngx_bloom_clock.h"
 #include "ngx_bloom_lock.h"
 
@@ -35,15 +39,9 @@
 
 /* "BLOOMCTL" */
 #define NGX_BLOOM_CONTROL_MAGIC    0x4c54434d4f4f4c42
-#define NGX_BLOOM_CONTROL_VERSION  2
-
-/* The most by which clocks are assumed to differ, ms.  It also covers the time
- * between the addition of a key and the commit of the object that the key
- * names. */
-#define NGX_BLOOM_CLOCKS_DIFFER  (60 * 60 * 1000)
+#define NGX_BLOOM_CONTROL_VERSION  3
 
 #define NGX_BLOOM_INSTANCES    64
-#define NGX_BLOOM_EARLY        8         /* images remembered, see below */
 
 /* The bit of `required` that means that another instance has pending keys. */
 #define NGX_BLOOM_PENDING      ((uint64_t) 1 << 63)
@@ -58,12 +56,15 @@
 
 /* The end of the journal: where the next record is appended. */
 typedef struct {
-    uint64_t             tail;           /* position of the next record */
-    uint64_t             base;           /* base of its segment */
+    uint64_t             tail;           /* end of the last record */
+    uint64_t             base;           /* base of the segment of the next one;
+                                            if it is behind `tail`, that segment
+                                            has no record yet */
     uint64_t             limit;          /* end of that segment; 0: there is no
                                             segment yet */
     uint64_t             sequence;       /* of the next record */
-    uint64_t             time;           /* of the last record */
+    uint64_t             time;           /* the greatest of all records */
+    bloom_removals_t     removals;       /* of all records */
 } ngx_bloom_end_t;
 
 
@@ -89,38 +90,10 @@ typedef struct {
      * would hide the loss.  See `complete` in ngx_bloom_zone.h.
      */
     uint64_t             lost;
+    uint64_t             lost_check;     /* ~lost, unless one of both is
+                                            wrong */
 } ngx_bloom_pending_t;
 
-
-/* An image that was accepted: see ngx_bloom_guard.h. */
-typedef struct {
-    u_char               build_id[BLOOM_IMAGE_BUILD_ID_LEN];
-    uint64_t             keys;
-} ngx_bloom_accepted_image_t;
-
-typedef struct {
-    uint64_t             number;         /* of images that were accepted;
-                                            image[number & 1] is the last; 0:
-                                            none was */
-    ngx_bloom_accepted_image_t  image[2];
-} ngx_bloom_accepted_t;
-
-
-/* How much of a source a zone has: see ngx_bloom_source.h. */
-typedef struct {
-    uint64_t             source;         /* identifies its name; 0: not set */
-    bloom_position_t     position;       /* the zone has the changes up to
-                                            here, */
-    bloom_position_t     gap;            /* if its image is at this position or
-                                            later; 0: whatever its image is */
-    uint64_t             lost;           /* 1: the source has lost changes
-                                            before the gap; 0: only instances
-                                            with an older image lack them */
-    bloom_digest_t       digest;         /* of the changes, at `position` */
-    bloom_position_t     due;            /* position before a clear; the zone
-                                            lacks changes until it is here
-                                            again or gets a sign of life */
-} ngx_bloom_place_t;
 
 /* Changes after the place that the zone has already: see
  * ngx_bloom_source.h. */
@@ -143,7 +116,7 @@ typedef struct {
 
 typedef struct {
     uint64_t             which;          /* place[which & 1] is valid */
-    ngx_bloom_place_t    place[2];
+    bloom_reached_t        place[2];
     ngx_bloom_sign_t     sign;           /* the last one */
 } ngx_bloom_places_t;
 
@@ -157,66 +130,56 @@ typedef struct {
             uint64_t             version;
             uint64_t             size;           /* of this structure */
 
+            u_char               journal[BLOOM_JOURNAL_ID_LEN];
+                                                 /* which journal it is of */
+
             pthread_mutex_t      append;         /* guards the end; held while
                                                     a record is written */
             pthread_mutex_t      keeper;         /* guards segments and files */
-            pthread_mutex_t      history;        /* guards the replacement of
-                                                    segments, see
-                                                    ngx_bloom_replace.h */
 
             uint64_t             which;          /* end[which & 1] is valid */
             ngx_bloom_end_t      end[2];
 
-            uint64_t             begin;          /* base of the oldest
-                                                    segment */
-            uint64_t             compacted;      /* bytes that the last
-                                                    compaction wrote, or left
-                                                    as they were */
+            uint64_t             based;          /* base[based & 1] is valid */
+            bloom_base_t         base[2];        /* the entry of the file "base"
+                                                    that counts; changes under
+                                                    `keeper` */
+
             uint64_t             prepared;       /* end of the newest segment */
             uint64_t             synced;         /* all before this position is
                                                     on disk */
-            uint64_t             synced_check;   /* ~synced */
+            uint64_t             synced_check;   /* ~synced, unless one of both
+                                                    is wrong */
+            uint64_t             durable;        /* and all records up to this
+                                                    sequence; it may be late */
             uint64_t             wanted;         /* position that a request
                                                     wants to be synced */
-            uint64_t             dropped;        /* time of the newest record
-                                                    removed; 0: none was */
 
             /* the last failure, until the operation succeeds again */
             uint64_t             err;            /* errno */
             uint64_t             failed;         /* NGX_BLOOM_CANNOT_..., or
                                                     0 */
+
             uint64_t             rewrite;        /* records before this position
                                                     must be written again,
                                                     because a synchronisation
                                                     up to it has failed or not
                                                     ended; 0: none */
+            u_char               boot[NGX_BLOOM_BOOT_LEN];
+                                                 /* the boot of the machine in
+                                                    which `rewrite` was set */
 
             uint64_t             instances;      /* a bit for each instance
                                                     that may live */
 
-            /* images whose as_of was in the future when they were loaded, see
-             * ngx_bloom_as_of.h */
-            struct {
-                u_char               build_id[BLOOM_IMAGE_BUILD_ID_LEN];
-                uint64_t             loaded;     /* time of the first load, ms
-                                                    since 1970; 0: unused */
-            } early[NGX_BLOOM_EARLY];
-
-            uint64_t             new_segment;    /* a record waits for a
-                                                    segment at this position,
-                                                    although the one before it
-                                                    is not full; 0: none */
-
-            ngx_bloom_accepted_t     accepted;   /* changes under `append` */
-
             /* the last clear, see ngx_bloom_cleared.h */
             struct {
-                uint64_t             position;   /* of its record; 0: none */
-                uint64_t             base;       /* of its segment */
-                uint64_t             unsettled;  /* 1: what it has dropped is
-                                                    not removed yet */
+                uint64_t             position;   /* of its record; 0: none is
+                                                    known */
 
-                /* pending.end, count, lost and lost_keys before it */
+                /* pending.end, count, lost and lost_keys before the record at
+                 * this position, which may never have been published */
+                uint64_t             at;
                 uint64_t             pending;
                 uint64_t             pending_keys;
                 uint64_t             lost;
@@ -229,6 +192,10 @@ typedef struct {
             ngx_bloom_places_t       source;     /* its places change under
                                                     `append` */
             ngx_bloom_part_t         part;       /* changes under `append` */
+
+            uint64_t                 begun;      /* number of the last entry of
+                                                    the file "base" that a
+                                                    process began to write */
         };
 
         u_char                   head[4096];
@@ -244,7 +211,10 @@ typedef struct {
         uint64_t                 removals;       /* 1 + the number of removed
                                                     keys that it has room for;
                                                     0: not known */
-        uint64_t                 reserved[4];
+        uint64_t                 removed;        /* removed keys that it has */
+        bloom_removals_t         counted;        /* of all records before
+                                                    `applied` */
+        uint64_t                 reserved;
     } instance[NGX_BLOOM_INSTANCES];
 
     union {
@@ -270,7 +240,7 @@ _Static_assert(offsetof(ngx_bloom_control_t, instance) == 4096
 typedef enum {
     NGX_BLOOM_CONTROL_OK = 0,
     NGX_BLOOM_CONTROL_EMPTY,
-    NGX_BLOOM_CONTROL_NEWER,             /* its version is too new */
+    NGX_BLOOM_CONTROL_FOREIGN,           /* it has another version */
     NGX_BLOOM_CONTROL_BROKEN,            /* truncated, or not a control page */
     NGX_BLOOM_CONTROL_UNREADABLE         /* errno says why */
 } ngx_bloom_control_e;
@@ -285,14 +255,26 @@ ngx_bloom_control_e ngx_bloom_control_look(ngx_fd_t fd);
 ngx_int_t ngx_bloom_control_fill(ngx_bloom_control_t *control);
 
 /*
- * Resets a page whose users have all ended.  `synced`, `rewrite`, `early`,
- * `accepted`, the clock, the pending keys and `lost` are kept, also if the
- * process dies here.  Returns NGX_OK, or NGX_ERROR with errno.
+ * Resets a page whose users have all ended.  `synced`, `rewrite`, the clock, the
+ * pending keys, `lost`, the copy of the entry that counted and `begun` are kept,
+ * also if the process dies here.  If a check is wrong, the lesser `synced` of both and
+ * the later `lost` of both are kept, and the clock starts again.  Returns NGX_OK,
+ * or NGX_ERROR with errno.
  */
 ngx_int_t ngx_bloom_control_renew(ngx_bloom_control_t *control);
 
+/* Returns 1 if the page was last used since the machine was booted. */
+ngx_uint_t ngx_bloom_control_fresh(const ngx_bloom_control_t *control);
+
+/* Stores the check of pending->lost, after that has changed. */
+void ngx_bloom_control_check_lost(ngx_bloom_pending_t *pending);
+
 /* Raises pending->lost to a time, ms since 1970, if it is earlier. */
 void ngx_bloom_control_lose(ngx_bloom_pending_t *pending, uint64_t time);
+
+/* Lowers pending->lost to a time, ms since 1970, if it is later: no key was lost
+ * after that time.  No other process uses the page. */
+void ngx_bloom_control_lost_by(ngx_bloom_pending_t *pending, uint64_t time);
 
 static ngx_inline ngx_uint_t
 ngx_bloom_pending_empty(ngx_bloom_pending_t *pending)

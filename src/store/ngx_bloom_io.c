@@ -262,6 +262,15 @@ ngx_bloom_io_sync(ngx_fd_t fd)
 }
 
 
+ngx_int_t
+ngx_bloom_io_sync_all(ngx_fd_t fd)
+{
+    ngx_bloom_fault("sync");
+
+    return syncfs(fd) == 0 ? NGX_OK : NGX_ERROR;
+}
+
+
 void
 ngx_bloom_io_overwrite(ngx_fd_t fd)
 {

@@ -90,6 +90,10 @@ ssize_t ngx_bloom_io_read(ngx_fd_t fd, void *buf, size_t len, uint64_t offset);
 /* Synchronises a file's data to disk.  Returns NGX_OK or NGX_ERROR. */
 ngx_int_t ngx_bloom_io_sync(ngx_fd_t fd);
 
+/* Synchronises the file system of a file, also the names in its directories.
+ * Returns NGX_OK or NGX_ERROR. */
+ngx_int_t ngx_bloom_io_sync_all(ngx_fd_t fd);
+
 /*
  * Asks the file system to overwrite the blocks of a file in place.  A file
  * system that copies on write would need new blocks, and may have none.  Call

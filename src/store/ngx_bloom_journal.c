@@ -7,38 +7,49 @@
 
 #include "ngx_bloom_journal.h"
 #include "ngx_bloom_as_of.h"
+#include "ngx_bloom_base_file.h"
 #include "ngx_bloom_io.h"
-#include "ngx_bloom_state_files.h"
+#include "ngx_bloom_source.h"
 
 #include <sys/random.h>
 
 
-static ngx_int_t ngx_bloom_journal_find_end(ngx_bloom_state_t *state,
-    ngx_bloom_end_t *end);
+static ngx_int_t ngx_bloom_journal_place(ngx_bloom_state_t *state,
+    ngx_bloom_reader_t *reader);
+static ngx_int_t ngx_bloom_journal_reaches(ngx_fd_t fd,
+    const bloom_segment_t *segment, const ngx_bloom_end_t *end);
 static ngx_int_t ngx_bloom_journal_cut(ngx_bloom_state_t *state,
     ngx_bloom_end_t *end);
 static ngx_int_t ngx_bloom_journal_open(ngx_bloom_state_t *state,
     uint64_t base);
 static ngx_int_t ngx_bloom_journal_fails(ngx_bloom_state_t *state);
-static ngx_int_t ngx_bloom_journal_rewrite(ngx_bloom_state_t *state,
-    uint64_t tail);
+static void ngx_bloom_journal_move(ngx_bloom_state_t *state,
+    const ngx_bloom_end_t *end);
+static ngx_int_t ngx_bloom_journal_create(ngx_bloom_state_t *state,
+    const ngx_bloom_end_t *end);
+static ngx_int_t ngx_bloom_journal_rewrite(ngx_bloom_state_t *state);
 static ngx_int_t ngx_bloom_journal_lose(ngx_bloom_state_t *state);
 
 
 ngx_int_t
 ngx_bloom_journal_recover(ngx_bloom_state_t *state, ngx_bloom_reader_t *reader)
 {
+    bloom_base_t          base;
     ngx_bloom_end_t      *end;
     ngx_bloom_control_t  *control;
 
     control = state->control;
     end = &reader->end;
 
-    if (end->limit == 0 && ngx_bloom_journal_find_end(state, end) != NGX_OK) {
+    ngx_bloom_base_file_get(state, &base);
+
+    if (end->limit == 0 && ngx_bloom_journal_place(state, reader) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    if (reader->promised != UINT64_MAX && reader->promised > end->tail) {
+    end->time = ngx_max(end->time, base.floor);
+
+    if (reader->promised > end->tail) {
         ngx_bloom_reader_lost_end(reader);
     }
 
@@ -51,14 +62,14 @@ ngx_bloom_journal_recover(ngx_bloom_state_t *state, ngx_bloom_reader_t *reader)
         return NGX_ERROR;
     }
 
-    if (ngx_bloom_state_files_lower(state, end->tail) != NGX_OK
-        || ngx_bloom_journal_cut(state, end) != NGX_OK)
-    {
+    if (ngx_bloom_journal_cut(state, end) != NGX_OK) {
         return NGX_ERROR;
     }
 
     control->end[0] = *end;
     control->which = 0;
+    control->durable = ngx_max(base.from.sequence, base.checkpoint[1].sequence)
+                       - 1;
 
     if (ngx_max(control->synced, control->rewrite) <= end->tail) {
         return NGX_OK;
@@ -75,72 +86,193 @@ ngx_bloom_journal_recover(ngx_bloom_state_t *state, ngx_bloom_reader_t *reader)
 
 
 /*
- * Finds the end of the journal if no record was read, because reading began
- * after the last one, at a checkpoint, or because there is no record at all.
- * Returns NGX_OK, or NGX_ERROR with errno.
+ * Places the end if no record was read, because reading began after the last
+ * one: in the segment that has its position, or else between two segments.  The
+ * record before it was on disk when the file "base" got the position.  If it is
+ * not there, the segment is older, and the reader has lost the end.  Returns
+ * NGX_OK, or NGX_ERROR with errno.
  */
 static ngx_int_t
-ngx_bloom_journal_find_end(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
+ngx_bloom_journal_place(ngx_bloom_state_t *state, ngx_bloom_reader_t *reader)
 {
-    char                  error[BLOOM_RECORD_ERROR_LEN];
-    ngx_fd_t              fd;
-    ngx_int_t             rc;
-    bloom_record_t        record;
-    bloom_segment_e       what;
-    bloom_segment_t       segment;
-    ngx_bloom_reader_t    reader;
-    ngx_bloom_control_t  *control;
+    char              error[BLOOM_RECORD_ERROR_LEN];
+    uint64_t          base;
+    ngx_fd_t          fd;
+    ngx_int_t         rc;
+    bloom_segment_e   what;
+    bloom_segment_t   segment;
+    ngx_bloom_end_t  *end;
 
-    control = state->control;
+    end = &reader->end;
+    end->base = end->tail;
+    end->limit = end->tail;
 
-    if (ngx_bloom_reader_open(&reader, state, control->begin,
-                              NGX_BLOOM_TO_THE_END)
-        != NGX_OK)
-    {
-        return NGX_ERROR;
+    rc = ngx_bloom_segment_find(state, end->tail, &base);
+
+    if (rc == NGX_OK && base > end->tail) {
+        rc = NGX_DONE;
     }
 
-    if (control->begin == 0) {
-        reader.sequence = 1;
+    if (rc == NGX_DONE && end->tail != 0) {
+
+        /* the last record may have filled its segment */
+
+        rc = ngx_bloom_segment_find(state, end->tail - 1, &base);
+
+        if (rc == NGX_DONE || (rc == NGX_OK && base > end->tail)) {
+            reader->promised = end->tail + 1;
+            return NGX_OK;
+        }
     }
 
-    do {
-        rc = ngx_bloom_reader_next(&reader, &record);
-    } while (rc == NGX_OK);
-
-    *end = reader.end;
-    ngx_bloom_reader_close(&reader);
-
-    if (rc == NGX_ERROR) {
-        ngx_set_errno(reader.err);
-        return NGX_ERROR;
+    if (rc != NGX_OK || base == end->tail) {
+        return rc == NGX_ERROR ? NGX_ERROR : NGX_OK;
     }
 
-    if (end->limit != 0) {
-        return NGX_OK;
-    }
-
-    end->base = control->begin;
-    end->tail = end->base;
-    end->limit = end->base;
-    end->sequence = 1;
-
-    /* a segment without records has the number of its first record */
-
-    fd = ngx_bloom_segment_open(state, end->base, O_RDONLY, &segment, error,
-                                &what);
+    fd = ngx_bloom_segment_open(state, base, O_RDONLY, &segment, error, &what);
 
     if (fd == NGX_INVALID_FILE) {
         return ngx_errno == NGX_ENOENT ? NGX_OK : NGX_ERROR;
     }
 
-    (void) ngx_close_file(fd);
+    rc = NGX_OK;
 
     if (what == BLOOM_SEGMENT_OK) {
-        end->sequence = segment.sequence;
+
+        if (end->tail > base + BLOOM_SEGMENT_HEADER) {
+            rc = ngx_bloom_journal_reaches(fd, &segment, end);
+        }
+
+        if (end->tail < base + segment.size) {
+            end->base = base;
+            end->limit = base + segment.size;
+            end->tail = ngx_max(end->tail, base + BLOOM_SEGMENT_HEADER);
+        }
     }
 
-    return NGX_OK;
+    if (rc == NGX_DECLINED) {
+        reader->promised = end->tail + 1;
+    }
+
+    (void) ngx_close_file(fd);
+
+    return rc == NGX_ERROR ? NGX_ERROR : NGX_OK;
+}
+
+
+/* Finds out if the record before the end, which is in the segment, is there.
+ * Returns NGX_OK; NGX_DECLINED if it is not; NGX_ERROR with errno. */
+static ngx_int_t
+ngx_bloom_journal_reaches(ngx_fd_t fd, const bloom_segment_t *segment,
+    const ngx_bloom_end_t *end)
+{
+    size_t          at, len;
+    u_char         *buf;
+    uint64_t        base;
+    ngx_int_t       rc;
+    bloom_record_t  record;
+
+    base = segment->base + BLOOM_SEGMENT_HEADER;
+    len = end->tail - base;
+    buf = malloc(len);
+
+    if (buf == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(buf, len);
+
+    rc = (ngx_bloom_io_read(fd, buf, len, BLOOM_SEGMENT_HEADER) == NGX_ERROR)
+         ? NGX_ERROR : NGX_DECLINED;
+
+    for (at = 0; rc == NGX_DECLINED && at < len; at += record.size) {
+
+        at += bloom_record_find(&record, segment, base + at, 0, buf + at,
+                                len - at);
+
+        if (at < len && at + record.size == len
+            && record.stamp.sequence == end->sequence - 1)
+        {
+            rc = NGX_OK;
+        }
+
+        if (at >= len) {
+            break;
+        }
+    }
+
+    free(buf);
+
+    return rc;
+}
+
+
+ngx_int_t
+ngx_bloom_journal_removals(ngx_bloom_state_t *state, bloom_removals_t *removals)
+{
+    size_t             at;
+    char               error[BLOOM_RECORD_ERROR_LEN];
+    u_char            *buf;
+    ssize_t            n;
+    uint64_t           base;
+    ngx_fd_t           fd;
+    ngx_int_t          rc;
+    bloom_base_t       from;
+    bloom_record_t     record;
+    bloom_segment_e    what;
+    bloom_segment_t    segment;
+
+    ngx_bloom_base_file_get(state, &from);
+
+    *removals = from.from.removals;
+
+    for (rc = ngx_bloom_segment_last(state, &base); rc == NGX_OK;
+         rc = ngx_bloom_segment_before(state, base, &base))
+    {
+        fd = ngx_bloom_segment_open(state, base, O_RDONLY, &segment, error,
+                                    &what);
+
+        if (fd == NGX_INVALID_FILE) {
+            return NGX_ERROR;
+        }
+
+        if (what != BLOOM_SEGMENT_OK) {
+            (void) ngx_close_file(fd);
+            continue;
+        }
+
+        buf = malloc(segment.size);
+        n = buf != NULL ? ngx_bloom_io_read(fd, buf, segment.size, 0)
+                        : NGX_ERROR;
+
+        (void) ngx_close_file(fd);
+
+        for (at = BLOOM_SEGMENT_HEADER; n != NGX_ERROR && at < (size_t) n;
+             at += record.size)
+        {
+            at += bloom_record_find(&record, &segment, base + at, 0, buf + at,
+                                    n - at);
+
+            if (at >= (size_t) n) {
+                break;
+            }
+
+            *removals = record.stamp.removals;
+            rc = NGX_DONE;
+        }
+
+        free(buf);
+
+        if (n == NGX_ERROR) {
+            return NGX_ERROR;
+        }
+
+        if (rc == NGX_DONE || base <= from.from.position) {
+            return NGX_OK;
+        }
+    }
+
+    return rc == NGX_ERROR ? NGX_ERROR : NGX_OK;
 }
 
 
@@ -201,8 +333,8 @@ ngx_bloom_journal_append(ngx_bloom_state_t *state,
     bloom_record_maker_t *maker, ngx_bloom_end_t *end)
 {
     size_t                size;
-    uint32_t              version;
-    ngx_uint_t            next;
+    uint64_t              at;
+    bloom_stamp_t         stamp;
     ngx_bloom_control_t  *control;
 
     control = state->control;
@@ -210,63 +342,51 @@ ngx_bloom_journal_append(ngx_bloom_state_t *state,
     *end = control->end[control->which & 1];
 
     size = bloom_record_size(maker);
-    version = bloom_record_version(maker->type);
-    next = (end->tail + size > end->limit);
 
-    /*
-     * The segment of the end has a record, so its version stays.  Segments
-     * after one of version 2 have that version, too, or each change of the type
-     * could need a new segment.
-     */
+    at = ngx_max(end->tail, end->base + BLOOM_SEGMENT_HEADER);
 
-    if ((next || version != 1) && end->base != end->limit
-        && ngx_bloom_journal_open(state, end->base) == NGX_OK)
+    if (at + size > end->limit
+        || (maker->type == BLOOM_RECORD_CLEAR && end->tail > end->base))
     {
-        next |= (maker->type == BLOOM_RECORD_CLEAR
-                 || state->segment.version < version);
-        version = ngx_max(version, state->segment.version);
-    }
-
-    if (next) {
 
         if (__atomic_load_n(&control->prepared, __ATOMIC_ACQUIRE)
             <= end->limit)
         {
-            __atomic_store_n(&control->new_segment, end->limit,
-                             __ATOMIC_RELEASE);
             return NGX_AGAIN;
         }
 
-        if (ngx_bloom_segment_finish(state, end) != NGX_OK) {
+        /* the segment of the end changes first, so that all processes agree on
+         * it: a record that one of them left in the old one does not count */
+
+        end->base = end->limit;
+        at = end->base + BLOOM_SEGMENT_HEADER;
+
+        if (ngx_bloom_journal_open(state, end->base) != NGX_OK) {
             return ngx_bloom_journal_fails(state);
         }
 
-        end->base = end->limit;
-        end->tail = end->base + BLOOM_SEGMENT_HEADER;
-        end->limit = 0;
+        end->limit = end->base + state->segment.size;
+
+        ngx_bloom_journal_move(state, end);
     }
 
     if (ngx_bloom_journal_open(state, end->base) != NGX_OK) {
         return ngx_bloom_journal_fails(state);
     }
 
-    if (state->segment.version < version
-        && ngx_bloom_segment_upgrade(state->segment_fd, &state->segment,
-                                     version)
-           != NGX_OK)
-    {
-        return ngx_bloom_journal_fails(state);
-    }
-
-    end->limit = end->base + state->segment.size;
-
     end->time = ngx_bloom_as_of_now(state, end->time);
 
-    (void) bloom_record_seal(maker, &state->segment, end->tail, end->sequence,
-                             end->time);
+    stamp.sequence = end->sequence;
+    stamp.time = end->time;
+    stamp.durable = __atomic_load_n(&control->durable, __ATOMIC_ACQUIRE);
+    stamp.removals = end->removals;
+
+    (void) bloom_record_seal(maker, &state->segment, at, &stamp);
+
+    end->removals = stamp.removals;
 
     if (ngx_bloom_io_write(state->segment_fd, maker->buf, size,
-                           end->tail - end->base)
+                           at - end->base)
         != NGX_OK)
     {
         return ngx_bloom_journal_fails(state);
@@ -279,10 +399,10 @@ ngx_bloom_journal_append(ngx_bloom_state_t *state,
     ngx_log_debug6(NGX_LOG_DEBUG_CORE, ngx_cycle->log, 0,
                    "bloom journal \"%V\": appended %uD key%s in %uz bytes at "
                    "%uL, sequence %uL", &state->path, maker->count,
-                   ngx_bloom_plural(maker->count), size, end->tail,
+                   ngx_bloom_plural(maker->count), size, at,
                    end->sequence);
 
-    end->tail += size;
+    end->tail = at + size;
     end->sequence++;
 
     return NGX_OK;
@@ -320,11 +440,7 @@ ngx_bloom_journal_open(ngx_bloom_state_t *state, uint64_t base)
 }
 
 
-/*
- * Records that a record could not be written.  The segment is closed: as long
- * as no record in it is published, another process may change its version.
- * Returns NGX_ERROR.
- */
+/* Records that a record could not be written.  Returns NGX_ERROR. */
 static ngx_int_t
 ngx_bloom_journal_fails(ngx_bloom_state_t *state)
 {
@@ -338,86 +454,138 @@ ngx_bloom_journal_fails(ngx_bloom_state_t *state)
 void
 ngx_bloom_journal_publish(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
 {
-    uint64_t              which;
-    ngx_bloom_control_t  *control;
-
-    control = state->control;
-
-    /* other instances are told first: they must not miss a key */
+    /* other instances are told first: they must not miss a key (I5) */
 
     ngx_bloom_state_require(state, end->tail);
 
     ngx_bloom_fault("publish");
 
-    which = control->which + 1;
-    control->end[which & 1] = *end;
-
-    __atomic_store_n(&control->which, which, __ATOMIC_SEQ_CST);
+    ngx_bloom_journal_move(state, end);
 
     ngx_bloom_fault("published");
 }
 
 
 ngx_int_t
+ngx_bloom_journal_wipe(ngx_bloom_state_t *state)
+{
+    u_char            header[BLOOM_RECORD_HEADER];
+    ssize_t           n;
+    uint64_t          at;
+    ngx_bloom_end_t   end;
+
+    end = ngx_bloom_state_end(state);
+    at = ngx_max(end.tail, end.base + BLOOM_SEGMENT_HEADER);
+
+    if (at + BLOOM_RECORD_HEADER > end.limit) {
+        return NGX_OK;
+    }
+
+    if (ngx_bloom_journal_open(state, end.base) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    n = ngx_bloom_io_read(state->segment_fd, header, sizeof(header),
+                          at - end.base);
+
+    if (n == NGX_ERROR) {
+        return NGX_ERROR;
+    }
+
+    if (bloom_record_tail(header, n) == 0) {
+        return NGX_OK;                   /* zeros */
+    }
+
+    ngx_memzero(header, sizeof(header));
+
+    return ngx_bloom_io_write(state->segment_fd, header, sizeof(header),
+                              at - end.base);
+}
+
+
+/* Moves the end by a single store.  The caller holds the lock `append`. */
+static void
+ngx_bloom_journal_move(ngx_bloom_state_t *state, const ngx_bloom_end_t *end)
+{
+    uint64_t              which;
+    ngx_bloom_control_t  *control;
+
+    control = state->control;
+
+    which = control->which + 1;
+    control->end[which & 1] = *end;
+
+    __atomic_store_n(&control->which, which, __ATOMIC_SEQ_CST);
+}
+
+
+ngx_int_t
 ngx_bloom_journal_prepare(ngx_bloom_state_t *state)
 {
-    char                  error[BLOOM_RECORD_ERROR_LEN];
-    u_char                header[BLOOM_SEGMENT_HEADER];
-    ngx_fd_t              fd;
-    ngx_err_t             err;
-    bloom_segment_e       what;
-    bloom_segment_t       segment, current;
     ngx_bloom_end_t       end;
     ngx_bloom_control_t  *control;
 
     control = state->control;
     end = ngx_bloom_state_end(state);
 
-    /* one segment is enough until it is a quarter full, or until a record
-     * cannot go there; then two are kept ready, and always for bloom_remove,
-     * which cannot wait for a segment of version 2 */
+    /* one segment is enough until it is a quarter full; then two are kept ready,
+     * and always for bloom_remove, which cannot wait for one */
 
     if (control->prepared >= end.limit + 2 * (uint64_t) BLOOM_SEGMENT_SIZE
         || (control->prepared > end.tail
-            && control->prepared
-               > __atomic_load_n(&control->new_segment, __ATOMIC_ACQUIRE)
             && (!state->removes || control->prepared > end.limit)
-            && end.tail - end.base <= (end.limit - end.base) / 4))
+            && (end.tail <= end.base
+                || end.tail - end.base <= (end.limit - end.base) / 4)))
     {
         return NGX_OK;
     }
 
-    segment.version = 1;
+    return ngx_bloom_journal_create(state, &end);
+}
+
+
+ngx_int_t
+ngx_bloom_journal_prepare_next(ngx_bloom_state_t *state)
+{
+    ngx_bloom_end_t  end;
+
+    end = ngx_bloom_state_end(state);
+
+    return state->control->prepared > end.limit
+           ? NGX_OK : ngx_bloom_journal_create(state, &end);
+}
+
+
+/* Creates a segment behind the others.  Returns NGX_OK, or NGX_ERROR with
+ * errno, which the control page records. */
+static ngx_int_t
+ngx_bloom_journal_create(ngx_bloom_state_t *state, const ngx_bloom_end_t *end)
+{
+    ngx_err_t             err;
+    bloom_base_t          base;
+    bloom_segment_t       segment;
+    ngx_bloom_control_t  *control;
+
+    control = state->control;
+    ngx_bloom_base_file_get(state, &base);
+
     segment.base = control->prepared;
-    segment.size = (segment.base == control->begin)
+    segment.size = (segment.base == base.from.position)
                    ? NGX_BLOOM_SEGMENT_FIRST : BLOOM_SEGMENT_SIZE;
-    segment.sequence = end.sequence;
+    segment.sequence = end->sequence;
     segment.created = ngx_bloom_time();
+    segment.entry = base.number;
+    ngx_memcpy(segment.journal, base.journal, BLOOM_JOURNAL_ID_LEN);
 
-    if (getrandom(segment.salt, BLOOM_SEGMENT_SALT_LEN, 0) == -1) {
-        goto failed;
-    }
-
-    if (end.base != end.limit) {
-
-        /* a segment whose header cannot be read is what appenders report */
-
-        fd = ngx_bloom_segment_open(state, end.base, O_RDONLY, &current, error,
-                                    &what);
-
-        if (fd != NGX_INVALID_FILE && what == BLOOM_SEGMENT_OK) {
-            segment.version = current.version;
-        }
-
-        ngx_bloom_io_close(&fd);
-    }
-
-    bloom_segment_encode(&segment, header);
-
-    if (ngx_bloom_segment_make(state, &segment, header, BLOOM_SEGMENT_HEADER)
-        != NGX_OK)
+    if (getrandom(segment.salt, BLOOM_SEGMENT_SALT_LEN, 0) == -1
+        || ngx_bloom_segment_make(state, &segment) != NGX_OK)
     {
-        goto failed;
+        err = ngx_errno;
+
+        ngx_bloom_state_fail(state, NGX_BLOOM_CANNOT_PREPARE, err);
+        ngx_set_errno(err);
+
+        return NGX_ERROR;
     }
 
     __atomic_store_n(&control->prepared, segment.base + segment.size,
@@ -428,15 +596,6 @@ ngx_bloom_journal_prepare(ngx_bloom_state_t *state)
     }
 
     return NGX_OK;
-
-failed:
-
-    err = ngx_errno;
-
-    ngx_bloom_state_fail(state, NGX_BLOOM_CANNOT_PREPARE, err);
-    ngx_set_errno(err);
-
-    return NGX_ERROR;
 }
 
 
@@ -465,7 +624,7 @@ ngx_bloom_journal_sync(ngx_bloom_state_t *state)
     gone = 0;
 
     if (control->rewrite) {
-        rc = ngx_bloom_journal_rewrite(state, tail);
+        rc = ngx_bloom_journal_rewrite(state);
 
         if (rc == NGX_ERROR) {
             goto failed;
@@ -532,6 +691,7 @@ ngx_bloom_journal_sync(ngx_bloom_state_t *state)
 
     __atomic_store_n(&control->synced, tail, __ATOMIC_SEQ_CST);
     control->synced_check = ~tail;
+    __atomic_store_n(&control->durable, end.sequence - 1, __ATOMIC_RELEASE);
     control->rewrite = 0;
 
     if (control->failed == NGX_BLOOM_CANNOT_SYNC) {
@@ -555,69 +715,57 @@ failed:
  * NGX_OK; NGX_DECLINED if some of them are gone; or NGX_ERROR with errno.
  */
 static ngx_int_t
-ngx_bloom_journal_rewrite(ngx_bloom_state_t *state, uint64_t tail)
+ngx_bloom_journal_rewrite(ngx_bloom_state_t *state)
 {
     char                 error[BLOOM_RECORD_ERROR_LEN];
-    uint64_t             base, synced;
+    uint64_t             synced, base;
     ngx_fd_t             fd;
     ngx_err_t            err;
     ngx_int_t            rc;
+    bloom_point_t        point;
     bloom_record_t       record;
     bloom_segment_e      what;
     bloom_segment_t      segment;
-    ngx_bloom_end_t      last;
+    ngx_bloom_end_t      end;
     ngx_bloom_reader_t   reader;
 
     synced = state->control->synced;
+    end = ngx_bloom_state_end(state);
 
     /* begin before `synced`, to learn the number of the first record there */
 
-    rc = ngx_bloom_segment_find(state, synced != 0 ? synced - 1 : 0, &base);
+    ngx_memzero(&point, sizeof(bloom_point_t));
 
-    if (rc != NGX_OK || base > synced) {
-        base = synced;
+    rc = ngx_bloom_segment_find(state, synced != 0 ? synced - 1 : 0,
+                                &point.position);
+
+    if (rc != NGX_OK || point.position > synced) {
+        point.position = synced;
     }
 
     if (rc == NGX_ERROR
-        || ngx_bloom_reader_open(&reader, state, base, tail) != NGX_OK)
+        || ngx_bloom_reader_open(&reader, state, &point, &end) != NGX_OK)
     {
         return NGX_ERROR;
     }
 
-    if (base == 0) {
-        reader.sequence = 1;
-    }
-
     fd = NGX_INVALID_FILE;
-    last = reader.end;
+    base = 0;
 
     while ((rc = ngx_bloom_reader_next(&reader, &record)) == NGX_OK) {
 
         if (reader.position <= synced) {
-            last = reader.end;
             reader.lost = 0;                 /* loads notice older damage */
             continue;
         }
 
-        if (last.limit != 0 && last.base != reader.end.base
-            && ngx_bloom_segment_finish(state, &last) != NGX_OK)
-        {
-            break;
-        }
-
-        if (fd == NGX_INVALID_FILE || last.base != reader.end.base) {
+        if (fd == NGX_INVALID_FILE || base != reader.end.base) {
             ngx_bloom_io_close(&fd);
             fd = ngx_bloom_segment_open(state, reader.end.base, O_RDWR,
                                         &segment, error, &what);
         }
 
-        /* the header may have been lost with the records */
-
         if (fd == NGX_INVALID_FILE
-            || (segment.version < bloom_record_version(record.type)
-                && ngx_bloom_segment_upgrade(fd, &segment,
-                                             bloom_record_version(record.type))
-                   != NGX_OK)
             || ngx_bloom_io_write(fd, record.data,
                                   record.size, reader.position - record.size
                                                - reader.end.base)
@@ -626,7 +774,7 @@ ngx_bloom_journal_rewrite(ngx_bloom_state_t *state, uint64_t tail)
             break;
         }
 
-        last = reader.end;
+        base = reader.end.base;
     }
 
     err = (rc == NGX_ERROR) ? reader.err : ngx_errno;
@@ -671,153 +819,6 @@ ngx_bloom_journal_lose(ngx_bloom_state_t *state)
                   "again every key that was added since the disk began to "
                   "fail",
                   &state->path);
-
-    return NGX_OK;
-}
-
-
-/* Returns 1 if a record has changes of a source. */
-static ngx_uint_t
-ngx_bloom_journal_changes(const bloom_record_t *record,
-    const bloom_source_t *source)
-{
-    return record->type == BLOOM_RECORD_CHANGES
-           && bloom_source_is(source, record->source.data, record->source.len);
-}
-
-
-ngx_int_t
-ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time,
-    const bloom_source_t *source)
-{
-    u_char                name[NGX_MAX_PATH];
-    uint64_t              base, behind, newest, instances;
-    ngx_int_t             rc;
-    ngx_uint_t            i, ahead;
-    bloom_record_t        record;
-    ngx_bloom_end_t       end;
-    bloom_position_t      reaches;
-    ngx_bloom_reader_t    reader;
-    ngx_bloom_control_t  *control;
-
-    control = state->control;
-    end = ngx_bloom_state_end(state);
-
-    if (ngx_bloom_segment_find(state, 0, &base) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    time = ngx_max(time, 1);
-
-    if (base >= end.base
-        || (base == state->oldest
-            && (state->newest >= time
-                || bloom_position_cmp(state->reaches, source->position) > 0)))
-    {
-        return NGX_DECLINED;
-    }
-
-    if (ngx_bloom_reader_open(&reader, state, base, end.tail) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    newest = 0;
-    ahead = 0;
-    reaches.high = 0;
-    reaches.low = 0;
-
-    do {
-        rc = ngx_bloom_reader_next(&reader, &record);
-
-        if (rc != NGX_OK || reader.segment.base != base) {
-            break;
-        }
-
-        if (ngx_bloom_journal_changes(&record, source)) {
-
-            if (bloom_position_cmp(record.after, source->position) > 0) {
-                reaches = record.after;
-                newest = time;
-            }
-
-            continue;
-        }
-
-        ahead |= (record.time > reader.newest);
-        newest = ngx_max(reader.newest, reader.lost);
-    } while (newest < time);
-
-    /* a record whose time is wrong is not newer than the first one in the next
-     * segment */
-
-    if (newest < time) {
-        newest = ngx_max(newest, reader.lost);
-
-        if (ahead) {
-            newest = (rc == NGX_OK) ? ngx_max(newest, record.time) : time;
-        }
-    }
-
-    behind = (reader.segment.base == base) ? reader.next
-                                           : reader.segment.base;
-    ngx_bloom_reader_close(&reader);
-
-    if (rc == NGX_ERROR) {
-        return NGX_ERROR;
-    }
-
-    if (newest >= time) {
-        state->oldest = base;
-        state->newest = (reaches.high | reaches.low) != 0 ? 0 : newest;
-        state->reaches = reaches;
-        return NGX_DECLINED;
-    }
-
-    if (behind > end.base) {
-        return NGX_DECLINED;
-    }
-
-    instances = __atomic_load_n(&control->instances, __ATOMIC_SEQ_CST);
-
-    for (i = 0; i < NGX_BLOOM_INSTANCES; i++) {
-        if ((instances & ((uint64_t) 1 << i))
-            && __atomic_load_n(&control->instance[i].required,
-                               __ATOMIC_SEQ_CST)
-               != NGX_BLOOM_LEFT
-            && __atomic_load_n(&control->instance[i].applied,
-                               __ATOMIC_SEQ_CST)
-               < behind)
-        {
-            return NGX_DECLINED;
-        }
-    }
-
-    /* the file "dropped" is written first: it may name a segment that still
-     * exists, but must not lack one that is gone */
-
-    if (base >= control->begin) {
-
-        /* no image need have what has expired */
-
-        newest = state->expire != 0 ? control->dropped
-                                    : ngx_max(newest, control->dropped);
-
-        if (ngx_bloom_state_write_mark(state, "dropped", newest, behind)
-            != NGX_OK)
-        {
-            return NGX_ERROR;
-        }
-
-        control->dropped = newest;
-        control->begin = behind;
-    }
-
-    if (ngx_bloom_io_remove(state->dir,
-                            ngx_bloom_segment_name(name, base))
-        != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
 
     return NGX_OK;
 }

@@ -18,15 +18,23 @@
 
 
 /*
- * Recovers the end of the journal after a reader has read all of it.  There
- * must be no other instance.  The journal continues after the last valid
- * record, and whatever follows that record is removed.  Checkpoints of later
- * positions are renamed to the position where the journal continues.  If
- * records are lost, the control page records that first.  Returns NGX_OK, or
- * NGX_ERROR with errno.
+ * Recovers the end of the journal after a reader has read all of it, from a
+ * point whose sequence is known.  There must be no other instance.  The journal
+ * continues after the last valid record, and whatever follows that record is
+ * removed.  If records are lost, the control page records that first.  Returns
+ * NGX_OK, or NGX_ERROR with errno.
  */
 ngx_int_t ngx_bloom_journal_recover(ngx_bloom_state_t *state,
     ngx_bloom_reader_t *reader);
+
+
+/*
+ * Finds out what the removals of all records come to, from the last segments
+ * alone.  Records that do not count may be among them.  Returns NGX_OK, or
+ * NGX_ERROR with errno.
+ */
+ngx_int_t ngx_bloom_journal_removals(ngx_bloom_state_t *state,
+    bloom_removals_t *removals);
 
 
 /* ---- appending: the caller holds the lock control->append ---- */
@@ -38,10 +46,7 @@ ngx_int_t ngx_bloom_journal_recover(ngx_bloom_state_t *state,
  * for the record, which the helper does when it is woken; NGX_ERROR if the
  * record cannot be written, which the control page records.
  *
- * A record that is not an addition needs a segment of version 2.  If the
- * current one has version 1, the record goes to the next one, whose header is
- * written again.  A record of the type BLOOM_RECORD_CLEAR always goes to the
- * next segment.
+ * A record of the type BLOOM_RECORD_CLEAR always goes to the next segment.
  */
 ngx_int_t ngx_bloom_journal_append(ngx_bloom_state_t *state,
     bloom_record_maker_t *maker, ngx_bloom_end_t *end);
@@ -55,6 +60,15 @@ void ngx_bloom_journal_publish(ngx_bloom_state_t *state,
     ngx_bloom_end_t *end);
 
 
+/*
+ * Overwrites what a process that died has written behind the end, so that no
+ * start takes it for a change: its process has not published it, and it may be
+ * older than what clients have seen since.  Returns NGX_OK, or NGX_ERROR with
+ * errno.
+ */
+ngx_int_t ngx_bloom_journal_wipe(ngx_bloom_state_t *state);
+
+
 /* ---- segments: the helper calls these, with the lock control->keeper ---- */
 
 /*
@@ -62,6 +76,10 @@ void ngx_bloom_journal_publish(ngx_bloom_state_t *state,
  * NGX_ERROR, which the control page records.
  */
 ngx_int_t ngx_bloom_journal_prepare(ngx_bloom_state_t *state);
+
+/* Creates a segment behind the one that has the journal's end, unless there is
+ * one.  Returns as ngx_bloom_journal_prepare(). */
+ngx_int_t ngx_bloom_journal_prepare_next(ngx_bloom_state_t *state);
 
 /*
  * Synchronises all records to disk.  If the last synchronisation failed or did
@@ -71,17 +89,6 @@ ngx_int_t ngx_bloom_journal_prepare(ngx_bloom_state_t *state);
  * are on disk.  Returns NGX_OK, or NGX_ERROR, which the control page records.
  */
 ngx_int_t ngx_bloom_journal_sync(ngx_bloom_state_t *state);
-
-/*
- * Removes the oldest segment if all of its records are older than `time`, ms
- * since 1970, and every instance has applied them.  Records of changes of
- * `source` are instead compared with its position, whatever their times.  A record whose time is
- * ahead of the clock by more than NGX_BLOOM_CLOCKS_DIFFER counts as being as
- * old as the first record of the next segment.  Returns NGX_OK if a segment was
- * removed, NGX_DECLINED if not, NGX_ERROR with errno.
- */
-ngx_int_t ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time,
-    const bloom_source_t *source);
 
 
 #pragma GCC visibility pop

@@ -6,6 +6,7 @@
  */
 
 #include "ngx_bloom_reader.h"
+#include "ngx_bloom_base_file.h"
 #include "ngx_bloom_io.h"
 
 
@@ -15,9 +16,19 @@
 static ngx_int_t ngx_bloom_reader_segment(ngx_bloom_reader_t *reader);
 static ngx_int_t ngx_bloom_reader_fill(ngx_bloom_reader_t *reader, size_t len);
 static uint64_t ngx_bloom_reader_behind(ngx_bloom_reader_t *reader);
+static ngx_uint_t ngx_bloom_reader_void(ngx_bloom_reader_t *reader,
+    const bloom_record_t *record);
+static ngx_uint_t ngx_bloom_reader_damage(ngx_bloom_reader_t *reader,
+    const bloom_record_t *record);
+static ngx_uint_t ngx_bloom_reader_durable(const bloom_segment_t *segment,
+    uint64_t position, uint64_t sequence, const u_char *buf, size_t len);
+static ngx_int_t ngx_bloom_reader_segment_durable(ngx_bloom_reader_t *reader,
+    uint64_t base, uint64_t sequence, uint64_t *next);
 static void ngx_bloom_reader_damaged(ngx_bloom_reader_t *reader,
     const char *what);
 static void ngx_bloom_reader_lost(ngx_bloom_reader_t *reader, uint64_t time);
+static ngx_uint_t ngx_bloom_reader_is(const bloom_point_t *point,
+    const ngx_bloom_end_t *end);
 static ngx_int_t ngx_bloom_reader_newer(ngx_bloom_reader_t *reader,
     bloom_record_t *record);
 static ngx_int_t ngx_bloom_reader_no_segment(ngx_bloom_reader_t *reader,
@@ -28,8 +39,9 @@ static ngx_int_t ngx_bloom_reader_fails(ngx_bloom_reader_t *reader,
 
 ngx_int_t
 ngx_bloom_reader_open(ngx_bloom_reader_t *reader, ngx_bloom_state_t *state,
-    uint64_t position, uint64_t limit)
+    const bloom_point_t *point, const ngx_bloom_end_t *end)
 {
+    bloom_base_t          base;
     ngx_bloom_control_t  *control;
 
     control = state->control;
@@ -37,26 +49,55 @@ ngx_bloom_reader_open(ngx_bloom_reader_t *reader, ngx_bloom_state_t *state,
     ngx_memzero(reader, sizeof(ngx_bloom_reader_t));
 
     reader->state = state;
-    reader->position = position;
-    reader->next = position;
-    reader->limit = limit;
+    reader->position = point->position;
+    reader->sequence = point->sequence;
+    reader->next = point->position;
     reader->now = ngx_bloom_state_time(state);
 
-    /*
-     * Records that had been appended when a synchronisation failed were known,
-     * and the system may have dropped them since.  So a gap there is damage,
-     * not the end.
-     */
+    reader->end.tail = point->position;
+    reader->end.sequence = point->sequence;
+    reader->end.time = point->time;
+    reader->end.removals = point->removals;
+    reader->before = point->removals;
 
-    reader->promised = (limit == NGX_BLOOM_TO_THE_END && control->synced != 0)
-                       ? ngx_max(control->synced, control->rewrite)
-                       : UINT64_MAX;
+    if (end != NULL) {
+        reader->limit = end->tail;
+        reader->until = end->sequence;
+        reader->promised = UINT64_MAX;
+
+    } else {
+
+        /*
+         * Records that had been appended when a synchronisation failed were
+         * known, and the system may have dropped them since.  So a gap there is
+         * damage, not the end.
+         */
+
+        reader->limit = NGX_BLOOM_TO_THE_END;
+        reader->until = UINT64_MAX;
+        reader->promised = ngx_max(control->synced, control->rewrite);
+
+        /* so is one before a checkpoint (S5) */
+
+        ngx_bloom_base_file_get(state, &base);
+        reader->promised = ngx_max(reader->promised,
+                                   base.checkpoint[1].position);
+    }
 
     reader->fd = NGX_INVALID_FILE;
     reader->room = NGX_BLOOM_READER_WINDOW;
     reader->window = malloc(reader->room);
 
     return reader->window != NULL ? NGX_OK : NGX_ERROR;
+}
+
+
+void
+ngx_bloom_reader_extend(ngx_bloom_reader_t *reader, const ngx_bloom_end_t *end)
+{
+    reader->limit = end->tail;
+    reader->until = end->sequence;
+    reader->below = 0;
 }
 
 
@@ -121,7 +162,8 @@ ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
 
         if (bloom_record_read(record, &reader->segment, reader->position,
                               reader->sequence, p, rest)
-            != BLOOM_RECORD_OK)
+            != BLOOM_RECORD_OK
+            || ngx_bloom_reader_void(reader, record))
         {
             /* the rest of the segment tells a gap from the end */
 
@@ -135,7 +177,7 @@ ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
                                       reader->position, reader->sequence,
                                       reader->window, reader->len);
 
-            if (found == reader->len) {
+            if (found == reader->len || ngx_bloom_reader_void(reader, record)) {
 
                 if (end == reader->limit) {
 
@@ -162,19 +204,19 @@ ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
          */
 
         gap = (reader->sequence != 0)
-              ? record->sequence != reader->sequence
+              ? record->stamp.sequence != reader->sequence
               : (found != 0 || reader->broken || reader->passed);
 
         if (gap || found != 0) {
 
-            if (ngx_bloom_reader_behind(reader) >= reader->promised) {
+            if (!ngx_bloom_reader_damage(reader, record)) {
                 reader->cut = 1;
                 return NGX_DONE;
             }
 
             if (gap) {
                 ngx_bloom_reader_damaged(reader, "has lost records");
-                ngx_bloom_reader_lost(reader, record->time);
+                ngx_bloom_reader_lost(reader, record->stamp.time);
             }
         }
 
@@ -184,17 +226,18 @@ ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
 
         reader->broken = 0;
         reader->position += found + record->size;
-        reader->sequence = record->sequence + 1;
+        reader->sequence = record->stamp.sequence + 1;
 
-        if (record->time <= reader->now + NGX_BLOOM_CLOCKS_DIFFER) {
-            reader->newest = ngx_max(reader->newest, record->time);
+        if (reader->end.limit == 0) {
+            reader->before = bloom_record_before(record);
         }
 
         reader->end.tail = reader->position;
         reader->end.base = reader->segment.base;
         reader->end.limit = reader->next;
         reader->end.sequence = reader->sequence;
-        reader->end.time = record->time;
+        reader->end.time = ngx_max(reader->end.time, record->stamp.time);
+        reader->end.removals = record->stamp.removals;
 
         return NGX_OK;
     }
@@ -209,22 +252,171 @@ ngx_bloom_reader_behind(ngx_bloom_reader_t *reader)
 }
 
 
+/* Returns 1 if the record was never published: its process died, and the next
+ * segment begins with its number. */
+static ngx_uint_t
+ngx_bloom_reader_void(ngx_bloom_reader_t *reader, const bloom_record_t *record)
+{
+    if (record->stamp.sequence >= reader->until) {
+        return 1;
+    }
+
+    if (reader->limit <= reader->next) {
+        return 0;                        /* nothing is in the next segment */
+    }
+
+    if (reader->below == 0) {
+        reader->below = ngx_bloom_segment_begins(reader->state, reader->next);
+
+        if (reader->below == 0) {
+            reader->below = UINT64_MAX;
+        }
+    }
+
+    return record->stamp.sequence >= reader->below;
+}
+
+
+/*
+ * Returns 1 if what is missing before `record`, which is in the window, was
+ * promised to be on disk; 0 if the journal ends there.
+ */
+static ngx_uint_t
+ngx_bloom_reader_damage(ngx_bloom_reader_t *reader,
+    const bloom_record_t *record)
+{
+    size_t     at;
+    uint64_t   base, sequence;
+    ngx_int_t  rc;
+
+    if (ngx_bloom_reader_behind(reader) < reader->promised) {
+        return 1;
+    }
+
+    /* the first record that is missing; if its number is not known, nothing
+     * proves that there was one */
+
+    sequence = reader->sequence;
+
+    if (sequence == 0) {
+        return 0;
+    }
+
+    at = (const u_char *) record->data - reader->window;
+
+    if (ngx_bloom_reader_durable(&reader->segment, reader->start + at,
+                                 sequence, reader->window + at,
+                                 reader->len - at))
+    {
+        return 1;
+    }
+
+    for (base = reader->next; /* void */ ; /* void */ ) {
+        rc = ngx_bloom_reader_segment_durable(reader, base, sequence, &base);
+
+        if (rc != NGX_AGAIN) {
+            return rc == NGX_OK;
+        }
+    }
+}
+
+
+/* Returns 1 if a record in `buf` says that `sequence` was on disk. */
+static ngx_uint_t
+ngx_bloom_reader_durable(const bloom_segment_t *segment, uint64_t position,
+    uint64_t sequence, const u_char *buf, size_t len)
+{
+    size_t          at;
+    bloom_record_t  record;
+
+    for (at = 0; at < len; at += record.size) {
+
+        at += bloom_record_find(&record, segment, position + at, sequence,
+                                buf + at, len - at);
+
+        if (at >= len) {
+            break;
+        }
+
+        if (record.stamp.durable >= sequence) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* Does so for the segment at `base` or the first one after it.  Returns NGX_OK
+ * if it says so; NGX_AGAIN, with the next base, if not; NGX_DONE if there is no
+ * segment, or none that can be read. */
+static ngx_int_t
+ngx_bloom_reader_segment_durable(ngx_bloom_reader_t *reader, uint64_t base,
+    uint64_t sequence, uint64_t *next)
+{
+    char              error[BLOOM_RECORD_ERROR_LEN];
+    u_char           *buf;
+    ssize_t           n;
+    ngx_fd_t          fd;
+    ngx_uint_t        durable;
+    bloom_segment_e   what;
+    bloom_segment_t   segment;
+
+    if (ngx_bloom_segment_find(reader->state, base, &base) != NGX_OK) {
+        return NGX_DONE;
+    }
+
+    fd = ngx_bloom_segment_open(reader->state, base, O_RDONLY, &segment, error,
+                                &what);
+    if (fd == NGX_INVALID_FILE) {
+        return NGX_DONE;
+    }
+
+    if (what != BLOOM_SEGMENT_OK) {
+        (void) ngx_close_file(fd);
+        *next = base + 1;
+        return NGX_AGAIN;
+    }
+
+    *next = base + segment.size;
+    durable = 0;
+    buf = malloc(segment.size);
+
+    if (buf != NULL) {
+        n = ngx_bloom_io_read(fd, buf, segment.size - BLOOM_SEGMENT_HEADER,
+                              BLOOM_SEGMENT_HEADER);
+
+        durable = n > 0
+                  && ngx_bloom_reader_durable(&segment,
+                                              base + BLOOM_SEGMENT_HEADER,
+                                              sequence, buf, n);
+        free(buf);
+    }
+
+    (void) ngx_close_file(fd);
+
+    return durable ? NGX_OK : NGX_AGAIN;
+}
+
+
 /* Opens the segment at reader->next, or the first one after it. */
 static ngx_int_t
 ngx_bloom_reader_segment(ngx_bloom_reader_t *reader)
 {
     char             error[BLOOM_RECORD_ERROR_LEN];
-    uint64_t         base;
+    uint64_t         base, begin;
     ngx_int_t        rc;
     bloom_segment_e  what;
 
     for ( ;; ) {
+        begin = ngx_bloom_base_file_begin(reader->state);
 
-        if (reader->next < reader->state->control->begin) {
+        if (reader->next < begin) {
 
             /* removed meanwhile: an image covers all that was read */
 
-            reader->next = reader->state->control->begin;
+            reader->next = begin;
+            reader->position = begin;
             reader->sequence = 0;
             reader->passed = 0;
         }
@@ -267,7 +459,7 @@ ngx_bloom_reader_segment(ngx_bloom_reader_t *reader)
 
         ngx_bloom_io_close(&reader->fd);
 
-        if (what == BLOOM_SEGMENT_NEWER) {
+        if (what == BLOOM_SEGMENT_FOREIGN) {
             ngx_bloom_print(reader->error, sizeof(reader->error),
                                 "\"%V/journal.%016xL\" %s",
                                 &reader->state->path, base, error);
@@ -280,6 +472,7 @@ ngx_bloom_reader_segment(ngx_bloom_reader_t *reader)
     }
 
     reader->next = reader->segment.base + reader->segment.size;
+    reader->below = 0;
     reader->position = ngx_max(reader->position, reader->segment.base
                                                  + BLOOM_SEGMENT_HEADER);
     reader->start = reader->position;
@@ -350,7 +543,6 @@ ngx_bloom_reader_lost(ngx_bloom_reader_t *reader, uint64_t time)
         time = reader->now;
     }
 
-    time = ngx_max(time, reader->newest);
     reader->lost = ngx_max(reader->lost, ngx_max(time, 1));
 }
 
@@ -367,6 +559,68 @@ ngx_bloom_reader_lost_end(ngx_bloom_reader_t *reader)
                                   : ngx_bloom_state_end(reader->state).time);
 }
 
+
+/* Returns 1 if a point can be that of an end or of a record. */
+static ngx_uint_t
+ngx_bloom_reader_is(const bloom_point_t *point, const ngx_bloom_end_t *end)
+{
+    return point->sequence == end->sequence && point->time <= end->time
+           && point->removals.keys == end->removals.keys
+           && point->removals.bytes == end->removals.bytes;
+}
+
+
+ngx_uint_t
+ngx_bloom_reader_has(ngx_bloom_state_t *state, const bloom_point_t *point,
+    const bloom_point_t *begin, const ngx_bloom_end_t *end)
+{
+    ngx_int_t            rc;
+    ngx_uint_t           has;
+    bloom_record_t       record;
+    ngx_bloom_end_t      there;
+    ngx_bloom_reader_t   reader;
+
+    if (end != NULL && point->position == end->tail) {
+        return ngx_bloom_reader_is(point, end);
+    }
+
+    if (ngx_bloom_reader_open(&reader, state, end != NULL ? point : begin, end)
+        != NGX_OK)
+    {
+        return 0;
+    }
+
+    rc = NGX_OK;
+
+    while (reader.sequence < point->sequence && rc == NGX_OK) {
+        rc = ngx_bloom_reader_next(&reader, &record);
+    }
+
+    there = reader.end;
+
+    /* the point is between this record and the next one, or the end */
+
+    if (rc == NGX_OK) {
+        rc = ngx_bloom_reader_next(&reader, &record);
+    }
+
+    if (rc == NGX_OK) {
+        has = point->position >= there.tail
+              && point->position <= reader.end.tail - record.size;
+        there.sequence = record.stamp.sequence;
+        there.time = record.stamp.time;
+        there.removals = bloom_record_before(&record);
+
+    } else {
+        has = (rc == NGX_DONE && point->position == there.tail);
+    }
+
+    has = has && reader.lost == 0 && ngx_bloom_reader_is(point, &there);
+
+    ngx_bloom_reader_close(&reader);
+
+    return has;
+}
 
 /* Sets the error for a record of a type that only a newer program knows.
  * Returns NGX_ERROR. */

@@ -15,6 +15,8 @@
 static ngx_int_t ngx_bloom_segment_scan(ngx_bloom_state_t *state,
     uint64_t position, ngx_uint_t *has_before, uint64_t *before,
     ngx_uint_t *has_behind, uint64_t *behind);
+static ngx_int_t ngx_bloom_segment_after(ngx_bloom_state_t *state,
+    uint64_t base, uint64_t *next);
 
 
 u_char *
@@ -32,6 +34,8 @@ ngx_bloom_segment_open(ngx_bloom_state_t *state, uint64_t base, int flags,
     ngx_fd_t         fd;
     ngx_err_t        err;
     ngx_file_info_t  fi;
+
+    static const uint8_t  zero[BLOOM_JOURNAL_ID_LEN];
 
     fd = ngx_bloom_io_open(state->dir,
                            ngx_bloom_segment_name(name, base), flags);
@@ -58,6 +62,18 @@ ngx_bloom_segment_open(ngx_bloom_state_t *state, uint64_t base, int flags,
         (void) snprintf(error, BLOOM_RECORD_ERROR_LEN,
                         "was renamed: its header says \"journal.%016lx\"",
                         (unsigned long) segment->base);
+    }
+
+    if (*what == BLOOM_SEGMENT_OK
+        && state->control != NULL
+        && ngx_memcmp(state->control->journal, zero, BLOOM_JOURNAL_ID_LEN) != 0
+        && ngx_memcmp(state->control->journal, segment->journal,
+                      BLOOM_JOURNAL_ID_LEN)
+           != 0)
+    {
+        *what = BLOOM_SEGMENT_DAMAGED;
+        (void) snprintf(error, BLOOM_RECORD_ERROR_LEN,
+                        "belongs to another journal");
     }
 
     return fd;
@@ -168,10 +184,23 @@ ngx_bloom_segment_find(ngx_bloom_state_t *state, uint64_t position,
 ngx_int_t
 ngx_bloom_segment_last(ngx_bloom_state_t *state, uint64_t *base)
 {
+    return ngx_bloom_segment_before(state, UINT64_MAX, base);
+}
+
+
+ngx_int_t
+ngx_bloom_segment_before(ngx_bloom_state_t *state, uint64_t position,
+    uint64_t *base)
+{
     uint64_t    behind;
     ngx_uint_t  found, none;
 
-    if (ngx_bloom_segment_scan(state, UINT64_MAX, &found, base, &none, &behind)
+    if (position == 0) {
+        return NGX_DONE;
+    }
+
+    if (ngx_bloom_segment_scan(state, position - 1, &found, base, &none,
+                               &behind)
         != NGX_OK)
     {
         return NGX_ERROR;
@@ -259,18 +288,22 @@ ngx_int_t
 ngx_bloom_segment_remove(ngx_bloom_state_t *state, uint64_t end)
 {
     u_char     name[NGX_MAX_PATH];
-    uint64_t   base;
+    uint64_t   base, next;
     ngx_int_t  rc;
 
     for ( ;; ) {
         rc = ngx_bloom_segment_find(state, 0, &base);
 
-        if (rc == NGX_ERROR) {
-            return NGX_ERROR;
+        if (rc != NGX_OK || base >= end) {
+            return rc == NGX_ERROR ? NGX_ERROR : NGX_OK;
         }
 
-        if (rc == NGX_DONE || base >= end) {
-            return NGX_OK;
+        /* a segment ends where the next one begins */
+
+        rc = ngx_bloom_segment_after(state, base, &next);
+
+        if (rc != NGX_OK || next > end) {
+            return rc == NGX_ERROR ? NGX_ERROR : NGX_OK;
         }
 
         if (ngx_bloom_io_remove(state->dir,
@@ -283,12 +316,75 @@ ngx_bloom_segment_remove(ngx_bloom_state_t *state, uint64_t end)
 }
 
 
+/* Finds the segment after the one at `base`, by its name alone.  Returns NGX_OK,
+ * NGX_DONE if there is none, or NGX_ERROR with errno. */
+static ngx_int_t
+ngx_bloom_segment_after(ngx_bloom_state_t *state, uint64_t base,
+    uint64_t *next)
+{
+    uint64_t    before;
+    ngx_uint_t  found, none;
+
+    if (ngx_bloom_segment_scan(state, base, &none, &before, &found, next)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return found ? NGX_OK : NGX_DONE;
+}
+
+
+uint64_t
+ngx_bloom_segment_begins(ngx_bloom_state_t *state, uint64_t base)
+{
+    char              error[BLOOM_RECORD_ERROR_LEN];
+    u_char           *buf;
+    ssize_t           n;
+    uint64_t          sequence;
+    ngx_fd_t          fd;
+    bloom_record_t    record;
+    bloom_segment_e   what;
+    bloom_segment_t   segment;
+
+    sequence = 0;
+
+    fd = ngx_bloom_segment_open(state, base, O_RDONLY, &segment, error, &what);
+
+    if (fd == NGX_INVALID_FILE) {
+        return 0;
+    }
+
+    buf = malloc(2 * BLOOM_RECORD_MAX);
+
+    if (buf != NULL && what == BLOOM_SEGMENT_OK) {
+
+        n = ngx_bloom_io_read(fd, buf, 2 * BLOOM_RECORD_MAX,
+                              BLOOM_SEGMENT_HEADER);
+
+        if (n > 0
+            && bloom_record_find(&record, &segment,
+                                 base + BLOOM_SEGMENT_HEADER, 0, buf, n)
+               != (size_t) n)
+        {
+            sequence = record.stamp.sequence;
+        }
+    }
+
+    free(buf);
+    (void) ngx_close_file(fd);
+
+    return sequence;
+}
+
+
 ngx_int_t
 ngx_bloom_segment_make(ngx_bloom_state_t *state,
-    const bloom_segment_t *segment, const u_char *data, size_t len)
+    const bloom_segment_t *segment)
 {
     int         err;
     u_char      name[NGX_MAX_PATH], from[NGX_MAX_PATH];
+    u_char      header[BLOOM_SEGMENT_HEADER];
     ngx_fd_t    fd;
     ngx_int_t   rc;
 
@@ -302,6 +398,7 @@ ngx_bloom_segment_make(ngx_bloom_state_t *state,
     }
 
     rc = NGX_ERROR;
+    bloom_segment_encode(segment, header);
 
     do {
         err = posix_fallocate(fd, 0, segment->size);
@@ -310,7 +407,8 @@ ngx_bloom_segment_make(ngx_bloom_state_t *state,
     if (err != 0) {
         ngx_set_errno(err);
 
-    } else if (ngx_bloom_io_write(fd, data, len, 0) == NGX_OK
+    } else if (ngx_bloom_io_write(fd, header, BLOOM_SEGMENT_HEADER, 0)
+                  == NGX_OK
                && ngx_bloom_io_sync(fd) == NGX_OK
                && ngx_bloom_io_rename(state->dir, from, name) == NGX_OK)
     {
@@ -328,32 +426,6 @@ ngx_bloom_segment_make(ngx_bloom_state_t *state,
     ngx_set_errno(err);
 
     return rc;
-}
-
-
-ngx_int_t
-ngx_bloom_segment_upgrade(ngx_fd_t fd, bloom_segment_t *segment,
-    uint32_t version)
-{
-    u_char           header[BLOOM_SEGMENT_HEADER];
-    bloom_segment_t  upgraded;
-
-    upgraded = *segment;
-    upgraded.version = version;
-
-    bloom_segment_encode(&upgraded, header);
-
-    ngx_bloom_fault("upgrade");
-
-    if (ngx_bloom_io_write(fd, header, BLOOM_SEGMENT_HEADER, 0) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    ngx_bloom_fault("upgraded");
-
-    segment->version = version;
-
-    return NGX_OK;
 }
 
 
@@ -421,39 +493,6 @@ done:
     ngx_bloom_io_close(&fd);
 
     free(buf);
-    ngx_set_errno(err);
-
-    return rc;
-}
-
-
-ngx_int_t
-ngx_bloom_segment_finish(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
-{
-    u_char     name[NGX_MAX_PATH], zeros[BLOOM_RECORD_HEADER];
-    ngx_fd_t   fd;
-    ngx_err_t  err;
-    ngx_int_t  rc;
-
-    if (end->limit - end->tail <= BLOOM_RECORD_HEADER) {
-        return NGX_OK;
-    }
-
-    fd = ngx_bloom_io_open(state->dir,
-                           ngx_bloom_segment_name(name, end->base),
-                           O_RDWR);
-
-    if (fd == NGX_INVALID_FILE) {
-        return ngx_errno == NGX_ENOENT ? NGX_OK : NGX_ERROR;
-    }
-
-    ngx_memzero(zeros, BLOOM_RECORD_HEADER);
-
-    rc = ngx_bloom_io_write(fd, zeros, BLOOM_RECORD_HEADER,
-                            end->tail - end->base);
-
-    err = ngx_errno;
-    (void) ngx_close_file(fd);
     ngx_set_errno(err);
 
     return rc;

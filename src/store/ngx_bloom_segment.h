@@ -20,18 +20,6 @@
  * additions.  Others have BLOOM_SEGMENT_SIZE. */
 #define NGX_BLOOM_SEGMENT_FIRST  (1024 * 1024)
 
-/*
- * Returns 1 if the segment may be the result of a compaction, so that positions
- * from before the compaction say nothing about the order of its records.  The
- * size tells: compaction writes no segment of the size of others.
- */
-static ngx_inline ngx_uint_t
-ngx_bloom_segment_compacted(const bloom_segment_t *segment)
-{
-    return segment->size != NGX_BLOOM_SEGMENT_FIRST
-           && segment->size != BLOOM_SEGMENT_SIZE;
-}
-
 /* Writes the name of a segment's file into `name`, which has NGX_MAX_PATH
  * bytes.  Returns `name`. */
 u_char *ngx_bloom_segment_name(u_char *name, uint64_t base);
@@ -53,9 +41,11 @@ ngx_fd_t ngx_bloom_segment_open(ngx_bloom_state_t *state, uint64_t base,
 ngx_int_t ngx_bloom_segment_find(ngx_bloom_state_t *state, uint64_t position,
     uint64_t *base);
 
-/* Finds the last segment.  Returns NGX_OK, NGX_DONE if the journal has none, or
- * NGX_ERROR with errno. */
+/* Find the last segment, or the last one that begins before a position.  Return
+ * NGX_OK, NGX_DONE if there is none, or NGX_ERROR with errno. */
 ngx_int_t ngx_bloom_segment_last(ngx_bloom_state_t *state, uint64_t *base);
+ngx_int_t ngx_bloom_segment_before(ngx_bloom_state_t *state,
+    uint64_t position, uint64_t *base);
 
 /*
  * Checks if there is a segment at `base` that has no records and can take the
@@ -72,25 +62,22 @@ ngx_int_t ngx_bloom_segment_unused(ngx_bloom_state_t *state, uint64_t base,
  */
 ngx_int_t ngx_bloom_segment_discard(ngx_bloom_state_t *state, uint64_t base);
 
-/* Removes all segments that begin before a position.  Returns NGX_OK, or
+/* Removes all segments that end at or before a position.  Returns NGX_OK, or
  * NGX_ERROR with errno. */
 ngx_int_t ngx_bloom_segment_remove(ngx_bloom_state_t *state, uint64_t end);
 
 /*
- * Creates and synchronises a segment.  Its first `len` bytes, from its header
- * on, are at `data`; the rest is zeros.  A segment with the same base is
- * replaced.  Returns NGX_OK, or NGX_ERROR with errno.
+ * Creates and synchronises a segment without records.  A segment with the same
+ * base is replaced.  Returns NGX_OK, or NGX_ERROR with errno.
  */
 ngx_int_t ngx_bloom_segment_make(ngx_bloom_state_t *state,
-    const bloom_segment_t *segment, const u_char *data, size_t len);
+    const bloom_segment_t *segment);
 
 /*
- * Writes the header of an open segment again with a later version, which
- * segment->version becomes.  No record in it has been published yet, so no
- * other process has read the header.  Returns NGX_OK, or NGX_ERROR with errno.
+ * Returns the sequence of the first valid record of a segment, or 0 if it has
+ * none, or cannot be read.
  */
-ngx_int_t ngx_bloom_segment_upgrade(ngx_fd_t fd, bloom_segment_t *segment,
-    uint32_t version);
+uint64_t ngx_bloom_segment_begins(ngx_bloom_state_t *state, uint64_t base);
 
 /*
  * Overwrites what a segment has after the journal's end, `tail`, with zeros,
@@ -98,18 +85,6 @@ ngx_int_t ngx_bloom_segment_upgrade(ngx_fd_t fd, bloom_segment_t *segment,
  */
 ngx_int_t ngx_bloom_segment_cut(ngx_bloom_state_t *state, uint64_t base,
     uint64_t tail);
-
-/*
- * Closes the segment that contains `end`: the next record goes to the next
- * segment.
- *
- * A process that died before it published a record has left that record after
- * the end.  It has the same number as the next record, and readers would take
- * it instead of that one.  So the header of a record at `end` is overwritten
- * with zeros.  Returns NGX_OK, or NGX_ERROR with errno.
- */
-ngx_int_t ngx_bloom_segment_finish(ngx_bloom_state_t *state,
-    ngx_bloom_end_t *end);
 
 
 #pragma GCC visibility pop

@@ -24,7 +24,19 @@ ngx_bloom_source_id(const ngx_str_t *name)
 
 void
 ngx_bloom_source_read(ngx_bloom_control_t *control, uint64_t source,
-    ngx_bloom_place_t *place)
+    bloom_reached_t *place)
+{
+    ngx_bloom_source_place(control, place);
+
+    if (place->source != source) {
+        ngx_memzero(place, sizeof(bloom_reached_t));
+        place->source = source;
+    }
+}
+
+
+void
+ngx_bloom_source_place(ngx_bloom_control_t *control, bloom_reached_t *place)
 {
     uint64_t  which;
 
@@ -33,23 +45,18 @@ ngx_bloom_source_read(ngx_bloom_control_t *control, uint64_t source,
     do {
         which = __atomic_load_n(&control->source.which, __ATOMIC_ACQUIRE);
 
-        *place = *(volatile ngx_bloom_place_t *)
+        *place = *(volatile bloom_reached_t *)
                  &control->source.place[which & 1];
 
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
 
     } while (__atomic_load_n(&control->source.which, __ATOMIC_RELAXED)
              != which);
-
-    if (place->source != source) {
-        ngx_memzero(place, sizeof(ngx_bloom_place_t));
-        place->source = source;
-    }
 }
 
 
 void
-ngx_bloom_source_gap(ngx_bloom_place_t *place, bloom_position_t seen,
+ngx_bloom_source_gap(bloom_reached_t *place, bloom_position_t seen,
     bloom_position_t position)
 {
     bloom_position_t  gap;
@@ -97,7 +104,7 @@ ngx_bloom_source_unsign(ngx_bloom_control_t *control)
 
 uint64_t
 ngx_bloom_source_lag(ngx_bloom_control_t *control,
-    const ngx_bloom_place_t *place, ngx_msec_t now)
+    const bloom_reached_t *place, ngx_msec_t now)
 {
     uint64_t           time;
     bloom_position_t   position;
@@ -161,7 +168,7 @@ ngx_bloom_source_store_part(ngx_bloom_control_t *control,
 
 void
 ngx_bloom_source_store(ngx_bloom_control_t *control,
-    const ngx_bloom_place_t *place)
+    const bloom_reached_t *place)
 {
     uint64_t  which;
 

@@ -26,8 +26,8 @@
  * the source sends all changes of the position again.  That does no harm, since
  * the zone has none that are later.
  *
- * After a crash the next start computes the place again from the image and the
- * journal, so that they always agree.
+ * The next start computes the place again from the file "base", the image and
+ * the journal, so that they always agree.
  *
  * Besides, the control page has the last sign of life of the source: the zone
  * had all changes then.  It takes no lock, and it does not outlive the
@@ -51,14 +51,18 @@ uint64_t ngx_bloom_source_id(const ngx_str_t *name);
 /* Reads the place in a source; all of it is 0 if none was stored for this
  * source.  Takes no lock. */
 void ngx_bloom_source_read(ngx_bloom_control_t *control, uint64_t source,
-    ngx_bloom_place_t *place);
+    bloom_reached_t *place);
+
+/* Copies the place, whatever its source.  Takes no lock. */
+void ngx_bloom_source_place(ngx_bloom_control_t *control,
+    bloom_reached_t *place);
 
 /*
  * Moves a place to a position up to which changes are missing, where its digest
  * begins again, and nothing else is due.  `seen` is the last position of the
  * source that was applied before.
  */
-void ngx_bloom_source_gap(ngx_bloom_place_t *place, bloom_position_t seen,
+void ngx_bloom_source_gap(bloom_reached_t *place, bloom_position_t seen,
     bloom_position_t position);
 
 /* Records a sign of life at `now`, ngx_current_msec: the zone has all changes of
@@ -74,11 +78,11 @@ void ngx_bloom_source_unsign(ngx_bloom_control_t *control);
  * place; UINT64_MAX if there was none, or if the zone was further then.
  */
 uint64_t ngx_bloom_source_lag(ngx_bloom_control_t *control,
-    const ngx_bloom_place_t *place, ngx_msec_t now);
+    const bloom_reached_t *place, ngx_msec_t now);
 
 /* Returns 1 if the zone lacks changes that a clear has dropped, else 0. */
 static ngx_inline ngx_uint_t
-ngx_bloom_source_due(const ngx_bloom_place_t *place)
+ngx_bloom_source_due(const bloom_reached_t *place)
 {
     return bloom_position_cmp(place->position, place->due) < 0;
 }
@@ -95,7 +99,7 @@ void ngx_bloom_source_store_part(ngx_bloom_control_t *control,
 /* Stores the place in place->source, and that the zone has no changes after it.
  * The caller holds the lock `append`. */
 void ngx_bloom_source_store(ngx_bloom_control_t *control,
-    const ngx_bloom_place_t *place);
+    const bloom_reached_t *place);
 
 
 #pragma GCC visibility pop

@@ -28,7 +28,7 @@ static ngx_int_t ngx_bloom_state_enlist(ngx_bloom_state_t *state,
 static ngx_int_t ngx_bloom_state_control(ngx_bloom_state_t *state,
     ngx_bloom_failure_t *failure);
 static ngx_int_t ngx_bloom_state_make(ngx_bloom_state_t *state,
-    ngx_bloom_control_e found, ngx_bloom_failure_t *failure);
+    ngx_bloom_failure_t *failure);
 static ngx_int_t ngx_bloom_state_allocate(ngx_fd_t fd);
 static ngx_int_t ngx_bloom_state_join(ngx_bloom_state_t *state);
 
@@ -252,6 +252,13 @@ ngx_bloom_state_join(ngx_bloom_state_t *state)
     control->instance[state->instance].required = 0;
     control->instance[state->instance].applied = 0;
     control->instance[state->instance].as_of = 0;
+    control->instance[state->instance].removals = 0;
+    control->instance[state->instance].removed = 0;
+
+    /* until it says more, it may need room for all removals */
+
+    control->instance[state->instance].counted =
+                                 control->base[control->based & 1].from.removals;
 
     __atomic_fetch_or(&control->instances, (uint64_t) 1 << state->instance,
                       __ATOMIC_SEQ_CST);
@@ -339,15 +346,17 @@ ngx_bloom_state_control(ngx_bloom_state_t *state, ngx_bloom_failure_t *failure)
         return NGX_ERROR;
     }
 
+    state->found = found;
     failure->what = "use";
 
     if (found == NGX_BLOOM_CONTROL_UNREADABLE) {
         return NGX_ERROR;
     }
 
-    if (found == NGX_BLOOM_CONTROL_NEWER) {
-        failure->then = "a newer version of the module has created it; start "
-                        "nginx with that version";
+    if (found == NGX_BLOOM_CONTROL_FOREIGN) {
+        failure->then = "another version of the module has created it; start "
+                        "nginx with that version, or move the zone's "
+                        "directory away and start without its keys";
         ngx_set_errno(0);
         return NGX_ERROR;
     }
@@ -360,7 +369,7 @@ ngx_bloom_state_control(ngx_bloom_state_t *state, ngx_bloom_failure_t *failure)
     }
 
     if (found != NGX_BLOOM_CONTROL_OK) {
-        if (ngx_bloom_state_make(state, found, failure) != NGX_OK) {
+        if (ngx_bloom_state_make(state, failure) != NGX_OK) {
             return NGX_ERROR;
         }
 
@@ -374,6 +383,8 @@ ngx_bloom_state_control(ngx_bloom_state_t *state, ngx_bloom_failure_t *failure)
         {
             return NGX_ERROR;
         }
+
+        state->fresh = ngx_bloom_control_fresh(state->control);
 
         if (state->alone && ngx_bloom_control_renew(state->control) != NGX_OK) {
             return NGX_ERROR;
@@ -389,8 +400,7 @@ ngx_bloom_state_control(ngx_bloom_state_t *state, ngx_bloom_failure_t *failure)
  * file stays until the new page is complete and on disk.
  */
 static ngx_int_t
-ngx_bloom_state_make(ngx_bloom_state_t *state, ngx_bloom_control_e found,
-    ngx_bloom_failure_t *failure)
+ngx_bloom_state_make(ngx_bloom_state_t *state, ngx_bloom_failure_t *failure)
 {
     u_char     name[NGX_MAX_PATH];
     ngx_fd_t   old;
@@ -418,13 +428,6 @@ ngx_bloom_state_make(ngx_bloom_state_t *state, ngx_bloom_control_e found,
         || ngx_bloom_control_fill(state->control) != NGX_OK)
     {
         goto done;
-    }
-
-    if (found == NGX_BLOOM_CONTROL_BROKEN) {
-
-        /* the page may have had pending keys, or known of lost ones */
-
-        ngx_bloom_control_lose(&state->control->pending, ngx_bloom_time());
     }
 
     if (ngx_bloom_io_sync(state->fd) == NGX_OK) {
@@ -501,7 +504,7 @@ ngx_bloom_state_expired(ngx_bloom_state_t *state)
         return 0;
     }
 
-    now = ngx_bloom_clock_now(&state->control->clock);
+    now = ngx_bloom_clock_expiry(&state->control->clock);
 
     return now > state->expire ? now - state->expire : 0;
 }
@@ -738,93 +741,4 @@ ngx_bloom_state_error(uint64_t failed, ngx_err_t err)
         return "the journal cannot be written; check the owner and mode of the "
                "zone's directory in bloom_state_path, and its disk";
     }
-}
-
-
-ngx_int_t
-ngx_bloom_state_read_mark(ngx_bloom_state_t *state, const char *name,
-    uint64_t *time, uint64_t *position)
-{
-    off_t      first, second;
-    u_char     buf[2 * NGX_INT64_LEN + 4], *space;
-    ssize_t    n;
-    ngx_fd_t   fd;
-    ngx_err_t  err;
-
-    *time = 0;
-    *position = 0;
-
-    fd = ngx_bloom_io_open(state->dir, (u_char *) name, O_RDONLY);
-
-    if (fd == NGX_INVALID_FILE) {
-        return ngx_errno == NGX_ENOENT ? NGX_OK : NGX_ERROR;
-    }
-
-    n = ngx_bloom_io_read(fd, buf, sizeof(buf), 0);
-    err = ngx_errno;
-
-    (void) ngx_close_file(fd);
-
-    if (n == NGX_ERROR) {
-        ngx_set_errno(err);
-        return NGX_ERROR;
-    }
-
-    if (n == 0 || buf[n - 1] != '\n') {
-        goto invalid;
-    }
-
-    space = ngx_strlchr(buf, buf + n, ' ');
-    if (space == NULL) {
-        goto invalid;
-    }
-
-    first = ngx_atoof(buf, space - buf);
-    second = ngx_atoof(space + 1, buf + n - 1 - (space + 1));
-
-    if (first == NGX_ERROR || second == NGX_ERROR) {
-        goto invalid;
-    }
-
-    *time = (uint64_t) first;
-    *position = (uint64_t) second;
-
-    return NGX_OK;
-
-invalid:
-
-    ngx_set_errno(NGX_EINVAL);
-
-    return NGX_ERROR;
-}
-
-
-ngx_int_t
-ngx_bloom_state_write_mark(ngx_bloom_state_t *state, const char *name,
-    uint64_t time, uint64_t position)
-{
-    u_char     from[NGX_MAX_PATH], buf[2 * NGX_INT64_LEN + 4], *p;
-    ngx_fd_t   fd;
-    ngx_int_t  rc;
-
-    ngx_bloom_state_name(from, "%s.tmp", name);
-
-    fd = ngx_bloom_io_open(state->dir, from, O_RDWR|O_CREAT|O_TRUNC);
-    if (fd == NGX_INVALID_FILE) {
-        return NGX_ERROR;
-    }
-
-    p = ngx_sprintf(buf, "%uL %uL\n", time, position);
-
-    rc = ngx_bloom_io_write(fd, buf, p - buf, 0);
-
-    if (rc == NGX_OK) {
-        rc = ngx_bloom_io_sync(fd);
-    }
-
-    (void) ngx_close_file(fd);
-
-    return rc == NGX_OK ? ngx_bloom_io_rename(state->dir, from,
-                                               (u_char *) name)
-                        : NGX_ERROR;
 }

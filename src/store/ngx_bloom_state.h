@@ -7,22 +7,20 @@
  *     STATE_PATH/ZONE/    control               the control page, mapped
  *                         instance.N            locked while instance N lives
  *                         lock                  locked while an instance starts
- *                         dropped               time of the newest record that
- *                                               was removed, and begin of the
- *                                               journal
+ *                         base                  what the zone stands on, see
+ *                                               ngx_bloom_base_file.h
  *                         journal.BASE          a segment of the journal
- *                         compact.BASE.END      replaces all segments below END
- *                         damaged.BASE          a segment whose header is not
- *                                               valid, for an administrator
- *                         upload.FILE.bloom     image uploaded in place of FILE
+ *                         upload.BUILD.bloom    an uploaded image
  *                         checkpoint.BUILD.POSITION.bloom
+ *                         damaged.*             what could not be believed, for
+ *                                               an administrator
  *                         snapshot.N.R.bloom    what GET .../image sends
  *                         *.tmp                 incomplete files
  *
- * FILE is the build id of the image of file=, and BUILD that of the image from
- * which a checkpoint was made.  Both are in hexadecimal, and zeros for a zone
- * that starts empty.  POSITION, BASE and END are positions in the journal.  N
- * is the number of an instance.
+ * BUILD is the build id of an image: of an upload, or of the image from which a
+ * checkpoint was made.  It is in hexadecimal, and zeros for a zone that starts
+ * empty.  POSITION and BASE are positions in the journal.  N is the number of an
+ * instance.
  * ngx_bloom_state_files.h explains R and names the incomplete files.
  *
  * An instance is one shared memory zone with the processes that use it.  While
@@ -48,7 +46,7 @@
  *
  * The page is valid only while a process uses it.  An instance that starts and
  * finds no other one reads the segments and fills the page again; only
- * `synced`, `rewrite`, `early`, the pending keys and `lost` are kept.
+ * `synced`, `rewrite`, the clock, the pending keys and `lost` are kept.
  */
 
 #ifndef _NGX_BLOOM_STATE_H_INCLUDED_
@@ -77,6 +75,11 @@ typedef struct ngx_bloom_state_s {
                                             it is removed */
     ngx_uint_t           alone;          /* no other instance lived when this
                                             one started */
+    ngx_bloom_control_e  found;          /* what the file "control" was then */
+    ngx_uint_t           fresh;          /* 1: the machine was not booted since
+                                            it was last used */
+    const char          *doubt;          /* why keys may be lost: what is wrong
+                                            with the directory; NULL: nothing */
     ngx_fd_t             starts;         /* the file "lock", during a start */
     ngx_bloom_control_t *control;        /* NULL in the master */
 
@@ -103,6 +106,10 @@ typedef struct ngx_bloom_state_s {
      * it last checked what is on disk; see ngx_bloom_shutdown.h */
     uint64_t             appended;
     uint64_t             late;
+
+    ngx_msec_t           pruned;         /* when this process last removed
+                                            instances that have ended, to make
+                                            room for removals */
 } ngx_bloom_state_t;
 
 
@@ -235,19 +242,6 @@ void ngx_bloom_state_fail(ngx_bloom_state_t *state, ngx_uint_t what,
 
 /* Returns a message for NGX_BLOOM_CANNOT_... and its errno; NULL for 0. */
 const char *ngx_bloom_state_error(uint64_t failed, ngx_err_t err);
-
-/*
- * Read and write the file `name`, which contains a time, ms since 1970, and a
- * position in the journal.  Both are 0 if there is no such file.  Return
- * NGX_OK, or NGX_ERROR with errno, which is EINVAL if the contents are invalid.
- *
- *     "dropped"   the time of the newest record that was ever removed, and the
- *                 position at which the journal begins
- */
-ngx_int_t ngx_bloom_state_read_mark(ngx_bloom_state_t *state,
-    const char *name, uint64_t *time, uint64_t *position);
-ngx_int_t ngx_bloom_state_write_mark(ngx_bloom_state_t *state,
-    const char *name, uint64_t time, uint64_t position);
 
 
 #pragma GCC visibility pop

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The name of a file says all about it, so files are found by listing the
- * directory.
+ * The name of a file says what it is, and the file "base" which uploads and
+ * checkpoints are used.
  */
 
 #include "ngx_bloom_state_files.h"
@@ -13,7 +13,8 @@
 #include <sys/random.h>
 
 
-static u_char *ngx_bloom_state_files_hex(u_char *p, u_char *build);
+static u_char *ngx_bloom_state_files_hex(u_char *p, const u_char *build);
+static ngx_uint_t ngx_bloom_state_files_image(const char *name);
 static ngx_uint_t ngx_bloom_state_files_begins(const char *name,
     const char *prefix);
 static ngx_uint_t ngx_bloom_state_files_ends(const char *name,
@@ -29,7 +30,8 @@ static ngx_int_t ngx_bloom_state_files_unlink(ngx_bloom_state_t *state,
 
 
 u_char *
-ngx_bloom_state_files_checkpoint(u_char *build, uint64_t position, u_char *path)
+ngx_bloom_state_files_checkpoint(const u_char *build, uint64_t position,
+    u_char *path)
 {
     u_char  hex[2 * BLOOM_IMAGE_BUILD_ID_LEN + 1];
 
@@ -41,7 +43,7 @@ ngx_bloom_state_files_checkpoint(u_char *build, uint64_t position, u_char *path)
 
 
 u_char *
-ngx_bloom_state_files_upload(u_char *build, u_char *path)
+ngx_bloom_state_files_upload(const u_char *build, u_char *path)
 {
     u_char  hex[2 * BLOOM_IMAGE_BUILD_ID_LEN + 1];
 
@@ -69,12 +71,9 @@ ngx_bloom_state_files_temporary(ngx_bloom_state_t *state, const char *kind,
 
 
 static u_char *
-ngx_bloom_state_files_hex(u_char *p, u_char *build)
+ngx_bloom_state_files_hex(u_char *p, const u_char *build)
 {
-    static u_char  empty[BLOOM_IMAGE_BUILD_ID_LEN];
-
-    return ngx_hex_dump(p, build != NULL ? build : empty,
-                        BLOOM_IMAGE_BUILD_ID_LEN);
+    return ngx_hex_dump(p, (u_char *) build, BLOOM_IMAGE_BUILD_ID_LEN);
 }
 
 
@@ -95,67 +94,47 @@ ngx_bloom_state_files_name(u_char *path)
 }
 
 
-ngx_int_t
-ngx_bloom_state_files_find(ngx_bloom_state_t *state, u_char *build,
-    u_char *path, uint64_t *position)
+/* Returns 1 if a name is that of an upload or a checkpoint. */
+static ngx_uint_t
+ngx_bloom_state_files_image(const char *name)
+{
+    return (ngx_bloom_state_files_begins(name, "checkpoint.")
+            || ngx_bloom_state_files_begins(name, "upload."))
+           && ngx_bloom_state_files_ends(name, ".bloom");
+}
+
+
+ngx_uint_t
+ngx_bloom_state_files_images(ngx_bloom_state_t *state)
 {
     DIR            *dir;
-    char           *end;
-    u_char          prefix[64], *p;
-    size_t          len;
-    uint64_t        at;
-    ngx_int_t       rc;
+    ngx_uint_t      found;
     struct dirent  *entry;
-
-    p = ngx_cpymem(prefix, "checkpoint.", sizeof("checkpoint.") - 1);
-    p = ngx_bloom_state_files_hex(p, build);
-    *p++ = '.';
-    len = p - prefix;
 
     dir = ngx_bloom_io_list(state->dir);
     if (dir == NULL) {
-        return NGX_DECLINED;
+        return 0;
     }
 
-    rc = NGX_DECLINED;
+    found = 0;
 
     while ((entry = readdir(dir)) != NULL) {
-
-        if (ngx_strncmp(entry->d_name, prefix, len) != 0) {
-            continue;
-        }
-
-        at = strtoull(entry->d_name + len, &end, 16);
-
-        if (strcmp(end, ".bloom") != 0 || (rc == NGX_OK && at <= *position)) {
-            continue;
-        }
-
-        ngx_bloom_state_name(path, "%s", entry->d_name);
-        *position = at;
-        rc = NGX_OK;
+        found |= ngx_bloom_state_files_image(entry->d_name);
     }
 
     (void) closedir(dir);
 
-    return rc;
+    return found;
 }
 
 
 ngx_int_t
-ngx_bloom_state_files_lower(ngx_bloom_state_t *state, uint64_t position)
+ngx_bloom_state_files_aside(ngx_bloom_state_t *state)
 {
     DIR            *dir;
-    char           *end;
     u_char          from[NGX_MAX_PATH], to[NGX_MAX_PATH];
-    size_t          len;
-    uint64_t        at;
     ngx_int_t       rc;
     struct dirent  *entry;
-
-    len = sizeof("checkpoint.") - 1 + 2 * BLOOM_IMAGE_BUILD_ID_LEN;
-
-    position = ngx_max(position, 1);         /* no checkpoint is at 0 */
 
     dir = ngx_bloom_io_list(state->dir);
     if (dir == NULL) {
@@ -166,23 +145,12 @@ ngx_bloom_state_files_lower(ngx_bloom_state_t *state, uint64_t position)
 
     while (rc == NGX_OK && (entry = readdir(dir)) != NULL) {
 
-        if (ngx_strncmp(entry->d_name, "checkpoint.", 11) != 0
-            || ngx_strlen(entry->d_name) <= len || entry->d_name[len] != '.')
-        {
-            continue;
+        if (ngx_bloom_state_files_image(entry->d_name)) {
+            ngx_bloom_state_name(from, "%s", entry->d_name);
+            ngx_bloom_state_name(to, "damaged.%s", entry->d_name);
+
+            rc = ngx_bloom_io_rename(state->dir, from, to);
         }
-
-        at = strtoull(entry->d_name + len + 1, &end, 16);
-
-        if (strcmp(end, ".bloom") != 0 || at <= position) {
-            continue;
-        }
-
-        ngx_bloom_state_name(from, "%s", entry->d_name);
-        ngx_bloom_state_name(to, "%*s.%016xL.bloom", len, entry->d_name,
-                             position);
-
-        rc = ngx_bloom_io_rename(state->dir, from, to);
     }
 
     (void) closedir(dir);
@@ -191,9 +159,48 @@ ngx_bloom_state_files_lower(ngx_bloom_state_t *state, uint64_t position)
 }
 
 
+void
+ngx_bloom_state_files_sweep(ngx_bloom_state_t *state, const bloom_base_t *base)
+{
+    DIR            *dir;
+    u_char          keep[3][NGX_MAX_PATH], name[NGX_MAX_PATH];
+    ngx_uint_t      i;
+    struct dirent  *entry;
+
+    ngx_bloom_state_files_checkpoint(base->build_id,
+                                     base->checkpoint[0].position, keep[0]);
+    ngx_bloom_state_files_checkpoint(base->build_id,
+                                     base->checkpoint[1].position, keep[1]);
+    ngx_bloom_state_files_upload(base->build_id, keep[2]);
+
+    dir = ngx_bloom_io_list(state->dir);
+    if (dir == NULL) {
+        return;
+    }
+
+    while ((entry = readdir(dir)) != NULL) {
+
+        if (!ngx_bloom_state_files_image(entry->d_name)) {
+            continue;
+        }
+
+        ngx_bloom_state_name(name, "%s", entry->d_name);
+
+        for (i = 0; i < 3 && ngx_strcmp(name, keep[i]) != 0; i++) {
+            /* void */
+        }
+
+        if (i == 3 || (i == 2 && base->kind != BLOOM_BASE_UPLOAD)) {
+            (void) ngx_bloom_state_files_unlink(state, name);
+        }
+    }
+
+    (void) closedir(dir);
+}
+
+
 ngx_int_t
-ngx_bloom_state_files_remove(ngx_bloom_state_t *state, const char *prefix,
-    u_char *keep)
+ngx_bloom_state_files_remove(ngx_bloom_state_t *state, const char *prefix)
 {
     DIR            *dir;
     u_char          path[NGX_MAX_PATH];
@@ -212,8 +219,7 @@ ngx_bloom_state_files_remove(ngx_bloom_state_t *state, const char *prefix,
     while ((entry = readdir(dir)) != NULL) {
 
         if (!ngx_bloom_state_files_begins(entry->d_name, prefix)
-            || !ngx_bloom_state_files_ends(entry->d_name, ".bloom")
-            || (keep != NULL && ngx_strcmp(entry->d_name, keep) == 0))
+            || !ngx_bloom_state_files_ends(entry->d_name, ".bloom"))
         {
             continue;
         }
@@ -278,7 +284,6 @@ ngx_bloom_state_files_left(ngx_bloom_state_t *state, const char *name,
     } kinds[] = {
         { "save.", ".tmp", 0 },
         { "upload.", ".tmp", 0 },
-        { "compact.", ".tmp", 0 },
         { "body.", ".tmp", 1 },
         { "snapshot.", ".bloom", 1 }
     };
@@ -300,7 +305,6 @@ ngx_bloom_state_files_left(ngx_bloom_state_t *state, const char *name,
     if (!ngx_bloom_state_files_number(name, kinds[i].kind, kinds[i].ext,
                                       &instance))
     {
-        /* an earlier version wrote a process id there */
         return 0;
     }
 

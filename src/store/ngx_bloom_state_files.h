@@ -5,11 +5,11 @@
  * of a state directory.
  *
  *     checkpoint.BUILD.POSITION.bloom
- *     upload.FILE.bloom
+ *     upload.BUILD.bloom
  *     snapshot.N.R.bloom, body.N.R.tmp
- *     save.N.R.tmp, upload.N.R.tmp, compact.N.R.tmp
+ *     save.N.R.tmp, upload.N.R.tmp
  *
- * ngx_bloom_state.h explains BUILD, POSITION and FILE.  N is the number of the
+ * ngx_bloom_state.h explains BUILD and POSITION.  N is the number of the
  * instance.  R is random, so that two processes never choose the same name, not
  * even in different containers, where they may have the same process id.
  *
@@ -30,12 +30,11 @@
 
 /*
  * Write the name of a checkpoint or an upload into `path`, which has
- * NGX_MAX_PATH bytes.  `build` is NULL for a zone that starts empty; the build
- * id is written as zeros then.  Return `path`.
+ * NGX_MAX_PATH bytes.  Return `path`.
  */
-u_char *ngx_bloom_state_files_checkpoint(u_char *build, uint64_t position,
-    u_char *path);
-u_char *ngx_bloom_state_files_upload(u_char *build, u_char *path);
+u_char *ngx_bloom_state_files_checkpoint(const u_char *build,
+    uint64_t position, u_char *path);
+u_char *ngx_bloom_state_files_upload(const u_char *build, u_char *path);
 
 /*
  * Writes a new name, "KIND.I.R.EXT", into `path`, which has NGX_MAX_PATH bytes.
@@ -52,38 +51,31 @@ u_char *ngx_bloom_state_files_path(ngx_bloom_state_t *state, u_char *name,
 /* Returns the name of the file in a full path. */
 u_char *ngx_bloom_state_files_name(u_char *path);
 
-/*
- * Finds the newest checkpoint made from the image with this build id.  Returns
- * NGX_OK, with its name in `path`, which has NGX_MAX_PATH bytes, and its
- * position; or NGX_DECLINED without such a checkpoint.
- */
-ngx_int_t ngx_bloom_state_files_find(ngx_bloom_state_t *state, u_char *build,
-    u_char *path, uint64_t *position);
+/* Returns 1 if the directory has an upload or a checkpoint, else 0. */
+ngx_uint_t ngx_bloom_state_files_images(ngx_bloom_state_t *state);
+
+/* Renames all uploads and checkpoints to "damaged.NAME", for an administrator.
+ * Returns NGX_OK, or NGX_ERROR with errno. */
+ngx_int_t ngx_bloom_state_files_aside(ngx_bloom_state_t *state);
+
+/* Removes the uploads and checkpoints that an entry of the file "base" does not
+ * name.  Those that cannot be removed are logged. */
+void ngx_bloom_state_files_sweep(ngx_bloom_state_t *state,
+    const bloom_base_t *base);
 
 /*
- * Renames checkpoints of positions after `position` to checkpoints of
- * `position`.  It is called when the journal has lost its end and continues at
- * `position`: a reader that began at the old position would miss the records
- * appended before it.  Returns NGX_OK, or NGX_ERROR with errno.
- */
-ngx_int_t ngx_bloom_state_files_lower(ngx_bloom_state_t *state,
-    uint64_t position);
-
-/*
- * Removes the images whose names begin with `prefix`, except the file `keep`
- * unless that is NULL.  Returns NGX_OK; or NGX_ERROR with errno if one cannot
+ * Removes the images whose names begin with `prefix`.  Returns NGX_OK; or NGX_ERROR with errno if one cannot
  * be removed, which is logged.
  */
 ngx_int_t ngx_bloom_state_files_remove(ngx_bloom_state_t *state,
-    const char *prefix, u_char *keep);
+    const char *prefix);
 
 
 /* Which temporary files are removed. */
 typedef enum {
     NGX_BLOOM_STATE_FILES_DEAD = 0,      /* those of ended instances */
     NGX_BLOOM_STATE_FILES_OWN,           /* and those of this instance */
-    NGX_BLOOM_STATE_FILES_ALL            /* all, with those of earlier
-                                            versions */
+    NGX_BLOOM_STATE_FILES_ALL            /* all */
 } ngx_bloom_state_files_e;
 
 /*

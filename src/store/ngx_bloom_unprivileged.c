@@ -22,6 +22,7 @@
 typedef struct {
     ngx_int_t    rc;
     uint64_t     value;
+    uint64_t     room;
     ngx_uint_t   files;                  /* a bit for each of fd[] */
 } ngx_bloom_unprivileged_message_t;
 
@@ -103,6 +104,7 @@ ngx_bloom_unprivileged(ngx_bloom_user_t *user, ngx_log_t *log,
 
     answer->rc = NGX_ERROR;
     answer->value = 0;
+    answer->room = 0;
     answer->fd[0] = NGX_INVALID_FILE;
     answer->fd[1] = NGX_INVALID_FILE;
 
@@ -198,6 +200,7 @@ ngx_bloom_unprivileged_child(ngx_bloom_user_t *user, ngx_log_t *log,
 
     answer.rc = NGX_ERROR;
     answer.value = 0;
+    answer.room = 0;
     answer.fd[0] = NGX_INVALID_FILE;
     answer.fd[1] = NGX_INVALID_FILE;
 
@@ -300,6 +303,7 @@ ngx_bloom_unprivileged_send(ngx_socket_t s, ngx_bloom_answer_t *answer)
 
     message.rc = answer->rc;
     message.value = answer->value;
+    message.room = answer->room;
     files = 0;
 
     for (i = 0; i < 2; i++) {
@@ -426,6 +430,7 @@ ngx_bloom_unprivileged_receive(ngx_socket_t s, ngx_bloom_answer_t *answer)
 
     answer->rc = message.rc;
     answer->value = message.value;
+    answer->room = message.room;
 
     for (i = 2; i-- != 0; /* void */) {
         if (message.files & ((ngx_uint_t) 1 << i)) {

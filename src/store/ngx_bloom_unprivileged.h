@@ -34,6 +34,7 @@ typedef struct {
 typedef struct {
     ngx_int_t    rc;
     uint64_t     value;
+    uint64_t     room;                   /* a second value */
     ngx_fd_t     fd[2];                  /* the caller closes them;
                                             NGX_INVALID_FILE: none */
 } ngx_bloom_answer_t;

@@ -5,8 +5,11 @@
  */
 
 #include "ngx_bloom_base.h"
-#include "ngx_bloom_catch_up.h"
+#include "ngx_bloom_removals.h"
 #include "ngx_bloom_as_of.h"
+#include "ngx_bloom_base_change.h"
+#include "ngx_bloom_base_file.h"
+#include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_cleared.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_layers.h"
@@ -14,233 +17,96 @@
 #include "ngx_bloom_place.h"
 #include "ngx_bloom_ring.h"
 #include "ngx_bloom_state_files.h"
+#include "ngx_bloom_load_checks.h"
 
 
-static ngx_int_t ngx_bloom_base_read_dropped(ngx_bloom_zone_t *zone);
-static ngx_int_t ngx_bloom_base_load_image(ngx_bloom_zone_t *zone,
-    ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
-    bloom_image_t *image);
-static ngx_uint_t ngx_bloom_base_outgrown(ngx_bloom_zone_t *zone,
-    ngx_bloom_image_file_t *checkpoint, bloom_image_t *base);
-static ngx_int_t ngx_bloom_base_run(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_base_settle(ngx_bloom_zone_t *zone,
-    ngx_uint_t read);
+    uint64_t position);
+static void ngx_bloom_base_clear_place(ngx_bloom_zone_t *zone,
+    bloom_reached_t *place);
 static ngx_int_t ngx_bloom_base_try(ngx_bloom_zone_t *zone,
     ngx_bloom_load_t *load);
+static ngx_int_t ngx_bloom_base_load_checkpoint(ngx_bloom_zone_t *zone,
+    ngx_bloom_load_t *load, const bloom_base_t *base, ngx_uint_t number);
+static ngx_uint_t ngx_bloom_base_outgrown(ngx_bloom_zone_t *zone,
+    const bloom_base_t *base, const bloom_image_t *saved);
+static const char *ngx_bloom_base_differs(ngx_bloom_zone_t *zone,
+    const bloom_image_t *image);
+static ngx_int_t ngx_bloom_base_refuse_change(ngx_bloom_zone_t *zone,
+    const char *what, u_char *path);
+static ngx_int_t ngx_bloom_base_load_upload(ngx_bloom_zone_t *zone,
+    ngx_bloom_load_t *load, const bloom_base_t *base);
+static ngx_int_t ngx_bloom_base_is_upload(ngx_bloom_load_t *load,
+    const bloom_base_t *base);
+static void ngx_bloom_base_name(ngx_bloom_zone_t *zone,
+    ngx_bloom_image_file_t *file, u_char *name, u_char *path);
+static ngx_int_t ngx_bloom_base_run(ngx_bloom_load_t *load);
 static void ngx_bloom_base_log(ngx_bloom_zone_t *zone, ngx_uint_t level,
     ngx_bloom_load_t *load, const char *then);
 
 
-ngx_int_t
-ngx_bloom_base_open_directory(ngx_bloom_zone_t *zone, ngx_uint_t make)
+/*
+ * Completes a clear whose record a load has found at a position, so that nothing
+ * from before it is loaded (S7).  Returns NGX_OK, or NGX_ERROR, logged.
+ */
+static ngx_int_t
+ngx_bloom_base_settle(ngx_bloom_zone_t *zone, uint64_t position)
 {
-    u_char            *path, error[NGX_MAX_ERROR_STR];
-    ngx_fd_t           dir;
-    ngx_int_t          rc;
-    ngx_log_t         *log;
-    ngx_bloom_user_t   user;
-
-    if (zone->state_path.len == 0 || !zone->journal) {
-        return NGX_OK;
-    }
-
-    log = zone->shm_zone->shm.log;
-    user = ngx_bloom_unprivileged_workers(zone->ccf);
-
-    path = ngx_bloom_directory_path(zone->pool, &zone->state_path, &zone->name);
-
-    if (path == NULL) {
-        return NGX_ERROR;
-    }
-
-    /* earlier configurations may have added keys, even if this one does not */
-
-    rc = ngx_bloom_directory_open(&zone->state_path, path, &user,
-                                  make && zone->adds, &dir, error);
-
-    switch (rc) {
-
-    case NGX_OK:
-        zone->state = ngx_palloc(zone->pool, sizeof(ngx_bloom_state_t));
-
-        if (zone->state == NULL) {
-            (void) ngx_close_file(dir);
-            return NGX_ERROR;
-        }
-
-        ngx_bloom_state_init(zone->state, path, dir);
-        zone->state->expire = zone->expire;
-
-        return NGX_OK;
-
-    case NGX_DECLINED:
-        return NGX_OK;
-
-    default:
-        ngx_log_error(ngx_bloom_zone_level(zone), log, 0,
-                      "%s; bloom zone \"%V\" keeps added keys there",
-                      error, &zone->name);
-
-        zone->state_error = NGX_BLOOM_BASE_NO_DIRECTORY;
-
-        return NGX_ERROR;
-    }
-}
-
-
-ngx_int_t
-ngx_bloom_base_open_state(ngx_bloom_zone_t *zone)
-{
-    ngx_bloom_failure_t  failure;
-
-    if (ngx_bloom_state_open(zone->state, &failure) != NGX_OK) {
-        ngx_bloom_base_log_state(zone, &failure);
-        return NGX_ERROR;
-    }
-
-    zone->required = &zone->state->control->instance[zone->state->instance]
-                      .required;
-    zone->pending = &zone->state->control->pending;
-    zone->clock = &zone->state->control->clock;
-
-    if (ngx_bloom_base_read_dropped(zone) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    return ngx_bloom_base_settle(zone, 0);
-}
-
-
-void
-ngx_bloom_base_answer_state(ngx_bloom_zone_t *zone, ngx_bloom_answer_t *answer)
-{
-    ngx_bloom_state_t  *state;
+    ngx_int_t             rc;
+    ngx_err_t             err;
+    ngx_bloom_state_t    *state;
+    ngx_bloom_control_t  *control;
 
     state = zone->state;
-    answer->rc = NGX_OK;
+    control = state->control;
 
-    if (state == NULL) {
-        return;
+    ngx_bloom_cleared_found(state, position);
+
+    rc = ngx_bloom_lock(&control->keeper, NGX_BLOOM_BASE_WAIT);
+    err = NGX_EBUSY;
+
+    if (rc == NGX_OK) {
+        rc = ngx_bloom_cleared_settle(state, zone->file.name.len
+                                             ? zone->image.build_id : NULL);
+        err = ngx_errno;
+        ngx_bloom_unlock(&control->keeper);
     }
 
-    ngx_bloom_state_ready(state);
-
-    answer->value = state->instance;
-    answer->fd[0] = state->fd;
-    answer->fd[1] = state->lock;
-}
-
-
-void
-ngx_bloom_base_take_state(ngx_bloom_zone_t *zone, ngx_bloom_answer_t *answer)
-{
-    ngx_bloom_state_t  *state;
-
-    state = zone->state;
-
-    if (state == NULL) {
-        return;
-    }
-
-    if (answer->fd[0] != NGX_INVALID_FILE && answer->fd[1] != NGX_INVALID_FILE)
-    {
-        state->fd = answer->fd[0];
-        state->lock = answer->fd[1];
-        state->instance = answer->value % NGX_BLOOM_INSTANCES;
-        return;
-    }
-
-    ngx_bloom_io_close(&answer->fd[0]);
-    ngx_bloom_io_close(&answer->fd[1]);
-    ngx_bloom_state_close(state);
-
-    zone->state = NULL;
-    zone->state_error = NGX_BLOOM_BASE_NO_DIRECTORY;
-}
-
-
-void
-ngx_bloom_base_log_state(ngx_bloom_zone_t *zone, ngx_bloom_failure_t *failure)
-{
-    u_char  then[256];
-
-    if (failure->holder != 0) {
-        ngx_bloom_print(then, sizeof(then),
-                        ": process %P has locked it; find out which process "
-                        "that is, and end it", failure->holder);
-
-    } else if (failure->then != NULL) {
-        ngx_bloom_print(then, sizeof(then), ": %s", failure->then);
-
-    } else {
-        ngx_bloom_print(then, sizeof(then), "%s",
-                        ngx_bloom_io_advice(failure->err));
-    }
-
-    ngx_log_error(ngx_bloom_zone_level(zone),
-                  zone->shm_zone->shm.log, failure->err,
-                  "cannot %s \"%V/%s\" in the state directory of bloom zone "
-                  "\"%V\"%s", failure->what, &zone->state->path,
-                  failure->name, &zone->name, then);
-}
-
-
-/* Reads from disk which records have been removed, unless other instances have
- * it in the control page. */
-static ngx_int_t
-ngx_bloom_base_read_dropped(ngx_bloom_zone_t *zone)
-{
-    if (!zone->state->alone) {
+    if (rc == NGX_OK) {
         return NGX_OK;
     }
 
-    if (ngx_bloom_state_read_mark(zone->state, "dropped",
-                                  &zone->state->control->dropped,
-                                  &zone->state->control->begin)
-        != NGX_OK)
-    {
-        ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, ngx_errno,
-                      "cannot read \"%V/dropped\", which says which images "
-                      "bloom zone \"%V\" may load; restore that file",
-                      &zone->state->path, &zone->name);
-        return NGX_ERROR;
-    }
+    ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, err,
+                  "bloom zone \"%V\" was cleared, and what was dropped cannot "
+                  "be removed from \"%V\"; correct the owner of the files "
+                  "there, or repair the disk", &zone->name, &state->path);
 
-    return NGX_OK;
-}
-
-
-/* Completes a clear, so that nothing from before it is loaded. */
-static ngx_int_t
-ngx_bloom_base_settle(ngx_bloom_zone_t *zone, ngx_uint_t read)
-{
-    if (ngx_bloom_cleared_recover(zone->state, &zone->image, read) != NGX_OK) {
-        ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, ngx_errno,
-                      "bloom zone \"%V\" was cleared, and what was dropped "
-                      "cannot be removed from \"%V\"; correct the owner of "
-                      "the files there, or repair the disk",
-                      &zone->name, &zone->state->path);
-        return NGX_ERROR;
-    }
-
-    return NGX_OK;
+    return NGX_ERROR;
 }
 
 
 ngx_int_t
 ngx_bloom_base_load(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 {
+    uint64_t         cleared;
+    bloom_reached_t  place;
+
     while (ngx_bloom_base_try(zone, load) != NGX_OK) {
 
-        if (!load->replay.cleared) {
+        cleared = load->replay.cleared;
+
+        if (cleared == 0) {
             return NGX_ERROR;
         }
 
-        /* another instance has cleared the zone meanwhile */
-
+        place = load->replay.place;
         ngx_bloom_load_end(load);
 
-        if (ngx_bloom_base_settle(zone, 1) != NGX_OK) {
+        if (zone->state->alone) {
+            ngx_bloom_base_clear_place(zone, &place);
+        }
+
+        if (ngx_bloom_base_settle(zone, cleared) != NGX_OK) {
             return NGX_ERROR;
         }
     }
@@ -249,17 +115,37 @@ ngx_bloom_base_load(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 }
 
 
+/* Takes the zone back in its source from where it was before a clear, which the
+ * page of the only instance does not know.  The load that follows finds out where
+ * its image is. */
+static void
+ngx_bloom_base_clear_place(ngx_bloom_zone_t *zone, bloom_reached_t *place)
+{
+    static const bloom_position_t  none;
+
+    if (zone->source.len != 0) {
+        ngx_bloom_source_store(zone->state->control, place);
+        ngx_bloom_place_clear(zone, none);
+    }
+}
+
+
+/*
+ * Loads what the zone stands on: the newer checkpoint, else the older one, else
+ * the image that they were made from.
+ */
 static ngx_int_t
 ngx_bloom_base_try(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 {
-    u_char                  name[NGX_MAX_PATH], path[NGX_MAX_PATH], *build;
-    bloom_image_t           image;
-    ngx_uint_t              lacks;
-    ngx_bloom_image_file_t  file;
-    ngx_bloom_shctx_t      *sh;
+    ngx_int_t           rc;
+    ngx_uint_t          i, uploaded, lacks;
+    bloom_base_t        base;
+    bloom_image_t       image;
+    ngx_bloom_shctx_t  *sh;
 
     sh = zone->sh;
     lacks = 0;
+    uploaded = 0;
 
     sh->uploaded = 0;
     sh->file = (zone->file.name.len != 0);
@@ -271,75 +157,414 @@ ngx_bloom_base_try(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
         return NGX_ERROR;
     }
 
-    build = sh->file ? zone->image.build_id : NULL;
+    image = zone->image;
 
-    /* what a zone has that expires is in its journal alone */
+    if (zone->state != NULL) {
+        ngx_bloom_base_file_get(zone->state, &base);
 
-    if (zone->state != NULL && zone->expire == 0) {
+        uploaded = ngx_bloom_base_uploaded(zone, &base);
 
-        (void) ngx_bloom_state_files_upload(build, name);
+        if (uploaded || ngx_bloom_base_stands(zone, &base)) {
+            sh->uploaded = uploaded;
 
-        ngx_memzero(&file, sizeof(ngx_bloom_image_file_t));
-        file.name.data = ngx_bloom_state_files_path(zone->state, name, path);
-        file.name.len = ngx_strlen(path);
-        file.state = zone->state;
-        file.fd = NGX_INVALID_FILE;
+            for (i = 2; i-- > 0; /* void */ ) {
 
-        if (ngx_bloom_image_file_open(&file) == NGX_OK) {
-            image = file.reader.image;
-            sh->uploaded = 1;
+                rc = ngx_bloom_base_load_checkpoint(zone, load, &base, i);
 
-            if (ngx_bloom_base_load_image(zone, load, &file, &image)
-                == NGX_OK)
-            {
-                return NGX_OK;
+                if (rc != NGX_DECLINED) {
+                    return rc;
+                }
+            }
+        }
+
+        if (uploaded && base.kind == BLOOM_BASE_UPLOAD) {
+            rc = ngx_bloom_base_load_upload(zone, load, &base);
+
+            if (rc != NGX_DECLINED) {
+                return rc;
             }
 
-        } else if (file.err == NGX_ENOENT) {
-            goto file;
+            lacks = 1;
+        }
 
-        } else {
-            ngx_bloom_print(load->error, sizeof(load->error),
-                            "uploaded image \"%s\" of bloom zone \"%V\" %s"
-                            " (%d: %s)", path, &zone->name, file.error,
-                            file.err, strerror(file.err));
+        if (base.kind == BLOOM_BASE_CHECKPOINT && !sh->file) {
+            ngx_log_error(NGX_LOG_ALERT, zone->shm_zone->shm.log, 0,
+                          "bloom zone \"%V\" has lost the keys of its "
+                          "checkpoints in \"%V\", and answers \"unknown\" "
+                          "instead of \"absent\": an earlier line of this log "
+                          "names them; restore the whole directory from a "
+                          "backup, or clear the zone by POST clear and add its "
+                          "keys again",
+                          &zone->name, &zone->state->path);
+
+            (void) ngx_bloom_state_lose(zone->state,
+                                        ngx_bloom_zone_time(zone));
+            lacks = 1;
+        }
+
+        if (!sh->file && !uploaded && base.dropped != 0
+            && (base.kind == BLOOM_BASE_FILE || base.kind == BLOOM_BASE_UPLOAD))
+        {
+            ngx_log_error(NGX_LOG_ALERT, zone->shm_zone->shm.log, 0,
+                          "bloom zone \"%V\" has no image any more, and its "
+                          "journal in \"%V\" lacks the keys that the image "
+                          "had: the zone answers \"unknown\" instead of "
+                          "\"absent\"; name the image in \"file\" again, or "
+                          "clear the zone by POST clear and add its keys again",
+                          &zone->name, &zone->state->path);
+
+            (void) ngx_bloom_state_lose(zone->state,
+                                        ngx_bloom_zone_time(zone));
+            lacks = 1;
         }
 
         sh->uploaded = 0;
-
-        if (load->outcome == NGX_BLOOM_FAILED) {
-            goto failed;                         /* not the image's fault */
-        }
-
-        lacks = 1;
-
-        ngx_bloom_base_log(zone, NGX_LOG_ALERT, load,
-                            "the zone answers \"unknown\" instead of "
-                            "\"absent\" until you upload the image again, or "
-                            "load file= by POST reload");
-        ngx_bloom_load_end(load);
     }
 
-file:
-
-    image = zone->image;
-
-    if (ngx_bloom_base_load_image(zone, load, &zone->file, &image) == NGX_OK) {
-
+    if (ngx_bloom_load_begin(load, zone, &zone->file, sh->file ? NULL : &image,
+                             NULL, NULL, 0)
+        == NGX_OK
+        && ngx_bloom_base_run(load) == NGX_OK)
+    {
         if (lacks) {
             load->complete = 0;
+            sh->standin = 1;             /* the first generation */
         }
 
         return NGX_OK;
     }
-
-failed:
 
     if (!load->replay.cleared) {
         ngx_bloom_base_log(zone, ngx_bloom_zone_level(zone), load, NULL);
     }
 
     return NGX_ERROR;
+}
+
+
+ngx_uint_t
+ngx_bloom_base_uploaded(ngx_bloom_zone_t *zone, const bloom_base_t *base)
+{
+    static const uint8_t  none[BLOOM_IMAGE_BUILD_ID_LEN];
+
+    if (base->kind == BLOOM_BASE_CHECKPOINT) {
+        return zone->file.name.len == 0
+               && ngx_memcmp(base->build_id, none, BLOOM_IMAGE_BUILD_ID_LEN)
+                  != 0;
+    }
+
+    return base->kind == BLOOM_BASE_UPLOAD
+           && ngx_memcmp(base->replaced,
+                         zone->file.name.len ? zone->image.build_id : none,
+                         BLOOM_IMAGE_BUILD_ID_LEN)
+              == 0;
+}
+
+
+ngx_uint_t
+ngx_bloom_base_stands(ngx_bloom_zone_t *zone, const bloom_base_t *base)
+{
+    if (zone->file.name.len == 0) {
+        return base->kind == BLOOM_BASE_EMPTY
+               || base->kind == BLOOM_BASE_CHECKPOINT;
+    }
+
+    return base->kind == BLOOM_BASE_FILE
+           && ngx_memcmp(base->build_id, zone->image.build_id,
+                         BLOOM_IMAGE_BUILD_ID_LEN)
+              == 0;
+}
+
+
+/*
+ * Loads a checkpoint of the entry.  Returns NGX_OK; NGX_DECLINED if there is
+ * none, or if it cannot be used and the zone can start without it; NGX_ERROR if
+ * the zone cannot start, logged.
+ */
+static ngx_int_t
+ngx_bloom_base_load_checkpoint(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load,
+    const bloom_base_t *base, ngx_uint_t number)
+{
+    u_char                  name[NGX_MAX_PATH], path[NGX_MAX_PATH];
+    const char             *what;
+    bloom_image_t           image;
+    const bloom_point_t    *point;
+    ngx_bloom_image_file_t  file;
+
+    point = &base->checkpoint[number];
+
+    if (point->position == 0) {
+        return NGX_DECLINED;
+    }
+
+    ngx_bloom_base_name(zone, &file,
+                        ngx_bloom_state_files_checkpoint(base->build_id,
+                                                         point->position,
+                                                         name),
+                        path);
+
+    if (ngx_bloom_image_file_open(&file) != NGX_OK) {
+        ngx_bloom_print(load->error, sizeof(load->error),
+                        "checkpoint \"%s\" of bloom zone \"%V\" %s", path,
+                        &zone->name, file.error);
+        goto without;
+    }
+
+    if (file.reader.checksum != base->checksum[number]) {
+        ngx_bloom_print(load->error, sizeof(load->error),
+                        "checkpoint \"%s\" of bloom zone \"%V\" is not the one "
+                        "that was written here", path, &zone->name);
+        ngx_bloom_image_file_close(&file);
+        goto without;
+    }
+
+    image = file.reader.image;
+
+    if (zone->file.name.len != 0 && !zone->sh->uploaded) {
+
+        /* the header of the image of file= says more than its checkpoint's */
+
+        image = zone->image;
+    }
+
+    if (ngx_bloom_base_outgrown(zone, base, &file.reader.image)) {
+
+        /* the journal has all of its keys */
+
+        ngx_log_error(NGX_LOG_NOTICE, zone->shm_zone->shm.log, 0,
+                      "bloom zone \"%V\" replays its whole journal, "
+                      "because its checkpoint has another size",
+                      &zone->name);
+
+        ngx_bloom_image_file_close(&file);
+        return NGX_DECLINED;
+    }
+
+    if (zone->file.name.len == 0) {
+        what = ngx_bloom_base_differs(zone, &image);
+
+        if (what != NULL && ngx_strcmp(what, "capacity") != 0) {
+            ngx_bloom_image_file_close(&file);
+            return ngx_bloom_base_refuse_change(zone, what, path);
+        }
+    }
+
+    if (zone->expire != 0
+        && (image.capacity != zone->image.capacity
+            || image.geometry.slices != zone->image.geometry.slices))
+    {
+        ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, 0,
+                      "bloom zone \"%V\" keeps the capacity of its checkpoint, "
+                      "%uL, and the number of its slices, %uD, until it is "
+                      "cleared by POST clear, since its keys are in the "
+                      "checkpoint alone", &zone->name, image.capacity,
+                      (uint32_t) image.geometry.slices);
+    }
+
+    if (ngx_bloom_load_begin(load, zone, &file,
+                             zone->file.name.len && !zone->sh->uploaded
+                             ? &image : NULL,
+                             point, NULL, 0)
+        == NGX_OK
+        && ngx_bloom_base_run(load) == NGX_OK)
+    {
+        return NGX_OK;
+    }
+
+    if (load->outcome == NGX_BLOOM_FAILED || load->replay.cleared) {
+
+        if (!load->replay.cleared) {
+            ngx_bloom_base_log(zone, ngx_bloom_zone_level(zone), load, NULL);
+        }
+
+        return NGX_ERROR;
+    }
+
+    ngx_bloom_load_end(load);
+
+without:
+
+    ngx_bloom_base_log(zone, NGX_LOG_WARN, load,
+                       "the zone starts without that checkpoint");
+
+    return NGX_DECLINED;
+}
+
+
+/* Returns 1 if a checkpoint differs from what its image would be now with the
+ * keys of the journal: it has other layers or, without an image, another filter.
+ * The journal has all keys of an image, but not those of older checkpoints. */
+static ngx_uint_t
+ngx_bloom_base_outgrown(ngx_bloom_zone_t *zone, const bloom_base_t *base,
+    const bloom_image_t *saved)
+{
+    u_char                  name[NGX_MAX_PATH], path[NGX_MAX_PATH];
+    ngx_uint_t              fits;
+    ngx_bloom_image_file_t  upload;
+
+    switch (base->kind) {
+
+    case BLOOM_BASE_EMPTY:
+        return ngx_bloom_base_differs(zone, saved) != NULL
+               || !ngx_bloom_layers_fit(zone, &zone->image, saved);
+
+    case BLOOM_BASE_FILE:
+        return !ngx_bloom_layers_fit(zone, &zone->image, saved);
+
+    case BLOOM_BASE_UPLOAD:
+        ngx_bloom_base_name(zone, &upload,
+                            ngx_bloom_state_files_upload(base->build_id, name),
+                            path);
+
+        if (ngx_bloom_image_file_open(&upload) != NGX_OK) {
+            return 0;                    /* the checkpoint is all there is */
+        }
+
+        fits = ngx_bloom_layers_fit(zone, &upload.reader.image, saved);
+        ngx_bloom_image_file_close(&upload);
+
+        return !fits;
+
+    default: /* BLOOM_BASE_CHECKPOINT */
+        return 0;
+    }
+}
+
+
+/* Returns what the configuration of a zone without file= demands otherwise than
+ * an image has it, a word for a message; NULL if they agree.  Of an uploaded
+ * image, only the times of keys matter. */
+static const char *
+ngx_bloom_base_differs(ngx_bloom_zone_t *zone, const bloom_image_t *image)
+{
+    bloom_image_t     *demands;
+    bloom_geometry_t   first, second;
+
+    /* a filter without times has no key that can expire; and one with times has
+     * no key that cannot */
+
+    if ((zone->expire != 0) != (image->geometry.slices != 0)) {
+        return "expire";
+    }
+
+    if (zone->sh->uploaded) {
+        return NULL;
+    }
+
+    demands = &zone->image;
+
+    first = bloom_geometry_part(&demands->geometry, 0);
+    second = bloom_geometry_part(&image->geometry, 0);
+
+    if (demands->key_form != image->key_form) {
+        return "form";
+    }
+
+    if (demands->hasher.kind != image->hasher.kind) {
+        return "hash";
+    }
+
+    if (first.layout != second.layout) {
+        return "layout";
+    }
+
+    if (demands->fpr != image->fpr) {
+        return "rate";
+    }
+
+    return demands->capacity == image->capacity
+           && bloom_geometry_equal(&first, &second) ? NULL : "capacity";
+}
+
+
+/* Refuses a configuration with which a zone would lose the keys of an image in
+ * its directory.  Returns NGX_ERROR, logged. */
+static ngx_int_t
+ngx_bloom_base_refuse_change(ngx_bloom_zone_t *zone, const char *what,
+    u_char *path)
+{
+    ngx_log_error(ngx_bloom_zone_level(zone), zone->shm_zone->shm.log, 0,
+                  "bloom zone \"%V\" cannot change its %s: its keys are in "
+                  "\"%s\" alone, which was made with another one; undo the "
+                  "change, or move the directory away, start empty, and add "
+                  "the keys again", &zone->name, what, path);
+
+    return NGX_ERROR;
+}
+
+
+/* Loads the uploaded image of the entry.  Returns as
+ * ngx_bloom_base_load_checkpoint() does. */
+static ngx_int_t
+ngx_bloom_base_load_upload(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load,
+    const bloom_base_t *base)
+{
+    u_char                  name[NGX_MAX_PATH], path[NGX_MAX_PATH];
+    ngx_bloom_image_file_t  file;
+
+    ngx_bloom_base_name(zone, &file,
+                        ngx_bloom_state_files_upload(base->build_id, name),
+                        path);
+
+    if (zone->expire != 0) {
+        return ngx_bloom_base_refuse_change(zone, "expire", path);
+    }
+
+    if (ngx_bloom_load_begin(load, zone, &file, NULL, NULL, NULL, 0) == NGX_OK
+        && ngx_bloom_base_is_upload(load, base) == NGX_OK
+        && ngx_bloom_base_run(load) == NGX_OK)
+    {
+        return NGX_OK;
+    }
+
+    if (load->outcome == NGX_BLOOM_FAILED || load->replay.cleared) {
+
+        if (!load->replay.cleared) {
+            ngx_bloom_base_log(zone, ngx_bloom_zone_level(zone), load, NULL);
+        }
+
+        return NGX_ERROR;
+    }
+
+    ngx_bloom_base_log(zone, NGX_LOG_ALERT, load,
+                       "the zone answers \"unknown\" instead of \"absent\" "
+                       "until you upload the image again, or load file= by "
+                       "POST reload");
+    ngx_bloom_load_end(load);
+
+    return NGX_DECLINED;
+}
+
+
+/* Checks that a load has opened the uploaded image of the entry. */
+static ngx_int_t
+ngx_bloom_base_is_upload(ngx_bloom_load_t *load, const bloom_base_t *base)
+{
+    if (ngx_memcmp(load->image.build_id, base->build_id,
+                   BLOOM_IMAGE_BUILD_ID_LEN)
+        == 0)
+    {
+        return NGX_OK;
+    }
+
+    return ngx_bloom_load_fails(load, NGX_BLOOM_REFUSED, 0,
+                                "image \"%V\" of bloom zone \"%V\" is not the "
+                                "one that was uploaded", &load->file.name,
+                                &load->zone->name);
+}
+
+
+/* Prepares to open a file of the state directory. */
+static void
+ngx_bloom_base_name(ngx_bloom_zone_t *zone, ngx_bloom_image_file_t *file,
+    u_char *name, u_char *path)
+{
+    ngx_memzero(file, sizeof(ngx_bloom_image_file_t));
+
+    file->name.data = ngx_bloom_state_files_path(zone->state, name, path);
+    file->name.len = ngx_strlen(path);
+    file->state = zone->state;
+    file->fd = NGX_INVALID_FILE;
 }
 
 
@@ -359,104 +584,6 @@ ngx_bloom_base_load_journal(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 }
 
 
-/*
- * Loads the newest checkpoint of an image.  Without a checkpoint, loads the
- * image in `file`, or, if file->name.len is 0, the empty filter `image`.
- */
-static ngx_int_t
-ngx_bloom_base_load_image(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load,
-    ngx_bloom_image_file_t *file, bloom_image_t *image)
-{
-    u_char                  name[NGX_MAX_PATH], path[NGX_MAX_PATH], *build;
-    uint64_t                position;
-    ngx_uint_t              empty;
-    ngx_bloom_image_file_t  checkpoint;
-
-    empty = (file->name.len == 0);
-    build = empty ? NULL : image->build_id;
-
-    if (zone->state != NULL && zone->expire == 0
-        && ngx_bloom_state_files_find(zone->state, build, name, &position)
-           == NGX_OK
-        && position != 0)
-    {
-        ngx_memzero(&checkpoint, sizeof(ngx_bloom_image_file_t));
-        checkpoint.name.data = ngx_bloom_state_files_path(zone->state, name,
-                                                          path);
-        checkpoint.name.len = ngx_strlen(path);
-        checkpoint.state = zone->state;
-        checkpoint.fd = NGX_INVALID_FILE;
-
-        if (ngx_bloom_base_outgrown(zone, &checkpoint, image)) {
-            goto file;
-        }
-
-        if (ngx_bloom_load_begin(load, zone, &checkpoint, empty ? NULL : image,
-                                 position, NULL, 0)
-            == NGX_OK)
-        {
-            if (empty && !ngx_bloom_base_alike(&load->image, image)) {
-
-                /* it has another geometry; the journal has all of its keys */
-
-                goto without;
-            }
-
-            if (ngx_bloom_base_run(load) == NGX_OK) {
-                ngx_bloom_image_file_close(file);
-                return NGX_OK;
-            }
-        }
-
-        if (load->outcome == NGX_BLOOM_FAILED) {
-            return NGX_ERROR;
-        }
-
-        ngx_bloom_base_log(zone, NGX_LOG_WARN, load,
-                            "the zone starts without that checkpoint");
-
-without:
-
-        ngx_bloom_load_end(load);
-    }
-
-file:
-
-    if (ngx_bloom_load_begin(load, zone, file, empty ? image : NULL, 0, NULL,
-                             0)
-        != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    return ngx_bloom_base_run(load);
-}
-
-
-/* Returns 1 if a checkpoint has other layers than the zone would have now: the
- * journal has all of its keys. */
-static ngx_uint_t
-ngx_bloom_base_outgrown(ngx_bloom_zone_t *zone,
-    ngx_bloom_image_file_t *checkpoint, bloom_image_t *base)
-{
-    if (ngx_bloom_image_file_open(checkpoint) != NGX_OK
-        || !ngx_bloom_base_alike(&checkpoint->reader.image, base)
-        || ngx_bloom_layers_fit(zone, base, &checkpoint->reader.image))
-    {
-        return 0;
-    }
-
-    ngx_log_error(NGX_LOG_NOTICE, zone->shm_zone->shm.log, 0,
-                  "bloom zone \"%V\" replays its whole journal, because its "
-                  "checkpoint has grown with another \"max_keys\" or size",
-                  &zone->name);
-
-    ngx_bloom_image_file_close(checkpoint);
-
-    return 1;
-}
-
-
 static ngx_int_t
 ngx_bloom_base_run(ngx_bloom_load_t *load)
 {
@@ -467,22 +594,6 @@ ngx_bloom_base_run(ngx_bloom_load_t *load)
     } while (rc == NGX_AGAIN);
 
     return rc;
-}
-
-
-ngx_uint_t
-ngx_bloom_base_alike(bloom_image_t *one, bloom_image_t *other)
-{
-    bloom_geometry_t  first, second;
-
-    first = bloom_geometry_part(&one->geometry, 0);
-    second = bloom_geometry_part(&other->geometry, 0);
-
-    return bloom_geometry_equal(&first, &second)
-           && one->capacity == other->capacity
-           && one->fpr == other->fpr
-           && one->hasher.kind == other->hasher.kind
-           && one->key_form == other->key_form;
 }
 
 
@@ -500,11 +611,9 @@ ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
         || (!state->alone && load->replay.reader.lost != 0
             && ngx_bloom_state_lose(state, load->replay.reader.lost) != NGX_OK)
         || (load->cut != UINT64_MAX
-            && (ngx_bloom_as_of_remember(state, &load->image, load->begun)
-                != NGX_OK
-                || ngx_bloom_place_start(zone, &load->replay.place,
-                                         load->replay.start)
-                   != NGX_OK)))
+            && ngx_bloom_place_start(zone, &load->replay.place,
+                                     load->replay.start)
+               != NGX_OK))
     {
         ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, ngx_errno,
                       "the journal in \"%V\" of bloom zone \"%V\" cannot be "
@@ -516,6 +625,14 @@ ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 
     if (zone->expire != 0) {
         ngx_bloom_clock_start(zone->clock, ngx_bloom_state_end(state).time);
+
+        /* what was found lost before has the system's time, and the clock that
+         * has begun now may be far behind it */
+
+        if (state->alone) {
+            ngx_bloom_control_lost_by(&state->control->pending,
+                                      ngx_bloom_clock_now(zone->clock));
+        }
 
         /* if a reload takes the journal away, the memory goes on with it */
 
@@ -557,18 +674,18 @@ ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 
     sh->applied = state->alone ? ngx_bloom_state_tail(state)
                                : load->replay.reader.position;
-    sh->checkpoint = ngx_min(load->position, ngx_bloom_state_tail(state));
+    sh->checkpoint = load->point.position;
 
     if (load->cut != UINT64_MAX) {
         ngx_bloom_as_of_serve(state, &load->image);
     }
 
-    __atomic_store_n(&state->control->instance[state->instance].applied,
-                     sh->applied, __ATOMIC_SEQ_CST);
+    ngx_bloom_removals_applied(zone, sh->applied,
+                           &load->replay.reader.end.removals);
 
     ngx_bloom_catch_up_log_lost(zone, &load->replay.reader, load->complete);
 
-    if (load->replay.records != 0 || load->position != 0) {
+    if (load->replay.records != 0 || load->point.position != 0) {
         ngx_log_error(NGX_LOG_NOTICE, zone->shm_zone->shm.log, 0,
                       "bloom zone \"%V\" replayed %uL key%s in %uL record%s of "
                       "its journal%s, in %uL ms", &zone->name,
@@ -576,89 +693,8 @@ ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
                       ngx_bloom_plural(load->replay.keys),
                       load->replay.records,
                       ngx_bloom_plural(load->replay.records),
-                      load->position ? " after a checkpoint" : "",
+                      load->point.position ? " after a checkpoint" : "",
                       ngx_bloom_time() - load->begun);
-    }
-
-    return NGX_OK;
-}
-
-
-void
-ngx_bloom_base_note_name(ngx_bloom_zone_t *zone)
-{
-    ngx_str_t  *name;
-
-    name = &zone->file.name;
-
-    ngx_cpystrn(zone->sh->file_name, name->len ? name->data : (u_char *) "",
-                NGX_MAX_PATH);
-}
-
-
-void
-ngx_bloom_base_note_file(ngx_bloom_zone_t *zone)
-{
-    ngx_bloom_base_note_name(zone);
-
-    zone->sh->file_id = zone->file.id;
-
-    ngx_memcpy(zone->sh->file_build, zone->image.build_id,
-               BLOOM_IMAGE_BUILD_ID_LEN);
-}
-
-
-void
-ngx_bloom_base_note_loaded(ngx_bloom_zone_t *zone, bloom_image_t *image)
-{
-    zone->sh->file_id = zone->sh->loads;
-
-    ngx_memcpy(zone->sh->file_build, image->build_id,
-               BLOOM_IMAGE_BUILD_ID_LEN);
-}
-
-
-ngx_int_t
-ngx_bloom_base_change(ngx_bloom_load_t *load, ngx_bloom_copy_t *upload)
-{
-    u_char              name[NGX_MAX_PATH];
-    uint64_t            position;
-    ngx_bloom_shctx_t  *sh;
-    ngx_bloom_state_t  *state;
-
-    sh = load->zone->sh;
-    state = load->zone->state;
-
-    if (state == NULL) {
-        return NGX_OK;
-    }
-
-    if (upload == NULL) {
-        (void) ngx_bloom_state_files_remove(state, "upload.", NULL);
-
-        if (ngx_bloom_io_sync_directory(state->dir) != NGX_OK) {
-            return NGX_ERROR;
-        }
-
-    } else {
-        ngx_bloom_state_files_upload(sh->file ? sh->file_build : NULL, name);
-
-        if (ngx_bloom_copy_place(upload, name, sh->applied) != NGX_OK) {
-            return NGX_ERROR;
-        }
-
-        sh->based = sh->generation;
-
-        (void) ngx_bloom_state_files_remove(state, "upload.", name);
-    }
-
-    /* a start would use an older checkpoint of this image */
-
-    if (ngx_bloom_state_files_find(state, load->image.build_id, name,
-                                   &position)
-        == NGX_OK)
-    {
-        sh->checkpoint = position;
     }
 
     return NGX_OK;

@@ -6,7 +6,9 @@
  */
 
 #include "ngx_bloom_catch_up.h"
+#include "ngx_bloom_removals.h"
 #include "ngx_bloom_as_of.h"
+#include "ngx_bloom_base_file.h"
 #include "ngx_bloom_cleared.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"
@@ -20,7 +22,7 @@
 
 
 static ngx_int_t ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone,
-    uint64_t *tail, ngx_uint_t *locked);
+    ngx_bloom_end_t *end, ngx_uint_t *locked);
 static ngx_int_t ngx_bloom_catch_up_record(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits, bloom_record_t *record, uint64_t truth,
     uint64_t position);
@@ -33,7 +35,9 @@ static ngx_int_t ngx_bloom_catch_up_restore(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits, const bloom_record_t *record,
     ngx_uint_t newer, uint64_t position);
 static void ngx_bloom_catch_up_applied(ngx_bloom_zone_t *zone,
-    uint64_t position);
+    uint64_t position, const bloom_removals_t *removals);
+static void ngx_cdecl ngx_bloom_catch_up_log(ngx_uint_t level, ngx_err_t err,
+    const char *fmt, ...);
 static ngx_int_t ngx_bloom_catch_up_lost(ngx_bloom_zone_t *zone,
     ngx_bloom_reader_t *reader);
 static ngx_int_t ngx_bloom_catch_up_unrequire(ngx_bloom_zone_t *zone);
@@ -47,17 +51,18 @@ static time_t  ngx_bloom_catch_up_logged;
 void
 ngx_bloom_catch_up_begin(ngx_bloom_zone_t *zone)
 {
-    uint64_t              begin;
+    bloom_base_t          base;
     ngx_bloom_state_t    *state;
     ngx_bloom_control_t  *control;
 
     state = zone->state;
     control = state->control;
-    begin = control->begin;
 
-    __atomic_store_n(&zone->sh->applied, begin, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&control->instance[state->instance].applied, begin,
-                     __ATOMIC_SEQ_CST);
+    ngx_bloom_base_file_get(state, &base);
+
+    __atomic_store_n(&zone->sh->applied, base.from.position, __ATOMIC_SEQ_CST);
+    ngx_bloom_removals_applied(zone, base.from.position, &base.from.removals);
+
     __atomic_store_n(&control->instance[state->instance].required,
                      ngx_bloom_state_tail(state), __ATOMIC_SEQ_CST);
 }
@@ -66,9 +71,9 @@ ngx_bloom_catch_up_begin(ngx_bloom_zone_t *zone)
 ngx_int_t
 ngx_bloom_catch_up(ngx_bloom_zone_t *zone)
 {
-    uint64_t             tail;
     ngx_int_t            rc;
     ngx_uint_t           locked;
+    ngx_bloom_end_t      end;
     ngx_bloom_shctx_t   *sh;
     ngx_bloom_state_t   *state;
 
@@ -80,9 +85,9 @@ ngx_bloom_catch_up(ngx_bloom_zone_t *zone)
      * before it was published.
      */
 
-    tail = ngx_bloom_state_tail(state);
+    end = ngx_bloom_state_end(state);
 
-    if (tail <= sh->applied) {
+    if (end.tail <= sh->applied) {
 
         if (__atomic_load_n(zone->required, __ATOMIC_SEQ_CST) > sh->applied) {
             return ngx_bloom_catch_up_unrequire(zone);
@@ -102,11 +107,11 @@ ngx_bloom_catch_up(ngx_bloom_zone_t *zone)
     if (sh->generation == 0
         || __atomic_load_n(zone->required, __ATOMIC_SEQ_CST) <= sh->applied)
     {
-        ngx_bloom_catch_up_applied(zone, tail);
+        ngx_bloom_catch_up_applied(zone, end.tail, &end.removals);
 
     } else {
         locked = 0;
-        rc = ngx_bloom_catch_up_apply(zone, &tail, &locked);
+        rc = ngx_bloom_catch_up_apply(zone, &end, &locked);
 
         if (locked) {
             ngx_bloom_unlock(&state->control->append);
@@ -117,30 +122,32 @@ ngx_bloom_catch_up(ngx_bloom_zone_t *zone)
         }
     }
 
-    return (__atomic_load_n(zone->required, __ATOMIC_SEQ_CST) > tail)
+    return (__atomic_load_n(zone->required, __ATOMIC_SEQ_CST) > end.tail)
            ? ngx_bloom_catch_up_unrequire(zone) : NGX_OK;
 }
 
 
 /*
- * Applies a piece of the journal, which ends at *tail.
+ * Applies a piece of the journal, which ends at *end.
  *
  * Bits may be set at any time.  A removal must not be applied late, after this
  * instance has added the same key again.  So from the first removal on, this
  * instance has to apply everything up to the journal's end before it says
  * "absent", and the last piece is applied while appending is locked: *locked
- * becomes 1, the caller unlocks, and *tail becomes the end.
+ * becomes 1, the caller unlocks, and end->tail becomes what was applied.
  *
  * Returns NGX_OK; NGX_AGAIN if there is more to do; or NGX_ERROR.
  */
 static ngx_int_t
-ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, uint64_t *tail,
+ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, ngx_bloom_end_t *end,
     ngx_uint_t *locked)
 {
     uint64_t               until, truth, before;
     ngx_int_t              rc;
     ngx_uint_t             late, removes;
+    bloom_point_t          point;
     bloom_record_t         record;
+    bloom_removals_t       removals, applied;
     ngx_bloom_zone_bits_t  bits;
     ngx_bloom_shctx_t     *sh;
     ngx_bloom_state_t     *state;
@@ -150,9 +157,16 @@ ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, uint64_t *tail,
     state = zone->state;
     until = sh->applied + NGX_BLOOM_CATCH_UP_STEP;
 
-    if (ngx_bloom_reader_open(&reader, state, sh->applied, *tail) != NGX_OK) {
+    ngx_memzero(&point, sizeof(bloom_point_t));
+
+    point.position = sh->applied;
+    point.removals = state->control->instance[state->instance].counted;
+
+    if (ngx_bloom_reader_open(&reader, state, &point, end) != NGX_OK) {
         return NGX_ERROR;
     }
+
+    applied = point.removals;
 
     /* sh->helper is held, so the generation does not change */
 
@@ -170,13 +184,24 @@ ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, uint64_t *tail,
             break;
         }
 
-        if (record.type == BLOOM_RECORD_CLEAR
-            && ngx_bloom_cleared_since(state, sh->applied))
-        {
-            *tail = before;
-            rc = NGX_AGAIN;
-            break;
+        if (record.type == BLOOM_RECORD_CLEAR) {
+
+            /* the first record of the journal was settled long ago */
+
+            if (reader.position - record.size
+                > ngx_bloom_base_file_begin(state))
+            {
+                ngx_bloom_cleared_found(state, reader.position - record.size);
+            }
+
+            if (ngx_bloom_cleared_since(state, sh->applied)) {
+                end->tail = before;
+                rc = NGX_AGAIN;
+                break;
+            }
         }
+
+        removals = reader.end.removals;
 
         late = (record.type == BLOOM_RECORD_REMOVE
                 || (record.type == BLOOM_RECORD_CHANGES
@@ -188,17 +213,17 @@ ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, uint64_t *tail,
             if (ngx_bloom_lock(&state->control->append, NGX_BLOOM_TASK_WAIT)
                 != NGX_OK)
             {
-                *tail = before;
+                end->tail = before;
                 rc = NGX_AGAIN;
                 break;
             }
 
-            *tail = ngx_bloom_state_tail(state);
-            reader.limit = *tail;
+            *end = ngx_bloom_state_end(state);
+            ngx_bloom_reader_extend(&reader, end);
 
-            ngx_bloom_catch_up_require(zone, *tail);
+            ngx_bloom_catch_up_require(zone, end->tail);
 
-            if (*tail - before <= NGX_BLOOM_CATCH_UP_STEP) {
+            if (end->tail - before <= NGX_BLOOM_CATCH_UP_STEP) {
                 *locked = 1;
 
             } else {
@@ -217,13 +242,17 @@ ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, uint64_t *tail,
                                       reader.position)
             != NGX_OK)
         {
-            *tail = before;
+            end->tail = before;
             rc = NGX_AGAIN;
             break;
         }
 
-        if (!*locked && reader.position >= until && reader.position < *tail) {
-            *tail = reader.position;
+        applied = removals;
+
+        if (!*locked && reader.position >= until
+            && reader.position < end->tail)
+        {
+            end->tail = reader.position;
             rc = NGX_AGAIN;
             break;
         }
@@ -236,10 +265,10 @@ ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, uint64_t *tail,
         return NGX_AGAIN;
     }
 
-    if (rc == NGX_ERROR && ngx_bloom_catch_up_logged != ngx_time()) {
-        ngx_bloom_catch_up_logged = ngx_time();
-        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, reader.err,
-                      "bloom zone \"%V\": %s", &zone->name, reader.error);
+    if (rc == NGX_ERROR) {
+        ngx_bloom_catch_up_log(NGX_LOG_ERR, reader.err,
+                               "bloom zone \"%V\": %s", &zone->name,
+                               reader.error);
     }
 
     ngx_bloom_reader_close(&reader);
@@ -252,7 +281,7 @@ ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, uint64_t *tail,
         return NGX_AGAIN;
     }
 
-    ngx_bloom_catch_up_applied(zone, *tail);
+    ngx_bloom_catch_up_applied(zone, end->tail, &applied);
 
     return (rc == NGX_AGAIN) ? NGX_AGAIN : NGX_OK;
 }
@@ -318,23 +347,26 @@ ngx_bloom_catch_up_record(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
 
     case BLOOM_RECORD_RESTORE:
         return ngx_bloom_catch_up_restore(zone, bits, record,
-                                          record->time > truth, position);
+                                          record->stamp.time > truth, position);
 
     case BLOOM_RECORD_REMOVE:
 
-        if (record->time <= truth) {
+        if (record->stamp.time <= truth) {
             return NGX_OK;
         }
 
         rc = ngx_bloom_zone_except(zone, bits, record, position);
 
         if (rc == NGX_DECLINED) {
-            ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
-                          "bloom zone \"%V\" has no room for a key that "
-                          "another instance has removed: it stays present "
-                          "here; raise \"removals\" of bloom_zone",
-                          &zone->name);
-            return NGX_OK;
+
+            /* the room was counted, so memory is damaged */
+
+            ngx_bloom_catch_up_log(NGX_LOG_ALERT, 0,
+                                   "bloom zone \"%V\" has no room for a key "
+                                   "that was removed, and answers \"unknown\" "
+                                   "instead of \"absent\"; load an image",
+                                   &zone->name);
+            return NGX_ERROR;
         }
 
         return rc;
@@ -416,15 +448,33 @@ ngx_bloom_catch_up_changes(ngx_bloom_zone_t *zone,
 
 /* Records that this instance has applied the journal up to `position`. */
 static void
-ngx_bloom_catch_up_applied(ngx_bloom_zone_t *zone, uint64_t position)
+ngx_bloom_catch_up_applied(ngx_bloom_zone_t *zone, uint64_t position,
+    const bloom_removals_t *removals)
 {
-    ngx_bloom_state_t  *state;
-
-    state = zone->state;
-
     __atomic_store_n(&zone->sh->applied, position, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&state->control->instance[state->instance].applied,
-                     position, __ATOMIC_SEQ_CST);
+    ngx_bloom_removals_applied(zone, position, removals);
+}
+
+
+/* Logs a failure unless one was logged in this second. */
+static void ngx_cdecl
+ngx_bloom_catch_up_log(ngx_uint_t level, ngx_err_t err, const char *fmt, ...)
+{
+    u_char   text[NGX_MAX_ERROR_STR], *p;
+    va_list  args;
+
+    if (ngx_bloom_catch_up_logged == ngx_time()) {
+        return;
+    }
+
+    ngx_bloom_catch_up_logged = ngx_time();
+
+    va_start(args, fmt);
+    p = ngx_vslprintf(text, text + sizeof(text), fmt, args);
+    va_end(args);
+
+    ngx_log_error(level, ngx_cycle->log, err, "%*s", (size_t) (p - text),
+                  text);
 }
 
 

@@ -6,6 +6,7 @@
  */
 
 #include "ngx_bloom_changes.h"
+#include "ngx_bloom_removals.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"
 #include "ngx_bloom_remove.h"
@@ -28,13 +29,13 @@ static void ngx_bloom_changes_compose(ngx_bloom_changes_t *changes,
     bloom_digest_t digest, bloom_record_t *removals,
     bloom_record_t *additions);
 static ngx_int_t ngx_bloom_changes_judge(ngx_bloom_changes_t *changes,
-    const ngx_bloom_place_t *place, const ngx_bloom_part_t *part);
+    const bloom_reached_t *place, const ngx_bloom_part_t *part);
 static ngx_int_t ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
-    ngx_bloom_place_t *place, ngx_bloom_part_t *part);
+    bloom_reached_t *place, ngx_bloom_part_t *part);
 static void ngx_bloom_changes_move(ngx_bloom_changes_t *changes,
-    ngx_bloom_place_t *place, ngx_bloom_part_t *part, bloom_digest_t digest);
+    bloom_reached_t *place, ngx_bloom_part_t *part, bloom_digest_t digest);
 static ngx_int_t ngx_bloom_changes_append(ngx_bloom_changes_t *changes,
-    ngx_bloom_place_t *place);
+    bloom_reached_t *place);
 static ngx_int_t ngx_bloom_changes_appended(ngx_bloom_changes_t *changes,
     ngx_int_t rc, const ngx_bloom_end_t *end);
 
@@ -255,7 +256,7 @@ ngx_bloom_changes_apply(ngx_bloom_changes_t *changes)
     ngx_int_t               rc;
     ngx_bloom_part_t        part;
     ngx_bloom_zone_t       *zone;
-    ngx_bloom_place_t       place;
+    bloom_reached_t       place;
     ngx_bloom_add_batch_t  *batch;
     ngx_bloom_control_t    *control;
 
@@ -315,7 +316,7 @@ ngx_bloom_changes_apply(ngx_bloom_changes_t *changes)
  */
 static ngx_int_t
 ngx_bloom_changes_judge(ngx_bloom_changes_t *changes,
-    const ngx_bloom_place_t *place, const ngx_bloom_part_t *part)
+    const bloom_reached_t *place, const ngx_bloom_part_t *part)
 {
     changes->reached = place->position;
     changes->has = part->count;
@@ -343,7 +344,7 @@ ngx_bloom_changes_alive(ngx_bloom_changes_t *changes)
 {
     ngx_int_t             rc;
     ngx_bloom_zone_t     *zone;
-    ngx_bloom_place_t     place;
+    bloom_reached_t     place;
     ngx_bloom_control_t  *control;
 
     zone = changes->zone;
@@ -386,11 +387,11 @@ ngx_bloom_changes_alive(ngx_bloom_changes_t *changes)
 /* Applies the batch and unlocks `append`. */
 static ngx_int_t
 ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
-    ngx_bloom_place_t *place, ngx_bloom_part_t *part)
+    bloom_reached_t *place, ngx_bloom_part_t *part)
 {
     ngx_int_t               rc;
     bloom_digest_t          digest;
-    ngx_bloom_end_t         end;
+    ngx_bloom_end_t         end, before;
     const uint8_t          *last;
     bloom_record_t          removals, additions;
     ngx_bloom_zone_t       *zone;
@@ -439,6 +440,7 @@ ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
                        "position, or raise \"removals\" of bloom_zone";
 
     } else {
+        before = ngx_bloom_state_end(state);
         rc = ngx_bloom_journal_append(state, &batch->maker, &end);
     }
 
@@ -458,6 +460,7 @@ ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
         ngx_bloom_fault("changes_published");
 
         ngx_bloom_remove_except(batch, &bits, &removals, end.time, end.tail);
+        ngx_bloom_removals_counted(zone, &before.removals, &end.removals);
 
         ngx_bloom_fault("changes_removed");
 
@@ -475,7 +478,7 @@ ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
 
 /* Stores where the zone is once the batch is applied. */
 static void
-ngx_bloom_changes_move(ngx_bloom_changes_t *changes, ngx_bloom_place_t *place,
+ngx_bloom_changes_move(ngx_bloom_changes_t *changes, bloom_reached_t *place,
     ngx_bloom_part_t *part, bloom_digest_t digest)
 {
     ngx_bloom_control_t  *control;
@@ -571,7 +574,7 @@ ngx_bloom_changes_gap(ngx_bloom_changes_t *changes)
     bloom_digest_t         digest;
     bloom_position_t       before;
     ngx_bloom_zone_t      *zone;
-    ngx_bloom_place_t      place;
+    bloom_reached_t      place;
     ngx_bloom_control_t   *control;
 
     u_char                 buf[BLOOM_RECORD_CHANGES_MIN];
@@ -610,7 +613,7 @@ ngx_bloom_changes_gap(ngx_bloom_changes_t *changes)
 /* Appends the record of a gap, and unlocks `append`. */
 static ngx_int_t
 ngx_bloom_changes_append(ngx_bloom_changes_t *changes,
-    ngx_bloom_place_t *place)
+    bloom_reached_t *place)
 {
     ngx_int_t               rc;
     bloom_key_t             name;

@@ -6,11 +6,12 @@
  */
 
 #include "ngx_bloom_clear.h"
-#include "ngx_bloom_as_of.h"
 #include "ngx_bloom_cleared.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_pending.h"
-#include "ngx_bloom_replace.h"
+#include "ngx_bloom_place.h"
+#include "ngx_bloom_source.h"
+#include "ngx_bloom_load_checks.h"
 
 
 /* How long a clear waits for locks in all, ms. */
@@ -24,6 +25,7 @@
 #define NGX_BLOOM_CLEAR_RETRY     60000
 
 
+static ngx_int_t ngx_bloom_clear_sync(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_clear_in_memory(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_clear_switch(ngx_bloom_load_t *load);
 static void ngx_bloom_clear_complete(ngx_bloom_load_t *load);
@@ -73,6 +75,10 @@ ngx_bloom_clear_step(ngx_bloom_load_t *load, ngx_msec_t *since)
 
     if (*since == 0) {
         *since = ngx_current_msec ? ngx_current_msec : 1;
+
+        if (ngx_bloom_clear_sync(load) != NGX_OK) {
+            return NGX_ERROR;
+        }
     }
 
     rc = ngx_bloom_lock(&control->keeper, 0) == NGX_OK ? NGX_OK : NGX_AGAIN;
@@ -81,7 +87,11 @@ ngx_bloom_clear_step(ngx_bloom_load_t *load, ngx_msec_t *since)
         rc = ngx_bloom_clear_switch(load);
         err = ngx_errno;
 
-        if (rc == NGX_OK && ngx_bloom_cleared_settle(state) != NGX_OK) {
+        if (rc == NGX_OK
+            && ngx_bloom_cleared_settle(state, load->file.name.len != 0
+                                               ? load->image.build_id : NULL)
+               != NGX_OK)
+        {
             err = ngx_errno;
             rc = NGX_DECLINED;
         }
@@ -97,6 +107,26 @@ ngx_bloom_clear_step(ngx_bloom_load_t *load, ngx_msec_t *since)
     }
 
     return rc;
+}
+
+
+/* Synchronises the image of file= and its name.  The journal goes, which has what
+ * the image before lacks, so that one must not come back. */
+static ngx_int_t
+ngx_bloom_clear_sync(ngx_bloom_load_t *load)
+{
+    if (load->file.name.len == 0
+        || (ngx_bloom_io_sync(load->file.fd) == NGX_OK
+            && ngx_bloom_io_sync_all(load->file.fd) == NGX_OK))
+    {
+        return NGX_OK;
+    }
+
+    return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, ngx_errno,
+                                "bloom zone \"%V\" cannot be cleared, because "
+                                "\"%V\" cannot be synchronised; repair its "
+                                "disk, and try again", &load->zone->name,
+                                &load->file.name);
 }
 
 
@@ -118,7 +148,7 @@ ngx_bloom_clear_in_memory(ngx_bloom_load_t *load)
     pending->lost_keys = 0;
     __atomic_store_n(&pending->lost, 0, __ATOMIC_SEQ_CST);
 
-    ngx_bloom_load_turn(load, 0, 0);
+    ngx_bloom_load_turn(load, 0, 0, NULL);
 
     return NGX_OK;
 }
@@ -126,16 +156,15 @@ ngx_bloom_clear_in_memory(ngx_bloom_load_t *load)
 
 /*
  * The order of these steps, with the lock `keeper` held, so that no other
- * process synchronises, removes segments or clears meanwhile:
+ * process synchronises, removes segments or clears meanwhile (S7):
  *
- *  1. record on disk that a clear is about to happen; create a segment
- *  2. lock `append`, and write the clear record
- *  3. lock the pending keys; publish the record: the clear has happened
+ *  1. create a segment for the record
+ *  2. lock `append` and the pending keys
+ *  3. write and publish the record: the clear has happened
  *  4. raise the generation; set `applied`; unlock
  *
- * If the process dies before step 3, the record never counts.  If it dies after
- * that, `required` of this instance is greater than `applied`, and the next
- * helper loads the image again.
+ * If the process dies after step 3, `required` of this instance is greater than
+ * `applied`, and the next helper finds the record and loads the image again.
  *
  * A key that was added before step 2 is dropped.  A worker that adds a key
  * later appends it after the clear record.  It sees that the generation has
@@ -145,6 +174,7 @@ static ngx_int_t
 ngx_bloom_clear_switch(ngx_bloom_load_t *load)
 {
     ngx_int_t              rc;
+    bloom_reached_t        place;
     ngx_bloom_end_t        end;
     ngx_bloom_zone_t      *zone;
     ngx_bloom_state_t     *state;
@@ -154,42 +184,38 @@ ngx_bloom_clear_switch(ngx_bloom_load_t *load)
     state = zone->state;
     control = state->control;
 
-    if (ngx_bloom_as_of_remember(state, &load->image, load->begun) != NGX_OK
-        || ngx_bloom_replace_settle(state) != NGX_OK
-        || ngx_bloom_cleared_intend(state) != NGX_OK)
-    {
+    if (ngx_bloom_journal_prepare_next(state) != NGX_OK) {
         return ngx_bloom_clear_fails(load);
     }
-
-    ngx_bloom_fault("intended");
 
     if (ngx_bloom_lock(&control->append, NGX_BLOOM_CLEAR_WAIT) != NGX_OK) {
         return NGX_AGAIN;
     }
 
-    rc = ngx_bloom_cleared_append(state, &end);
-
-    if (rc == NGX_OK && ngx_bloom_pending_hold(zone, NULL) != NGX_OK) {
-        rc = NGX_AGAIN;
+    if (ngx_bloom_pending_hold(zone, NULL) != NGX_OK) {
+        ngx_bloom_unlock(&control->append);
+        return NGX_AGAIN;
     }
 
+    /* before the record exists: whoever finds it must not take what the source
+     * has sent for what the zone has */
+
+    ngx_bloom_source_place(control, &place);
+    ngx_bloom_place_clear(zone, load->replay.start);
+
+    rc = ngx_bloom_cleared_append(state, &end);
+
     if (rc != NGX_OK) {
+        ngx_bloom_source_store(control, &place);
+        ngx_bloom_pending_release(zone);
         ngx_bloom_unlock(&control->append);
 
-        if (rc == NGX_ERROR) {
-            rc = ngx_bloom_clear_fails(load);
-        }
-
-        (void) ngx_bloom_cleared_void(state);
-
-        return rc;
+        return rc == NGX_ERROR ? ngx_bloom_clear_fails(load) : rc;
     }
 
     ngx_bloom_clear_complete(load);
 
-    ngx_bloom_cleared_publish(state, &end, &load->image);
-
-    ngx_bloom_load_turn(load, 0, end.tail);
+    ngx_bloom_load_turn(load, 0, end.tail, &end.removals);
 
     ngx_bloom_unlock(&control->append);
 
@@ -246,44 +272,14 @@ ngx_bloom_clear_settle(ngx_bloom_zone_t *zone)
         return NGX_ERROR;
     }
 
-    rc = ngx_bloom_cleared_settle(zone->state);
+    rc = ngx_bloom_cleared_settle(zone->state, zone->sh->file
+                                               ? zone->sh->file_build : NULL);
     err = ngx_errno;
 
     ngx_bloom_unlock(&control->keeper);
     ngx_set_errno(err);
 
     return rc;
-}
-
-
-ngx_uint_t
-ngx_bloom_clear_died(ngx_bloom_zone_t *zone)
-{
-    ngx_bloom_state_t    *state;
-    ngx_bloom_control_t  *control;
-
-    state = zone->state;
-
-    if (state == NULL) {
-        return 0;
-    }
-
-    control = state->control;
-
-    if (ngx_bloom_cleared_since(state, zone->sh->applied)) {
-        return 1;
-    }
-
-    if (ngx_bloom_lock(&control->keeper, NGX_BLOOM_CLEAR_WAIT) == NGX_OK) {
-
-        if (!ngx_bloom_cleared_unsettled(state)) {
-            (void) ngx_bloom_cleared_void(state);
-        }
-
-        ngx_bloom_unlock(&control->keeper);
-    }
-
-    return 0;
 }
 
 

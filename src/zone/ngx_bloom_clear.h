@@ -46,13 +46,8 @@ bloom_image_t *ngx_bloom_clear_image(ngx_bloom_zone_t *zone, u_char *path,
  */
 ngx_int_t ngx_bloom_clear_step(ngx_bloom_load_t *load, ngx_msec_t *since);
 
-/* Completes on disk a clear that has happened; forgets one that was begun and
- * has not happened.  Returns NGX_OK, or NGX_ERROR with errno. */
+/* Completes on disk a clear that has happened.  Returns NGX_OK, or NGX_ERROR with errno. */
 ngx_int_t ngx_bloom_clear_settle(ngx_bloom_zone_t *zone);
-
-/* Returns 1 if the process that was clearing the zone died after the clear had
- * happened; otherwise forgets that clear and returns 0. */
-ngx_uint_t ngx_bloom_clear_died(ngx_bloom_zone_t *zone);
 
 /* Returns 1 if another instance, or a process that died, has cleared the zone,
  * so that this instance has to load an image. */

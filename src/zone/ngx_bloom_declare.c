@@ -8,15 +8,34 @@
 
 #include "ngx_bloom_declare.h"
 #include "ngx_bloom_base.h"
+#include "ngx_bloom_base_file.h"
+#include "ngx_bloom_directory.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_journal.h"
 #include "ngx_bloom_layers.h"
+#include "ngx_bloom_load_checks.h"
 #include "ngx_bloom_reload.h"
 #include "ngx_bloom_start.h"
 #include "ngx_bloom_state_files.h"
 
 
+/* The most removed keys that a zone gets room for, whatever its journal says:
+ * the workers' user can write to it. */
+#define NGX_BLOOM_DECLARE_REMOVALS    (1024 * 1024 * 1024)
+
 /* The longest name of a file in a zone's directory. */
 #define NGX_BLOOM_DECLARE_NAME_MAX    128
+
+
+/* What a start of the zone needs memory for, besides file= as it is now. */
+typedef struct {
+    ngx_bloom_zone_t    *zone;
+    uint64_t             bank;           /* bytes that the image in the state
+                                            directory needs; 0: there is none,
+                                            or it cannot be read */
+    uint64_t             removals;       /* room for removed keys that the
+                                            journal needs */
+} ngx_bloom_stands_t;
 
 
 static void ngx_bloom_declare_close(void *data);
@@ -28,11 +47,17 @@ static ngx_int_t ngx_bloom_declare_shm(ngx_conf_t *cf,
 static ngx_int_t ngx_bloom_declare_init(ngx_shm_zone_t *shm_zone, void *data);
 static ngx_int_t ngx_bloom_declare_room(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone);
+static void ngx_bloom_declare_removals(ngx_bloom_zone_t *zone,
+    ngx_uint_t room);
 static ngx_int_t ngx_bloom_declare_state(ngx_conf_t *cf,
-    ngx_bloom_zone_t *zone, u_char *path, uint64_t *bank);
-static u_char *ngx_bloom_declare_upload_name(ngx_bloom_zone_t *zone,
-    ngx_bloom_state_t *state, u_char *path);
-static void ngx_bloom_declare_upload(void *data, ngx_bloom_answer_t *answer);
+    ngx_bloom_zone_t *zone, ngx_bloom_stands_t *stands);
+static void ngx_bloom_declare_look(void *data, ngx_bloom_answer_t *answer);
+static ngx_int_t ngx_bloom_declare_look_at(ngx_bloom_zone_t *zone,
+    ngx_bloom_stands_t *stands, const bloom_base_t *base);
+static ngx_int_t ngx_bloom_declare_fits(ngx_bloom_zone_t *zone,
+    uint64_t bank, const char *what, u_char *path);
+static ngx_int_t ngx_bloom_declare_form(ngx_bloom_zone_t *zone,
+    bloom_image_t *image, u_char *path);
 static void ngx_bloom_declare_warn_full(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone);
 
@@ -208,11 +233,12 @@ ngx_bloom_declare_zone(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
         }
     }
 
-    bank = ngx_bloom_layers_need(&zone->image, zone->max_keys);
+    bank = ngx_bloom_layers_need(&zone->image, zone->max_keys, zone->removals);
     needs = ngx_bloom_zone_needs(bank);
     roomy = zone->file.name.len
             ? ngx_bloom_zone_needs(ngx_bloom_layers_need_any(&zone->image,
-                                                             zone->max_keys))
+                                                             zone->max_keys,
+                                                             zone->removals))
             : needs;
 
     if (size != 0 && size < needs) {
@@ -240,14 +266,16 @@ ngx_bloom_declare_zone(ngx_conf_t *cf, ngx_bloom_zone_t *zone, size_t size,
             && bank <= live->image_room)
         {
             size = old->shm.size
-                   - ngx_bloom_zone_beside(live->removals);
+                   - ngx_bloom_zone_beside(live->removals_room);
         }
     }
 
     /* removed keys and the memory of additions have room of their own, whatever
      * size is configured */
 
-    size += ngx_bloom_zone_beside(zone->removals);
+    zone->removals_room = zone->removals;
+
+    size += ngx_bloom_zone_beside(zone->removals_room);
 
     if (ngx_test_config) {
 
@@ -390,38 +418,25 @@ ngx_bloom_declare_check(ngx_conf_t *cf, ngx_array_t *zones)
 
 
 /*
- * Enlarges a zone if its start would load a larger upload instead of file=, and
- * checks whether it can keep the memory of the previous configuration.
+ * Enlarges a zone if its start would load a larger image from its directory, or
+ * more removed keys than "removals" allows, and checks whether it can keep the
+ * memory of the previous configuration.
  */
 static ngx_int_t
 ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
 {
-    u_char             path[NGX_MAX_PATH];
-    size_t             needs, beside;
-    uint64_t           bank;
-    ngx_shm_t         *shm;
-    ngx_shm_zone_t    *old;
-    ngx_bloom_zone_t  *live;
+    size_t               needs;
+    ngx_shm_t           *shm;
+    ngx_shm_zone_t      *old;
+    ngx_bloom_zone_t    *live;
+    ngx_bloom_stands_t   stands;
 
     shm = &zone->shm_zone->shm;
 
-    if (ngx_bloom_declare_state(cf, zone, path, &bank) != NGX_OK) {
-        return NGX_ERROR;
-    }
+    ngx_memzero(&stands, sizeof(ngx_bloom_stands_t));
+    stands.zone = zone;
 
-    needs = bank ? ngx_bloom_zone_needs(bank) : 0;
-
-    if (zone->size != 0 && zone->size < needs) {
-        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                      "bloom zone \"%V\" in %s:%ui is too small for the "
-                      "uploaded image that it starts with, \"%s\": it needs "
-                      "%uzk; write \"zone=%V:%uzk\", omit the size, or "
-                      "remove that file to start with %s instead",
-                      &zone->name, zone->conf_file, zone->conf_line, path,
-                      (needs + 1023) / 1024, &zone->name,
-                      (needs + 1023) / 1024,
-                      zone->file.name.len ? "the image of \"file\""
-                                          : "an empty filter");
+    if (ngx_bloom_declare_state(cf, zone, &stands) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -429,19 +444,29 @@ ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
         return NGX_OK;
     }
 
-    beside = ngx_bloom_zone_beside(zone->removals);
+    old = ngx_bloom_declare_find_old(cf, zone, zone->shm_zone->tag);
+    live = old ? old->data : NULL;
 
-    if (shm->size < needs + beside) {
-        shm->size = ngx_bloom_zone_needs(bank + bank / 8) + beside;
+    /* a reload keeps the memory that it finds: its filter has all removals */
+
+    if (live != NULL && live->removals == zone->removals) {
+        ngx_bloom_declare_removals(zone, live->removals_room);
+
+    } else {
+        ngx_bloom_declare_removals(zone, stands.removals);
     }
 
-    old = ngx_bloom_declare_find_old(cf, zone, zone->shm_zone->tag);
+    needs = ngx_bloom_zone_needs(stands.bank)
+            + ngx_bloom_zone_beside(zone->removals_room);
+
+    if (stands.bank != 0 && shm->size < needs) {
+        shm->size = ngx_bloom_zone_needs(stands.bank + stands.bank / 8)
+                    + ngx_bloom_zone_beside(zone->removals_room);
+    }
 
     if (old == NULL) {
         return NGX_OK;
     }
-
-    live = old->data;
 
     if (old->shm.size != shm->size) {
         ngx_log_error(NGX_LOG_NOTICE, cf->log, 0,
@@ -463,6 +488,12 @@ ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
         return NGX_OK;
     }
 
+    /* the new memory is filled from the journal */
+
+    if (stands.removals > zone->removals_room) {
+        ngx_bloom_declare_removals(zone, stands.removals);
+    }
+
     zone->shm_zone->noreuse = 1;
     zone->before = live;
 
@@ -474,16 +505,29 @@ ngx_bloom_declare_room(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
 }
 
 
+/* Gives the zone room for so many removed keys, but never less than "removals"
+ * says. */
+static void
+ngx_bloom_declare_removals(ngx_bloom_zone_t *zone, ngx_uint_t room)
+{
+    ngx_shm_t  *shm;
+
+    shm = &zone->shm_zone->shm;
+
+    shm->size -= ngx_bloom_zone_beside(zone->removals_room);
+    zone->removals_room = ngx_max(room, zone->removals);
+    shm->size += ngx_bloom_zone_beside(zone->removals_room);
+}
+
+
 /*
- * Finds out whether the zone has a state directory or wants one.  If an image
- * was uploaded in place of file=, stores the bytes that it needs in *bank and
- * the path of its file in `path`.  *bank is 0 without an upload, or if the
- * upload cannot be read, which the start logs.  Returns NGX_OK, or NGX_ERROR if
- * the upload has another key form than the zone wants.
+ * Finds out whether the zone has a state directory or wants one, and what a
+ * start would load from it.  Returns NGX_OK, or NGX_ERROR if that has another
+ * key form than the zone wants.
  */
 static ngx_int_t
-ngx_bloom_declare_state(ngx_conf_t *cf, ngx_bloom_zone_t *zone, u_char *path,
-    uint64_t *bank)
+ngx_bloom_declare_state(ngx_conf_t *cf, ngx_bloom_zone_t *zone,
+    ngx_bloom_stands_t *stands)
 {
     ngx_int_t            rc;
     u_char              *directory, error[NGX_MAX_ERROR_STR];
@@ -491,8 +535,6 @@ ngx_bloom_declare_state(ngx_conf_t *cf, ngx_bloom_zone_t *zone, u_char *path,
     ngx_bloom_user_t     user;
     ngx_bloom_state_t    state;
     ngx_bloom_answer_t   answer;
-
-    *bank = 0;
 
     if (zone->state_path.len == 0 || !zone->journal) {
         return NGX_OK;
@@ -518,85 +560,236 @@ ngx_bloom_declare_state(ngx_conf_t *cf, ngx_bloom_zone_t *zone, u_char *path,
     zone->state_wanted = 1;
 
     rc = NGX_OK;
-    answer.value = 0;
     ngx_bloom_state_init(&state, directory, dir);
 
     if (ngx_bloom_directory_owner(dir, &user) == NGX_OK) {
         zone->state = &state;
 
         if (ngx_bloom_unprivileged(&user, cf->log,
-                                   "looks for an uploaded image",
-                                   ngx_bloom_declare_upload, zone, &answer)
+                                   "looks what a bloom zone starts with",
+                                   ngx_bloom_declare_look, stands, &answer)
             == NGX_OK)
         {
             rc = answer.rc;
+            stands->bank = answer.value >> 1;
+            stands->removals = ngx_min(answer.room, NGX_BLOOM_DECLARE_REMOVALS);
+
+            /* and for those that another instance acknowledges meanwhile */
+
+            if (stands->removals != 0) {
+                stands->removals += zone->removals;
+            }
+
+            zone->has_image = answer.value & 1;
         }
 
         zone->state = NULL;
-
-        (void) ngx_bloom_declare_upload_name(zone, &state, path);
     }
 
     ngx_bloom_state_close(&state);
-
-    zone->has_upload = (answer.value != 0);
-    *bank = answer.value;
 
     return rc;
 }
 
 
-/* Writes the path of the image that was uploaded in place of file=. */
-static u_char *
-ngx_bloom_declare_upload_name(ngx_bloom_zone_t *zone, ngx_bloom_state_t *state,
-    u_char *path)
+/* Looks, as the owner of the directory, at what a start would load. */
+static void
+ngx_bloom_declare_look(void *data, ngx_bloom_answer_t *answer)
 {
-    u_char  name[NGX_MAX_PATH];
+    ngx_bloom_stands_t *stands = data;
 
-    (void) ngx_bloom_state_files_upload(
-        zone->file.name.len ? zone->image.build_id : NULL, name);
+    bloom_removals_t      removals;
+    ngx_bloom_zone_t     *zone;
+    ngx_bloom_failure_t   failure;
 
-    return ngx_bloom_state_files_path(state, name, path);
+    static ngx_bloom_control_t  control;         /* zeros, but for `base` */
+
+    zone = stands->zone;
+    answer->rc = NGX_OK;
+
+    /* a start says what is wrong with a file that cannot be used */
+
+    if (ngx_bloom_base_file_read(zone->state, &control.base[0], &failure)
+        != NGX_OK)
+    {
+        return;
+    }
+
+    zone->state->control = &control;
+    ngx_memcpy(control.journal, control.base[0].journal, BLOOM_JOURNAL_ID_LEN);
+
+    answer->rc = ngx_bloom_declare_look_at(zone, stands, &control.base[0]);
+    answer->value = stands->bank << 1
+                    | (ngx_bloom_base_uploaded(zone, &control.base[0])
+                       || control.base[0].kind == BLOOM_BASE_CHECKPOINT);
+
+    if (ngx_bloom_journal_removals(zone->state, &removals) == NGX_OK) {
+
+        removals.keys -= control.base[0].from.removals.keys;
+        removals.bytes -= control.base[0].from.removals.bytes;
+
+        answer->room = stands->removals
+                       + ngx_max(removals.keys,
+                                 removals.bytes / BLOOM_EXCEPTION_KEY_USUAL);
+    }
+
+    zone->state->control = NULL;
 }
 
 
-static void
-ngx_bloom_declare_upload(void *data, ngx_bloom_answer_t *answer)
+/* Opens the images of the state directory that a start would load.  Returns
+ * NGX_OK, or NGX_ERROR, logged, if one does not fit the zone. */
+static ngx_int_t
+ngx_bloom_declare_look_at(ngx_bloom_zone_t *zone, ngx_bloom_stands_t *stands,
+    const bloom_base_t *base)
 {
-    ngx_bloom_zone_t *zone = data;
-
-    char                    error[BLOOM_IMAGE_ERROR_LEN];
-    u_char                  path[NGX_MAX_PATH];
-    ngx_bloom_image_file_t  file;
-
-    answer->rc = NGX_OK;
+    u_char                   name[NGX_MAX_PATH], path[NGX_MAX_PATH];
+    uint64_t                 max_keys;
+    ngx_int_t                rc;
+    bloom_image_t           *image;
+    ngx_bloom_image_file_t   file;
 
     ngx_memzero(&file, sizeof(ngx_bloom_image_file_t));
+
     file.fd = NGX_INVALID_FILE;
     file.state = zone->state;
-    file.name.data = ngx_bloom_declare_upload_name(zone, zone->state, path);
+    file.name.data = path;
+
+    if (base->checkpoint[1].position != 0
+        && (ngx_bloom_base_uploaded(zone, base)
+            || ngx_bloom_base_stands(zone, base)))
+    {
+        ngx_bloom_state_files_path(zone->state,
+                                   ngx_bloom_state_files_checkpoint(
+                                       base->build_id,
+                                       base->checkpoint[1].position, name),
+                                   path);
+        file.name.len = ngx_strlen(path);
+
+        if (ngx_bloom_image_file_open(&file) == NGX_OK) {
+            image = &file.reader.image;
+
+            /* its removed keys take the room for removed keys */
+
+            stands->removals = ngx_max(image->exceptions,
+                                       image->exceptions_size
+                                       / BLOOM_EXCEPTION_KEY_USUAL);
+            image->exceptions = 0;
+            image->exceptions_size = 0;
+            image->built = 0;
+            image->built_size = 0;
+
+            /* that of an empty filter gets layers up to the capacity */
+
+            max_keys = zone->file.name.len != 0 ? zone->max_keys
+                       : ngx_max(zone->max_keys, zone->image.capacity);
+
+            rc = NGX_OK;
+
+            /* a start leaves out any other one that is too large */
+
+            if (base->kind == BLOOM_BASE_CHECKPOINT) {
+                stands->bank = ngx_bloom_layers_need(image, zone->size
+                                                            ? 0 : max_keys,
+                                                     zone->removals);
+                rc = ngx_bloom_declare_fits(zone, stands->bank, "checkpoint",
+                                            path);
+            }
+
+            ngx_bloom_image_file_close(&file);
+
+            if (rc != NGX_OK) {
+                return NGX_ERROR;
+            }
+        }
+    }
+
+    if (!ngx_bloom_base_uploaded(zone, base)
+        || base->kind != BLOOM_BASE_UPLOAD)
+    {
+        return NGX_OK;
+    }
+
+    ngx_bloom_state_files_path(zone->state,
+                               ngx_bloom_state_files_upload(base->build_id,
+                                                            name),
+                               path);
     file.name.len = ngx_strlen(path);
 
     if (ngx_bloom_image_file_open(&file) != NGX_OK) {
-        return;
+        return NGX_OK;
     }
 
     /* a size that is given need not have room for the image's layers: it gets
      * fewer */
 
-    answer->value = ngx_bloom_layers_need(&file.reader.image,
-                                          zone->size ? 0 : zone->max_keys);
+    stands->removals = ngx_max(stands->removals,
+                               file.reader.image.exceptions
+                               - file.reader.image.built);
+    stands->bank = ngx_bloom_layers_need(&file.reader.image,
+                                         zone->size ? 0 : zone->max_keys,
+                                         zone->removals);
 
-    if (ngx_bloom_guard_form(zone, &file.reader.image, error) != NGX_OK) {
-        ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, 0,
-                      "bloom zone \"%V\" in %s:%ui starts with the uploaded "
-                      "image \"%s\", which %s, and upload it before you add "
-                      "\"form=\"; or remove that file to start with %s instead",
-                      &zone->name, zone->conf_file, zone->conf_line, path,
-                      error, zone->file.name.len ? "the image of \"file\""
-                                                 : "an empty filter");
-        answer->rc = NGX_ERROR;
+    rc = ngx_bloom_declare_form(zone, &file.reader.image, path);
+
+    if (rc == NGX_OK) {
+        rc = ngx_bloom_declare_fits(zone, stands->bank, "uploaded image",
+                                    path);
     }
+
+    ngx_bloom_image_file_close(&file);
+
+    return rc;
+}
+
+
+/* Checks that the size of the zone, if it is given, has room for an image of the
+ * state directory.  Returns NGX_OK, or NGX_ERROR, logged. */
+static ngx_int_t
+ngx_bloom_declare_fits(ngx_bloom_zone_t *zone, uint64_t bank, const char *what,
+    u_char *path)
+{
+    size_t  needs;
+
+    needs = ngx_bloom_zone_needs(bank);
+
+    if (zone->size == 0 || zone->size >= needs) {
+        return NGX_OK;
+    }
+
+    ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, 0,
+                  "bloom zone \"%V\" in %s:%ui is too small for the %s that it "
+                  "starts with, \"%s\": it needs %uzk; write "
+                  "\"zone=%V:%uzk\", or omit the size",
+                  &zone->name, zone->conf_file, zone->conf_line, what, path,
+                  (needs + 1023) / 1024, &zone->name, (needs + 1023) / 1024);
+
+    return NGX_ERROR;
+}
+
+
+/* Checks that an uploaded image has the key form that the zone wants.  Returns
+ * NGX_OK, or NGX_ERROR, logged. */
+static ngx_int_t
+ngx_bloom_declare_form(ngx_bloom_zone_t *zone, bloom_image_t *image,
+    u_char *path)
+{
+    char  error[BLOOM_IMAGE_ERROR_LEN];
+
+    if (ngx_bloom_guard_form(zone, image, error) == NGX_OK) {
+        return NGX_OK;
+    }
+
+    ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, 0,
+                  "bloom zone \"%V\" in %s:%ui starts with the uploaded image "
+                  "\"%s\", which %s, and upload it before you add \"form=\"; "
+                  "or start without \"form=\", and go back to %s by POST %s",
+                  &zone->name, zone->conf_file, zone->conf_line, path, error,
+                  zone->file.name.len ? "the image of \"file\""
+                                      : "an empty filter",
+                  zone->file.name.len ? "reload" : "clear");
+
+    return NGX_ERROR;
 }
 
 
@@ -615,7 +808,7 @@ ngx_bloom_declare_warn_full(ngx_conf_t *cf, ngx_bloom_zone_t *zone)
     capacity = ngx_bloom_layers_capacity(image, zone->max_keys);
 
     if (!zone->adds || !zone->journal || zone->state_path.len == 0
-        || zone->file.fd == NGX_INVALID_FILE || zone->has_upload
+        || zone->file.fd == NGX_INVALID_FILE || zone->has_image
         || (image->items < capacity
             && capacity - image->items >= capacity / 100))
     {

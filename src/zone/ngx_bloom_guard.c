@@ -6,6 +6,7 @@
  */
 
 #include "ngx_bloom_guard.h"
+#include "ngx_bloom_base_file.h"
 #include "ngx_bloom_io.h"
 #include "bloom_guard.h"
 #include "bloom_not_keys.h"
@@ -21,7 +22,7 @@
 #define NGX_BLOOM_GUARD_SHOWN  64
 #define NGX_BLOOM_GUARD_TEXT   (4 * NGX_BLOOM_GUARD_SHOWN + sizeof("..."))
 
-/* How long to wait for the lock `append`, ms. */
+/* How long to wait for the lock `keeper`, ms. */
 #define NGX_BLOOM_GUARD_WAIT   1000
 
 
@@ -40,6 +41,10 @@ static ngx_int_t ngx_cdecl ngx_bloom_guard_refuse(ngx_bloom_guard_t *guard,
     ngx_err_t err, ngx_uint_t message, ...);
 static ngx_int_t ngx_bloom_guard_useless(ngx_bloom_guard_t *guard,
     ngx_str_t *name, ngx_err_t err, const char *what);
+static ngx_uint_t ngx_bloom_guard_last_in_memory(ngx_bloom_shctx_t *sh,
+    bloom_accepted_t *last);
+static ngx_uint_t ngx_bloom_guard_push(bloom_base_t *base,
+    const bloom_accepted_t *accepted);
 
 
 /* the parameters, by number of the file */
@@ -109,8 +114,8 @@ ngx_bloom_guard_header(ngx_bloom_guard_t *guard, ngx_bloom_zone_t *zone,
 {
     const char                        *name;
     ngx_bloom_guards_t                *guards;
+    bloom_accepted_t                   last;
     bloom_guard_excess_t               excess;
-    const ngx_bloom_accepted_image_t  *last;
 
     guards = &zone->guards;
 
@@ -125,10 +130,8 @@ ngx_bloom_guard_header(ngx_bloom_guard_t *guard, ngx_bloom_zone_t *zone,
         return NGX_OK;
     }
 
-    last = ngx_bloom_guard_last(zone);
-
-    if (last == NULL
-        || !bloom_guard_exceeds(&guards->max, last->keys, image->items,
+    if (!ngx_bloom_guard_last(zone, &last)
+        || !bloom_guard_exceeds(&guards->max, last.keys, image->items,
                                 &excess))
     {
         return NGX_OK;
@@ -504,94 +507,134 @@ ngx_bloom_guard_useless(ngx_bloom_guard_t *guard, ngx_str_t *name,
 }
 
 
-const ngx_bloom_accepted_image_t *
-ngx_bloom_guard_last(ngx_bloom_zone_t *zone)
+ngx_uint_t
+ngx_bloom_guard_last(ngx_bloom_zone_t *zone, bloom_accepted_t *last)
 {
-    uint64_t               number;
-    ngx_uint_t             i;
-    ngx_bloom_accepted_t  *page[3];
+    bloom_base_t  base;
 
-    /* the page of a zone whose journal is new, and memory that was recreated,
-     * do not have it yet */
+    if (zone->state != NULL && zone->state->control != NULL) {
+        ngx_bloom_base_file_get(zone->state, &base);
+        *last = base.accepted[0];
 
-    page[0] = (zone->state != NULL && zone->state->control != NULL)
-              ? &zone->state->control->accepted : NULL;
-    page[1] = (zone->sh != NULL) ? &zone->sh->accepted : NULL;
-    page[2] = (zone->before != NULL) ? &zone->before->sh->accepted : NULL;
-
-    for (i = 0; i < 3; i++) {
-
-        if (page[i] != NULL) {
-            number = __atomic_load_n(&page[i]->number, __ATOMIC_ACQUIRE);
-
-            if (number != 0) {
-                return &page[i]->image[number & 1];
-            }
+        if (last->loaded != 0) {
+            return 1;
         }
     }
 
-    return NULL;
+    /* the directory of a zone whose journal is new, and memory that was
+     * recreated, do not have it yet */
+
+    return ngx_bloom_guard_last_in_memory(zone->sh, last)
+           || (zone->before != NULL
+               && ngx_bloom_guard_last_in_memory(zone->before->sh, last));
+}
+
+
+static ngx_uint_t
+ngx_bloom_guard_last_in_memory(ngx_bloom_shctx_t *sh, bloom_accepted_t *last)
+{
+    uint64_t  number;
+
+    number = (sh != NULL) ? __atomic_load_n(&sh->accepts, __ATOMIC_ACQUIRE)
+                          : 0;
+
+    if (number != 0) {
+        *last = sh->accepted[number & 1];
+    }
+
+    return number != 0;
 }
 
 
 void
-ngx_bloom_guard_accept(ngx_bloom_zone_t *zone, const bloom_image_t *image)
+ngx_bloom_guard_accept(ngx_bloom_zone_t *zone, const bloom_image_t *image,
+    uint64_t loaded)
 {
-    uint64_t                           number;
-    ngx_bloom_state_t                 *state;
-    ngx_bloom_accepted_t              *page;
-    ngx_bloom_accepted_image_t        *next;
-    const ngx_bloom_accepted_image_t  *last;
+    ngx_int_t           rc;
+    bloom_base_t        base;
+    bloom_accepted_t    accepted;
+    ngx_bloom_state_t  *state;
+    ngx_bloom_shctx_t  *sh;
 
+    sh = zone->sh;
     state = zone->state;
-    page = (state != NULL) ? &state->control->accepted : &zone->sh->accepted;
-    last = ngx_bloom_guard_last(zone);
 
-    if (page->number != 0
-        && ngx_memcmp(last->build_id, image->build_id,
-                      BLOOM_IMAGE_BUILD_ID_LEN)
-           == 0)
-    {
-        return;
-    }
+    ngx_memzero(&accepted, sizeof(bloom_accepted_t));
 
-    if (state != NULL
-        && ngx_bloom_lock(&state->control->append, NGX_BLOOM_GUARD_WAIT)
-           != NGX_OK)
-    {
-        ngx_log_error(NGX_LOG_ERR, zone->shm_zone->shm.log, 0,
-                      "bloom zone \"%V\" is busy with additions, and did not "
-                      "record that its image was accepted: \"max_loss\" "
-                      "and \"max_growth\" compare the next one with the "
-                      "image before",
-                      &zone->name);
-        return;
-    }
-
-    /* a process that dies before the number changes changes nothing */
-
-    number = page->number + 1;
-    next = &page->image[number & 1];
-
-    ngx_memcpy(next->build_id, image->build_id, BLOOM_IMAGE_BUILD_ID_LEN);
-    next->keys = image->items;
-
-    ngx_bloom_fault("accept");
-
-    __atomic_store_n(&page->number, number, __ATOMIC_SEQ_CST);
+    ngx_memcpy(accepted.build_id, image->build_id, BLOOM_IMAGE_BUILD_ID_LEN);
+    accepted.keys = image->items;
+    accepted.as_of = image->as_of;
+    accepted.loaded = ngx_max(loaded, 1);
+    accepted.position = ngx_bloom_zone_position(zone, image);
 
     if (state == NULL) {
+        sh->accepted[(sh->accepts + 1) & 1] = accepted;
+
+        /* a process that dies before the number changes changes nothing */
+
+        ngx_bloom_fault("accept");
+
+        __atomic_store_n(&sh->accepts, sh->accepts + 1, __ATOMIC_SEQ_CST);
         return;
     }
 
-    ngx_bloom_unlock(&state->control->append);
+    if (ngx_bloom_lock(&state->control->keeper, NGX_BLOOM_GUARD_WAIT)
+        != NGX_OK)
+    {
+        ngx_set_errno(NGX_EBUSY);
+        rc = NGX_ERROR;
 
-    /* otherwise a power failure might undo a change that was forced, and the
-     * next start refuse the image */
+    } else {
+        ngx_bloom_fault("accept");
 
-    if (bloom_guard_limited(&zone->guards.max)) {
-        (void) ngx_bloom_io_sync(state->fd);
+        ngx_bloom_base_file_get(state, &base);
+
+        rc = ngx_bloom_guard_push(&base, &accepted)
+             ? ngx_bloom_base_file_put(state, &base) : NGX_OK;
+
+        ngx_bloom_unlock(&state->control->keeper);
     }
+
+    if (rc != NGX_OK) {
+        ngx_log_error(NGX_LOG_ERR, zone->shm_zone->shm.log, ngx_errno,
+                      "bloom zone \"%V\" could not record in \"%V/base\" that "
+                      "its image was accepted: \"max_loss\" and \"max_growth\" "
+                      "compare the next one with the image before",
+                      &zone->name, &state->path);
+    }
+}
+
+
+/* Makes an image the last accepted one of an entry.  Returns 1; or 0 if it is
+ * that already. */
+static ngx_uint_t
+ngx_bloom_guard_push(bloom_base_t *base, const bloom_accepted_t *accepted)
+{
+    ngx_uint_t         i;
+    bloom_accepted_t   found;
+
+    for (i = 0; i < 2; i++) {
+        if (base->accepted[i].loaded != 0
+            && ngx_memcmp(base->accepted[i].build_id, accepted->build_id,
+                          BLOOM_IMAGE_BUILD_ID_LEN)
+               == 0)
+        {
+            break;
+        }
+    }
+
+    if (i == 0) {
+        return 0;
+    }
+
+    /* the time of its first load stays */
+
+    found = (i == 1) ? base->accepted[1] : *accepted;
+
+    base->accepted[1] = base->accepted[0];
+    base->accepted[0] = found;
+
+    return 1;
 }
 
 

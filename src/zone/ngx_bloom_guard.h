@@ -6,10 +6,10 @@
  * contradict its number of keys, without a key of "must_have", or with a key of
  * "must_not_have".
  *
- * An image is accepted when it begins to serve.  Its build id and its number of
- * keys are recorded in the control page or, in a zone without a state
- * directory, in the zone's memory.  Files of the state directory are not
- * checked: they were made of images that were accepted.
+ * An image is accepted when it begins to serve.  The last two are recorded in
+ * the file "base" or, in a zone without a state directory, in the zone's memory.
+ * Files of the state directory are not checked: they were made of images that
+ * were accepted.
  *
  * Keys are looked up in the image alone, with its own exceptions, and by any of
  * their expressions, as a request looks them up.  The files of keys are read by
@@ -79,12 +79,15 @@ ngx_int_t ngx_bloom_guard_keys(ngx_bloom_guard_t *guard,
 void ngx_bloom_guard_end(ngx_bloom_guard_t *guard);
 
 
-/* Returns the last image that was accepted, or NULL if none is recorded. */
-const ngx_bloom_accepted_image_t *ngx_bloom_guard_last(ngx_bloom_zone_t *zone);
+/* Copies the last image that was accepted.  Returns 1, or 0 if none is
+ * recorded. */
+ngx_uint_t ngx_bloom_guard_last(ngx_bloom_zone_t *zone,
+    bloom_accepted_t *last);
 
-/* Records an image that has begun to serve. */
+/* Records an image that has begun to serve, and that this process began to load
+ * at the time `loaded`, ms since 1970. */
 void ngx_bloom_guard_accept(ngx_bloom_zone_t *zone,
-    const bloom_image_t *image);
+    const bloom_image_t *image, uint64_t loaded);
 
 /*
  * Checks that an image has the key form that the zone wants, and no changes of

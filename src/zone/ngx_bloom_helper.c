@@ -88,7 +88,7 @@ ngx_bloom_helper_init(ngx_cycle_t *cycle, ngx_array_t *zones)
     for (i = 0; i < zones->nelts; i++) {
         helper->jobs[i].zone = ((ngx_bloom_zone_t **) zones->elts)[i];
         ngx_bloom_copy_init(&helper->jobs[i].copy);
-        helper->jobs[i].base.fd = NGX_INVALID_FILE;
+        ngx_bloom_stand_init(&helper->jobs[i].stand);
     }
 
     helper->zones = zones;
@@ -372,10 +372,6 @@ ngx_bloom_helper_zone(ngx_bloom_jobs_t *jobs)
 
     wait = ngx_bloom_jobs_wait(jobs);
     next = ngx_min(next, wait);
-
-    if (jobs->compact != NULL) {
-        next = ngx_min(next, 1);
-    }
 
     if (jobs->zone->watch != 0) {
         next = ngx_min(next, jobs->zone->watch);

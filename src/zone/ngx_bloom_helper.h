@@ -11,8 +11,8 @@
  *     appends pending keys;
  *     applies what other instances have appended;
  *     checks whether the watched file was replaced, and loads images;
- *     writes checkpoints and snapshots, and removes files not needed any more;
- *     compacts the journal when there is nothing else to do.
+ *     synchronises the image of file=, so that the zone can stand on it;
+ *     writes checkpoints and snapshots, and removes files not needed any more.
  *
  * If a helper dies, the task that it was running has failed, and nginx starts
  * another helper.  A helper that nginx tells to exit hands its task on to the

@@ -74,6 +74,11 @@ ngx_bloom_image_file_open(ngx_bloom_image_file_t *file)
         goto failed;
     }
 
+    if (file->state == NULL && (file->reader.image.flags & BLOOM_IMAGE_RING)) {
+        file->error = BLOOM_IMAGE_IS_RING;
+        goto failed;
+    }
+
     return NGX_OK;
 
 failed:
@@ -158,8 +163,6 @@ ngx_bloom_image_file_except(ngx_bloom_image_file_t *file,
     image = &file->reader.image;
     file->err = 0;
 
-    file->excepted = 0;
-
     if (image->exceptions == 0) {
         return NGX_OK;
     }
@@ -186,8 +189,7 @@ ngx_bloom_image_file_except(ngx_bloom_image_file_t *file,
         return NGX_ERROR;
     }
 
-    why = bloom_exceptions_check(file->data, image->exceptions_size,
-                                 image->exceptions);
+    why = bloom_exceptions_check(image, file->data);
 
     if (why != NULL) {
         file->error = why;
@@ -208,8 +210,6 @@ ngx_bloom_image_file_except(ngx_bloom_image_file_t *file,
                           "again";
             return NGX_ERROR;
         }
-
-        file->excepted += (exception.kinds & BLOOM_EXCEPTION_BUILT) != 0;
     }
 
     free(file->data);

@@ -39,8 +39,6 @@ typedef struct {
     /* the data of its exceptions, as far as they have been read; NULL: none */
     u_char                *data;
     size_t                 len;
-    uint64_t               excepted;     /* of them, those that the builder
-                                            chose, once they are in a set */
 
     /* the last failure: a phrase that follows the file's name, and errno if a
      * system call failed, or 0 */

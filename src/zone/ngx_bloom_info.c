@@ -7,11 +7,20 @@
 #include "ngx_bloom_info.h"
 #include "ngx_bloom_layers.h"
 #include "ngx_bloom_adapt.h"
+#include "ngx_bloom_base_file.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_remove.h"
 #include "ngx_bloom_ring.h"
 
 
+/* The journal of a zone with file= is too large if it has so many times as many
+ * bytes as the image; but a journal of fewer bytes than the second number never
+ * is. */
+#define NGX_BLOOM_INFO_TIMES  10
+#define NGX_BLOOM_INFO_LARGE  (64 * 1024 * 1024)
+
+
+static uint64_t ngx_bloom_info_journal_bytes(ngx_bloom_state_t *state);
 static ngx_bloom_condition_e ngx_bloom_info_condition_of(
     ngx_bloom_zone_t *zone, uint64_t generation, uint64_t as_of);
 static void ngx_bloom_info_ring(ngx_bloom_zone_t *zone,
@@ -23,7 +32,7 @@ static uint64_t ngx_bloom_info_age(const ngx_bloom_info_t *info,
 void
 ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
 {
-    uint64_t              tail;
+    uint64_t              tail, begin;
     ngx_uint_t            bank;
     ngx_bloom_shctx_t    *sh;
     ngx_bloom_control_t  *control;
@@ -38,7 +47,6 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
         bank = info->generation & 1;
 
         info->planned = sh->bank[bank].image;
-        info->excepted = sh->bank[bank].excepted;
         ngx_bloom_layers_image(zone, bank, &info->image);
         info->bits_set = ngx_bloom_layers_bits_set(zone, bank,
                                                    info->part_bits_set);
@@ -95,11 +103,14 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
     if (zone->state != NULL) {
         control = zone->state->control;
         tail = ngx_bloom_state_tail(zone->state);
-
         info->journal = 1;
-        info->journal_bytes = tail - ngx_min(tail, control->begin);
+
+        begin = ngx_bloom_base_file_begin(zone->state);
+
+        info->journal_bytes = ngx_bloom_info_journal_bytes(zone->state);
+        info->journal_warning = ngx_bloom_info_journal_grows(zone);
         info->unsynced_bytes = tail - ngx_min(tail, control->synced);
-        info->replay_bytes = tail - ngx_min(tail, ngx_max(control->begin,
+        info->replay_bytes = tail - ngx_min(tail, ngx_max(begin,
                                                           sh->checkpoint));
         info->journal_err = (ngx_err_t) control->err;
         info->journal_error = ngx_bloom_state_error(control->failed,
@@ -115,6 +126,65 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
 
     info->condition = ngx_bloom_info_condition_of(zone, info->generation,
                                                   info->image.as_of);
+}
+
+
+/* Returns the size of the journal. */
+static uint64_t
+ngx_bloom_info_journal_bytes(ngx_bloom_state_t *state)
+{
+    uint64_t  tail;
+
+    tail = ngx_bloom_state_tail(state);
+
+    return tail - ngx_min(tail, ngx_bloom_base_file_begin(state));
+}
+
+
+const char *
+ngx_bloom_info_journal_grows(ngx_bloom_zone_t *zone)
+{
+    uint64_t            large;
+    ngx_uint_t          i;
+    bloom_base_t        base;
+    bloom_image_t       image;
+    ngx_bloom_shctx_t  *sh;
+
+    sh = zone->sh;
+
+    if (zone->state == NULL || !sh->file || sh->generation == 0) {
+        return NULL;
+    }
+
+    ngx_bloom_layers_image(zone, sh->generation & 1, &image);
+
+    large = NGX_BLOOM_INFO_TIMES * bloom_image_file_size(&image);
+
+    if (ngx_bloom_info_journal_bytes(zone->state)
+        <= ngx_max(large, NGX_BLOOM_INFO_LARGE))
+    {
+        return NULL;
+    }
+
+    if (zone->source.len != 0) {
+        return "the journal is more than ten times as large as the image, and "
+               "keeps all changes that the last two images may lack; load "
+               "images that are built with a later position of --source";
+    }
+
+    ngx_bloom_base_file_get(zone->state, &base);
+
+    for (i = 0; i < 2; i++) {
+        if (base.accepted[i].loaded != 0 && base.accepted[i].as_of == 0) {
+            return "the journal is more than ten times as large as the image, "
+                   "and grows without bound, because one of the last two "
+                   "images states no as_of; build the next two with --as-of";
+        }
+    }
+
+    return "the journal is more than ten times as large as the image, and "
+           "keeps all keys that the last two images may lack; load images "
+           "that are built with a later --as-of";
 }
 
 

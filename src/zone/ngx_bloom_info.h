@@ -21,7 +21,6 @@ typedef struct {
     uint64_t             instance;       /* random number of this memory */
     ngx_uint_t           condition;      /* ngx_bloom_condition_e */
     bloom_image_t        image;          /* the image that serves */
-    uint64_t             excepted;       /* exceptions that its builder chose */
     uint64_t             bits_set;       /* in the filter that serves */
     uint64_t             part_bits_set[BLOOM_PARTS_MAX];
     uint64_t             max_items;      /* that it has room for when all its
@@ -60,9 +59,11 @@ typedef struct {
                                             no keys are lost */
     ngx_err_t            journal_err;    /* errno of the last failure, or 0 */
     const char          *journal_error;  /* what failed; NULL: nothing did */
+    const char          *journal_warning;        /* of
+                                            ngx_bloom_info_journal_grows() */
 
     ngx_bloom_source_e   source;         /* if the zone has a source */
-    ngx_bloom_place_t    place;          /* there */
+    bloom_reached_t    place;          /* there */
     uint64_t             lag;            /* since its last sign of life, ms;
                                             UINT64_MAX: there was none */
 
@@ -92,6 +93,13 @@ void ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info);
 /* Returns the condition of a zone, and does nothing else: it suits a caller
  * that needs only this, as it takes no lock. */
 ngx_bloom_condition_e ngx_bloom_info_condition(ngx_bloom_zone_t *zone);
+
+/*
+ * Returns why the journal of a zone with file= grows, and what to do, if it is
+ * ten times as large as the image and has more than 64 MiB; or NULL.  Takes no
+ * lock.
+ */
+const char *ngx_bloom_info_journal_grows(ngx_bloom_zone_t *zone);
 
 /* Stores the numbers of the live slices, the oldest first and the open one
  * last.  Returns how many they are; 0 if keys do not expire. */

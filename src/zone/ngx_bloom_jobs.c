@@ -6,11 +6,13 @@
 
 #include "ngx_bloom_jobs.h"
 #include "ngx_bloom_bank.h"
-#include "ngx_bloom_base.h"
+#include "ngx_bloom_base_change.h"
 #include "ngx_bloom_clear.h"
+#include "ngx_bloom_cleared.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_state_files.h"
 #include "ngx_bloom_task.h"
+#include "ngx_bloom_task_died.h"
 #include "ngx_bloom_watch.h"
 
 
@@ -25,9 +27,11 @@ static void ngx_bloom_jobs_load(ngx_bloom_jobs_t *jobs,
     ngx_bloom_task_e task);
 static void ngx_bloom_jobs_save(ngx_bloom_jobs_t *jobs,
     ngx_bloom_task_e task);
+static void ngx_bloom_jobs_save_begin(ngx_bloom_jobs_t *jobs);
 static void ngx_bloom_jobs_loaded(ngx_bloom_jobs_t *jobs);
 static void ngx_bloom_jobs_copied(ngx_bloom_jobs_t *jobs, ngx_int_t rc);
 static void ngx_bloom_jobs_switch(ngx_bloom_jobs_t *jobs);
+static void ngx_bloom_jobs_stood(ngx_bloom_jobs_t *jobs, ngx_int_t rc);
 static void ngx_bloom_jobs_cleared(ngx_bloom_jobs_t *jobs, ngx_int_t rc);
 static void ngx_bloom_jobs_restored(ngx_bloom_jobs_t *jobs, ngx_int_t rc);
 static void ngx_bloom_jobs_serves(ngx_bloom_jobs_t *jobs, const char *does,
@@ -168,18 +172,6 @@ ngx_bloom_jobs_choose(ngx_bloom_jobs_t *jobs)
         sh->checkpoint_tried = ngx_current_msec ? ngx_current_msec : 1;
 
         ngx_bloom_jobs_save(jobs, NGX_BLOOM_TASK_CHECKPOINT);
-        return;
-    }
-
-    /* the journal of a source is dropped by its positions alone */
-
-    if (jobs->compact == NULL && zone->source.len == 0) {
-        jobs->compact = ngx_bloom_compact_begin(zone->state,
-                                                sh->generation, &zone->name);
-    }
-
-    if (jobs->compact != NULL) {
-        jobs->current = NGX_BLOOM_JOBS_COMPACT;
     }
 }
 
@@ -224,84 +216,12 @@ ngx_bloom_jobs_snapshot(ngx_bloom_jobs_t *jobs)
 }
 
 
-/*
- * Ends a task whose process died, for example in a load that exceeded a memory
- * limit.  The task is not repeated, since that could kill this process, too.
- */
+/* Ends a task whose process died. */
 static void
 ngx_bloom_jobs_died(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
 {
-    ngx_uint_t           switched, cleared;
-    ngx_bloom_zone_t    *zone;
-    ngx_bloom_shctx_t   *sh;
-    ngx_bloom_result_t  *result;
-
-    /* by ngx_bloom_task_e */
-    static const char   *did[] = {
-        "was loading its file",
-        "was loading an uploaded image",
-        "was clearing the zone",
-        "was restoring removed keys",
-        "was forgetting excepted keys",
-        "was writing a checkpoint",
-        "was writing an image"
-    };
-
-    _Static_assert(sizeof(did) / sizeof(did[0]) == NGX_BLOOM_TASKS,
-                   "each task has a name");
-
-    zone = jobs->zone;
-    sh = zone->sh;
-    result = &jobs->result;
-    switched = 0;
-    cleared = 0;
-
     jobs->task = task;
-
-    if (ngx_bloom_task_loads(task)) {
-        __atomic_store_n(&sh->load_total, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&sh->load_done, 0, __ATOMIC_RELAXED);
-
-        switched = (sh->task[task].generation != sh->generation);
-    }
-
-    if (task == NGX_BLOOM_TASK_CLEAR) {
-        cleared = ngx_bloom_clear_died(zone) || switched;
-    }
-
-    if (switched) {
-
-        /* record what the process would have recorded next */
-
-        sh->uploaded = (task == NGX_BLOOM_TASK_UPLOAD);
-        sh->checkpoint = 0;
-        ngx_bloom_guard_accept(zone, &sh->bank[sh->generation & 1].image);
-
-        if (task != NGX_BLOOM_TASK_UPLOAD) {
-            ngx_bloom_base_note_loaded(zone,
-                                     &sh->bank[sh->generation & 1].image);
-        }
-
-    } else if (task == NGX_BLOOM_TASK_LOAD) {
-        sh->refused = sh->loads;
-    }
-
-    ngx_memzero(result, sizeof(ngx_bloom_result_t));
-
-    result->outcome = NGX_BLOOM_FAILED;
-
-    ngx_bloom_print(result->message, sizeof(result->message),
-                    "bloom zone \"%V\": the process that %s died, perhaps "
-                    "because memory was short: see the system's log, and try "
-                    "again%s", &zone->name, did[task],
-                    cleared ? "; the zone is cleared all the same"
-                    : switched ? "; the image serves, but a restart may bring "
-                                 "the previous image back" : "");
-
-    ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                  "%s; bloom zone \"%V\" continues with generation %uL",
-                  result->message, &zone->name, sh->generation);
-
+    ngx_bloom_task_died(jobs->zone, task, &jobs->result);
     ngx_bloom_jobs_done(jobs);
 }
 
@@ -337,7 +257,7 @@ ngx_bloom_jobs_load(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
         rc = ngx_bloom_load_begin_clear(&jobs->load, zone, &file, image);
 
     } else {
-        rc = ngx_bloom_load_begin(&jobs->load, zone, &file, image, 0,
+        rc = ngx_bloom_load_begin(&jobs->load, zone, &file, image, NULL,
                                   task == NGX_BLOOM_TASK_UPLOAD
                                   ? "the uploaded image" : NULL,
                                   ngx_bloom_task_forced(zone, task));
@@ -356,15 +276,31 @@ ngx_bloom_jobs_load(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
 static void
 ngx_bloom_jobs_save(ngx_bloom_jobs_t *jobs, ngx_bloom_task_e task)
 {
+    jobs->task = task;
+
+    if (task == NGX_BLOOM_TASK_CHECKPOINT) {
+        jobs->current = NGX_BLOOM_JOBS_STAND;
+        ngx_bloom_stand_begin(&jobs->stand);
+        return;
+    }
+
+    ngx_bloom_jobs_save_begin(jobs);
+}
+
+
+static void
+ngx_bloom_jobs_save_begin(ngx_bloom_jobs_t *jobs)
+{
     ngx_int_t           rc;
+    ngx_bloom_task_e    task;
     ngx_bloom_zone_t   *zone;
 
     zone = jobs->zone;
+    task = jobs->task;
 
     jobs->current = NGX_BLOOM_JOBS_SAVE;
-    jobs->task = task;
 
-    rc = ngx_bloom_save_prepare(&jobs->save, zone);
+    rc = ngx_bloom_save_prepare(&jobs->save, zone, task);
 
     if (rc == NGX_OK) {
         rc = ngx_bloom_save_begin(&jobs->save, zone, task);
@@ -428,6 +364,22 @@ ngx_bloom_jobs_step(ngx_bloom_jobs_t *jobs)
 
         break;
 
+    case NGX_BLOOM_JOBS_STAND:
+        rc = ngx_bloom_stand_step(&jobs->stand, jobs->zone);
+
+        if (rc == NGX_AGAIN) {
+            break;
+        }
+
+        if (jobs->task == NGX_BLOOM_TASK_CHECKPOINT) {
+            ngx_bloom_jobs_save_begin(jobs);
+
+        } else {
+            ngx_bloom_jobs_stood(jobs, rc);
+        }
+
+        break;
+
     case NGX_BLOOM_JOBS_SAVE:
         rc = ngx_bloom_save_step(&jobs->save);
 
@@ -461,18 +413,6 @@ ngx_bloom_jobs_step(ngx_bloom_jobs_t *jobs)
 
         break;
 
-    case NGX_BLOOM_JOBS_COMPACT:
-
-        /* other jobs run between its steps */
-
-        if (ngx_bloom_compact_step(jobs->compact) == NGX_DONE) {
-            ngx_bloom_compact_end(jobs->compact);
-            jobs->compact = NULL;
-        }
-
-        jobs->current = NGX_BLOOM_JOBS_NONE;
-        break;
-
     default: /* NGX_BLOOM_JOBS_NONE */
         break;
     }
@@ -488,6 +428,15 @@ ngx_bloom_jobs_abandon(ngx_bloom_jobs_t *jobs)
         ngx_bloom_save_end(&jobs->save);
         jobs->zone->sh->checkpoint_tried = 0;
         break;
+
+    case NGX_BLOOM_JOBS_STAND:
+        jobs->zone->sh->checkpoint_tried = 0;
+
+        if (jobs->task == NGX_BLOOM_TASK_CHECKPOINT) {
+            break;
+        }
+
+        /* fall through */
 
     case NGX_BLOOM_JOBS_LOAD:
     case NGX_BLOOM_JOBS_COPY:
@@ -513,12 +462,7 @@ ngx_bloom_jobs_abandon(ngx_bloom_jobs_t *jobs)
         ngx_bloom_unlock(&jobs->zone->sh->helper);
     }
 
-    ngx_bloom_image_file_close(&jobs->base);
-
-    if (jobs->compact != NULL) {
-        ngx_bloom_compact_end(jobs->compact);
-        jobs->compact = NULL;
-    }
+    ngx_bloom_stand_end(&jobs->stand);
 }
 
 
@@ -595,6 +539,16 @@ ngx_bloom_jobs_switch(ngx_bloom_jobs_t *jobs)
         ngx_bloom_base_note_loaded(zone, &jobs->load.image);
     }
 
+    if (jobs->asked && ngx_bloom_base_returns(zone)) {
+
+        /* no start brings the upload back once this task has ended */
+
+        jobs->current = NGX_BLOOM_JOBS_STAND;
+        ngx_bloom_stand_begin(&jobs->stand);
+
+        return;
+    }
+
     ngx_memzero(result, sizeof(ngx_bloom_result_t));
     result->outcome = NGX_BLOOM_DONE;
 
@@ -619,6 +573,31 @@ ngx_bloom_jobs_switch(ngx_bloom_jobs_t *jobs)
                                             : "is cleared and serves",
                           uploaded ? "an uploaded image"
                                    : (char *) jobs->path);
+}
+
+
+/* Ends a load of the image of file= in place of an upload: NGX_OK if the zone
+ * stands on that image now. */
+static void
+ngx_bloom_jobs_stood(ngx_bloom_jobs_t *jobs, ngx_int_t rc)
+{
+    ngx_bloom_result_t  *result;
+
+    result = &jobs->result;
+
+    ngx_memzero(result, sizeof(ngx_bloom_result_t));
+    result->outcome = NGX_BLOOM_DONE;
+
+    if (rc != NGX_OK) {
+        result->outcome = NGX_BLOOM_FAILED;
+
+        ngx_bloom_print(result->message, sizeof(result->message),
+                        "the image serves, but a restart may bring the "
+                        "uploaded image back until \"%s\" is known to be on "
+                        "disk: see the error log", jobs->path);
+    }
+
+    ngx_bloom_jobs_serves(jobs, "serves", (char *) jobs->path);
 }
 
 
@@ -720,6 +699,14 @@ ngx_bloom_jobs_serves(ngx_bloom_jobs_t *jobs, const char *does,
     ngx_bloom_copy_end(&jobs->copy);
     ngx_bloom_load_end(&jobs->load);
 
+    /* before the client knows: its image is accepted, also if this process dies
+     * then */
+
+    if (name[0] != '\0') {
+        ngx_bloom_guard_accept(jobs->zone, &jobs->load.image,
+                               jobs->load.begun);
+    }
+
     ngx_bloom_jobs_done(jobs);
 
     /* a clear brings removed keys back on purpose */
@@ -730,12 +717,8 @@ ngx_bloom_jobs_serves(ngx_bloom_jobs_t *jobs, const char *does,
     ngx_bloom_log_serves(&jobs->load, ngx_cycle->log, does,
                          name[0] != '\0' ? name : "an empty filter");
 
-    if (name[0] != '\0') {
-        ngx_bloom_guard_accept(jobs->zone, &jobs->load.image);
-    }
-
     jobs->cleaned = ngx_current_msec - NGX_BLOOM_JOBS_CLEAN;
-    jobs->base_tried = jobs->cleaned;
+    ngx_bloom_stand_begin(&jobs->stand);
     jobs->measure_hugepages = ngx_current_msec;
 }
 
@@ -750,11 +733,18 @@ ngx_bloom_jobs_refused(ngx_bloom_jobs_t *jobs)
     result = &jobs->result;
 
     if (jobs->load.replay.cleared) {
-        ngx_bloom_copy_end(&jobs->copy);
-        ngx_bloom_load_end(&jobs->load);
 
-        ngx_bloom_jobs_load(jobs, jobs->task);
-        return;
+        /* begin again behind the clear */
+
+        ngx_bloom_cleared_found(zone->state, jobs->load.replay.cleared);
+
+        if (ngx_bloom_clear_settle(zone) == NGX_OK) {
+            ngx_bloom_copy_end(&jobs->copy);
+            ngx_bloom_load_end(&jobs->load);
+
+            ngx_bloom_jobs_load(jobs, jobs->task);
+            return;
+        }
     }
 
     if (jobs->task == NGX_BLOOM_TASK_LOAD && jobs->asked
@@ -800,7 +790,7 @@ ngx_bloom_jobs_saved(ngx_bloom_jobs_t *jobs, ngx_int_t rc)
         }
 
     } else {
-        result->outcome = NGX_BLOOM_FAILED;
+        result->outcome = save->damaged ? NGX_BLOOM_LACKS : NGX_BLOOM_FAILED;
 
         if (rc == NGX_DECLINED) {
             save->err = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A job is work of the helper that takes long: a load, a save or a compaction.
+ * A job is work of the helper that takes long: a load or a save.
  *
  * A zone has one job at a time, done in steps of some milliseconds:
  *
@@ -10,7 +10,6 @@
  *     clear     load the image of file=, drop everything else, let it serve
  *     restore   make removed keys ordinary ones again
  *     save      write a checkpoint or a snapshot
- *     compact   make the journal shorter, between other jobs
  *
  * A load or a save ends by storing the result of its task, if a process asked
  * for it, and by giving back the idle bank.
@@ -26,7 +25,6 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
-#include "ngx_bloom_compact.h"
 #include "ngx_bloom_copy.h"
 #include "ngx_bloom_load.h"
 #include "ngx_bloom_log.h"
@@ -34,6 +32,7 @@
 #include "ngx_bloom_ring.h"
 #include "ngx_bloom_save.h"
 #include "ngx_bloom_snapshot.h"
+#include "ngx_bloom_stand.h"
 #include "ngx_bloom_zone.h"
 
 #pragma GCC visibility push(hidden)
@@ -54,9 +53,11 @@ typedef enum {
     NGX_BLOOM_JOBS_COPY,                 /* an upload to the state directory */
     NGX_BLOOM_JOBS_CLEAR,                /* after its load */
     NGX_BLOOM_JOBS_RESTORE,
+    NGX_BLOOM_JOBS_STAND,                /* before a save, or after a load in
+                                            place of an upload: the image of
+                                            file= becomes the base */
     NGX_BLOOM_JOBS_SAVE,
-    NGX_BLOOM_JOBS_END,                  /* of any of the above */
-    NGX_BLOOM_JOBS_COMPACT               /* one step, between other jobs */
+    NGX_BLOOM_JOBS_END                   /* of any of the above */
 } ngx_bloom_jobs_e;
 
 /* What a helper knows of a zone that it looks after. */
@@ -84,20 +85,18 @@ typedef struct {
     ngx_bloom_save_t      save;
     ngx_bloom_snapshot_t  snapshot;      /* the last one */
 
-    ngx_bloom_compact_t  *compact;       /* NULL: no run has begun */
-
-    ngx_bloom_image_file_t  base;        /* file=, while it is synchronised */
-    uint64_t              base_synced;   /* bytes synchronised so far */
-    ngx_msec_t            base_tried;    /* when this was last begun */
-    uint64_t              base_logged;   /* generation for which a failure of
-                                            this has been logged */
+    ngx_bloom_stand_t     stand;         /* file=, while it is synchronised */
 
     ngx_msec_t            looked;        /* when the file was last checked */
     ngx_msec_t            synced;        /* when the journal was last
                                             synchronised */
+    ngx_uint_t            wiped;         /* 1: ngx_bloom_journal_wipe() is
+                                            done */
     ngx_msec_t            cleaned;       /* when files were last removed */
     ngx_msec_t            measure_hugepages;    /* when to measure next */
     uint64_t              failed;        /* failure that was last logged */
+    ngx_uint_t            ahead;         /* 1: logged that the journal's times
+                                            are ahead of the clock */
     uint64_t              bits_set;      /* number of bits set when the filter
                                             was last checked for over-full */
 } ngx_bloom_jobs_t;

@@ -12,6 +12,8 @@
 #include "ngx_bloom_ring.h"
 
 
+static uint64_t ngx_bloom_layers_beside(const bloom_image_t *image,
+    ngx_uint_t removals);
 static uint32_t ngx_bloom_layers_wanted(const bloom_image_t *image,
     uint64_t max_keys);
 static bloom_image_t ngx_bloom_layers_grown(const bloom_image_t *image,
@@ -23,24 +25,36 @@ static void ngx_bloom_layers_choose(ngx_bloom_zone_t *zone,
 static void ngx_bloom_layers_grow(ngx_bloom_zone_bits_t *bits, uint32_t layers);
 
 
+/* Returns the bytes that a bank needs for an image, beside the room for removed
+ * keys that it has for any image. */
+static uint64_t
+ngx_bloom_layers_beside(const bloom_image_t *image, ngx_uint_t removals)
+{
+    return ngx_bloom_zone_bank_needs(image, removals)
+           - ngx_bloom_zone_removals_size(removals);
+}
+
+
 uint64_t
-ngx_bloom_layers_need(const bloom_image_t *image, uint64_t max_keys)
+ngx_bloom_layers_need(const bloom_image_t *image, uint64_t max_keys,
+    ngx_uint_t removals)
 {
     bloom_image_t  grown;
 
     grown = ngx_bloom_layers_grown(image, max_keys);
 
-    return ngx_bloom_zone_bank_needs(&grown, 0);
+    return ngx_bloom_layers_beside(&grown, removals);
 }
 
 
 uint64_t
-ngx_bloom_layers_need_any(const bloom_image_t *image, uint64_t max_keys)
+ngx_bloom_layers_need_any(const bloom_image_t *image, uint64_t max_keys,
+    ngx_uint_t removals)
 {
     uint64_t  base, layers;
 
-    base = ngx_bloom_zone_bank_needs(image, 0);
-    layers = ngx_bloom_layers_need(image, max_keys) - base;
+    base = ngx_bloom_layers_beside(image, removals);
+    layers = ngx_bloom_layers_need(image, max_keys, removals) - base;
 
     /*
      * The sum of what the parts have room for is at least max_keys, and less
@@ -142,7 +156,8 @@ ngx_bloom_layers_choose(ngx_bloom_zone_t *zone, const bloom_image_t *image,
 
         if (layers == image->geometry.layers
             || (ngx_bloom_layers_extend(planned, layers) == NGX_OK
-                && ngx_bloom_zone_bank_needs(planned, 0) <= zone->image_room))
+                && ngx_bloom_layers_beside(planned, zone->removals_room)
+                   <= zone->image_room))
         {
             break;
         }

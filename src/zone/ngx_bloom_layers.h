@@ -31,9 +31,11 @@
  * Returns the bytes that a bank needs for an image and for the layers with
  * which it has room for `max_keys` keys, or for its own layers if max_keys is
  * 0; for one layer at least if its base is fuse.  The image may be imported: it
- * gets no layers.
+ * gets no layers.  The room for `removals` removed keys does not count, and
+ * neither do the removed keys of the image that fit there.
  */
-uint64_t ngx_bloom_layers_need(const bloom_image_t *image, uint64_t max_keys);
+uint64_t ngx_bloom_layers_need(const bloom_image_t *image, uint64_t max_keys,
+    ngx_uint_t removals);
 
 /* Returns 0 if the image has a fuse base and would be too large with a layer:
  * then no key could be added.  Returns 1 for any other image. */
@@ -47,7 +49,7 @@ uint64_t ngx_bloom_layers_capacity(const bloom_image_t *image,
 /* Returns the bytes that suffice for any image of the same rate and size whose
  * capacity is another one. */
 uint64_t ngx_bloom_layers_need_any(const bloom_image_t *image,
-    uint64_t max_keys);
+    uint64_t max_keys, ngx_uint_t removals);
 
 /* Returns the bytes that a bank needs at most for a fuse image whose file has
  * `size` bytes, and for one layer, if the image has the usual room and no

@@ -6,10 +6,12 @@
  */
 
 #include "ngx_bloom_load.h"
+#include "ngx_bloom_removals.h"
 #include "ngx_bloom_adapt.h"
 #include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_as_of.h"
 #include "ngx_bloom_bank.h"
+#include "ngx_bloom_base_file.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_place.h"
 #include "ngx_bloom_layers.h"
@@ -17,7 +19,9 @@
 #include "ngx_bloom_memory.h"
 #include "ngx_bloom_pending.h"
 #include "ngx_bloom_ring.h"
+#include "ngx_bloom_ring_image.h"
 #include "ngx_bloom_writers.h"
+#include "bloom_image_decode.h"
 
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -34,15 +38,14 @@
 
 static ngx_int_t ngx_bloom_load_open(ngx_bloom_load_t *load,
     ngx_bloom_image_file_t *file, bloom_image_t *image);
-static ngx_int_t ngx_bloom_load_unopened(ngx_bloom_load_t *load);
-static ngx_int_t ngx_bloom_load_admit(ngx_bloom_load_t *load);
+static void ngx_bloom_load_copied(ngx_bloom_load_t *load, ngx_uint_t reads);
+static void ngx_bloom_load_plan(ngx_bloom_load_t *load,
+    const bloom_image_t *image);
 static ngx_int_t ngx_bloom_load_chunk(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_check_keys(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_room(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_exceptions(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_load_unreplayed(ngx_bloom_load_t *load);
-static ngx_int_t ngx_bloom_load_refuse(ngx_bloom_load_t *load,
-    ngx_err_t err, const char *error);
 
 
 /* Bytes of memory that the loads of this process have still to take. */
@@ -51,15 +54,18 @@ static uint64_t  ngx_bloom_load_takes;
 
 ngx_int_t
 ngx_bloom_load_begin(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
-    ngx_bloom_image_file_t *file, bloom_image_t *image, uint64_t position,
-    const char *about, ngx_uint_t force)
+    ngx_bloom_image_file_t *file, bloom_image_t *image,
+    const bloom_point_t *point, const char *about, ngx_uint_t force)
 {
     ngx_memzero(load, sizeof(ngx_bloom_load_t));
 
     load->zone = zone;
     load->force = force;
-    load->position = position;
     load->about = about;
+
+    if (point != NULL) {
+        load->point = *point;
+    }
 
     return ngx_bloom_load_open(load, file, image);
 }
@@ -94,6 +100,7 @@ ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
     load->bank = !(zone->sh->generation & 1);
     load->begun = ngx_bloom_time();
     load->file = *file;
+    load->empty = (file->name.len == 0);
 
     file->fd = NGX_INVALID_FILE;
     load->file.reader.ctx = &load->file;
@@ -136,19 +143,21 @@ ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
             load->image.geometry = geometry;
         }
 
-    } else if (load->position != 0) {
+    } else if (load->point.position != 0) {
 
         /* the removed keys of the checkpoint take the room for removed keys:
          * an empty filter has none of its own */
 
         load->image.exceptions = 0;
         load->image.exceptions_size = 0;
+        load->image.built = 0;
+        load->image.built_size = 0;
         bloom_image_set_source(&load->image, NULL);
     }
 
     /* the checkpoint of an empty filter may be older than the zone's "form=" */
 
-    if ((load->position == 0 || image != NULL)
+    if ((load->point.position == 0 || image != NULL)
         && ngx_bloom_guard_form(zone, &load->image, error) != NGX_OK)
     {
         return ngx_bloom_load_refuse(load, 0, error);
@@ -157,11 +166,13 @@ ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
     /* a filter that starts empty knows nothing, nor does its checkpoint */
 
     load->truth = (load->file.name.len == 0
-                   || (load->position != 0 && image == NULL))
+                   || (load->point.position != 0 && image == NULL))
                   ? 0 : ngx_bloom_as_of_truth(zone->state, &load->image);
 
     load->cut = ngx_bloom_as_of_cut(zone->state, &load->image);
     load->complete = ngx_max(load->cut, 1);
+
+    ngx_bloom_load_copied(load, 1);
 
     if (ngx_bloom_load_admit(load) != NGX_OK) {
         return NGX_ERROR;
@@ -183,10 +194,8 @@ ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
     }
 
     zone->sh->bank[load->bank].filled = 1;
-    ngx_bloom_layers_plan(zone, load->bank, &load->image,
-                          zone->sh->generation + 1);
-    zone->sh->bank[load->bank].removals = zone->removals;
-    zone->sh->bank[load->bank].excepted = 0;
+    ngx_bloom_load_plan(load, image);
+    zone->sh->bank[load->bank].removals = zone->removals_room;
 
     if (getrandom(secret, BLOOM_HASH_KEY_LEN, 0) == -1) {
         return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, ngx_errno,
@@ -197,7 +206,7 @@ ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
 
     load->replay.cut = load->cut;
     load->replay.truth = load->truth;
-    load->replay.position = load->position;
+    load->replay.point = load->copy ? load->copied : load->point;
     load->replay.start = ngx_bloom_zone_position(zone, load->file.name.len != 0
                                                  ? &load->file.reader.image
                                                  : &load->image);
@@ -208,7 +217,7 @@ ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
     ngx_memzero(ngx_bloom_zone_bank(zone, load->bank)
                 + bloom_image_payload_size(&load->image),
                 ngx_bloom_zone_bank_needs(&zone->sh->bank[load->bank].image,
-                                          zone->removals)
+                                          zone->removals_room)
                 - bloom_image_payload_size(&load->image));
 #endif
 
@@ -236,6 +245,90 @@ ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
 }
 
 
+/*
+ * Finds out if the image is a copy of this zone, made where the journal still has
+ * all that followed.  It has what was before, and everything behind is newer,
+ * whatever the time.  The journal has to have that point, if this process
+ * `reads` it; workers only look at its ends.
+ */
+static void
+ngx_bloom_load_copied(ngx_bloom_load_t *load, ngx_uint_t reads)
+{
+    bloom_base_t         base;
+    bloom_point_t        point;
+    ngx_bloom_end_t      end;
+    ngx_bloom_state_t   *state;
+    bloom_image_copy_t  *copy;
+
+    state = load->zone->state;
+    copy = &load->image.copy;
+
+    if (state == NULL || load->clears || load->point.position != 0
+        || load->empty
+        || ngx_memcmp(copy->journal, state->control->journal,
+                      BLOOM_JOURNAL_ID_LEN)
+           != 0)
+    {
+        return;
+    }
+
+    ngx_bloom_base_file_get(state, &base);
+    end = ngx_bloom_state_end(state);
+
+    if (copy->position < base.from.position
+        || copy->sequence < base.from.sequence
+        || (end.sequence != 0 && copy->position > end.tail))
+    {
+        return;
+    }
+
+    point.position = copy->position;
+    point.sequence = copy->sequence;
+    point.time = copy->time;
+    point.removals.keys = copy->removed;
+    point.removals.bytes = copy->removed_bytes;
+    point.place = base.from.place;
+
+    if (reads && !ngx_bloom_reader_has(state, &point, &base.from,
+                                       end.sequence != 0 ? &end : NULL))
+    {
+        return;
+    }
+
+    load->copy = 1;
+    load->copied = point;
+
+    if (load->zone->expire == 0) {
+        load->cut = 0;
+        load->truth = 0;
+    }
+
+    load->complete = ngx_max(load->complete, load->image.created);
+}
+
+
+/* Plans the layers of the bank.  The checkpoint of an empty filter gets layers up
+ * to the capacity that the zone has now. */
+static void
+ngx_bloom_load_plan(ngx_bloom_load_t *load, const bloom_image_t *image)
+{
+    uint64_t           max_keys;
+    ngx_bloom_zone_t  *zone;
+
+    zone = load->zone;
+    max_keys = zone->max_keys;
+
+    if (load->point.position != 0 && image == NULL && !zone->sh->uploaded) {
+        zone->max_keys = ngx_max(max_keys, zone->image.capacity);
+    }
+
+    ngx_bloom_layers_plan(zone, load->bank, &load->image,
+                          zone->sh->generation + 1);
+
+    zone->max_keys = max_keys;
+}
+
+
 ngx_int_t
 ngx_bloom_load_check(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
     const u_char header[BLOOM_IMAGE_PAGE], uint64_t size, const char *about,
@@ -256,6 +349,12 @@ ngx_bloom_load_check(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
         return ngx_bloom_load_refuse(load, 0, error);
     }
 
+    if (load->image.flags & BLOOM_IMAGE_RING) {
+        return ngx_bloom_load_refuse(load, 0, BLOOM_IMAGE_IS_RING);
+    }
+
+    ngx_bloom_load_copied(load, 0);
+
     return ngx_bloom_load_admit(load);
 }
 
@@ -274,119 +373,6 @@ ngx_bloom_load_begin_journal(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone)
 
     ngx_bloom_replay_begin(&load->replay, zone);
     load->replay.cut = UINT64_MAX;
-}
-
-
-/* Refuses a file that cannot be opened.  If the workers' user has no access to
- * it, the message says which path is in the way, and its owner and mode. */
-static ngx_int_t
-ngx_bloom_load_unopened(ngx_bloom_load_t *load)
-{
-    char               error[512];
-    u_char             path[NGX_MAX_PATH], *what, owner[NGX_BLOOM_USER_LEN];
-    struct stat        st;
-    struct group      *group;
-    ngx_core_conf_t   *ccf;
-
-    ccf = load->zone->ccf;
-
-    if (load->about == NULL && load->file.err == NGX_ENOENT) {
-        return ngx_bloom_load_refuse(load, NGX_ENOENT,
-                                     "cannot be opened; put an image there");
-    }
-
-    if (load->about != NULL
-        || load->file.err != NGX_EACCES
-        || ngx_bloom_image_file_readable(&load->file.name, ccf, path, &what)
-        || stat((char *) what, &st) == -1)
-    {
-        return ngx_bloom_load_refuse(load, load->file.err, load->file.error);
-    }
-
-    group = getgrgid(st.st_gid);
-
-    snprintf(error, sizeof(error),
-             "%s: correct the owner or the mode of \"%s\", which user \"%s\" "
-             "cannot access: it has user %s, group %u (%s) and mode %04o",
-             load->file.error, (char *) what,
-             ccf->username ? ccf->username : "unknown",
-             (char *) ngx_bloom_unprivileged_called(owner, st.st_uid),
-             (unsigned) st.st_gid, group ? group->gr_name : "unknown",
-             (unsigned) (st.st_mode & 07777));
-
-    return ngx_bloom_load_refuse(load, load->file.err, error);
-}
-
-
-/* Checks whether the image may be loaded into this zone at all. */
-static ngx_int_t
-ngx_bloom_load_admit(ngx_bloom_load_t *load)
-{
-    uint64_t           size;
-    ngx_bloom_zone_t  *zone;
-
-    zone = load->zone;
-    size = ngx_bloom_layers_need(&load->image, 0);
-
-    if (!ngx_bloom_layers_extensible(&load->image)) {
-        return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_LOAD_NO_LAYER);
-    }
-
-    if (size > zone->image_room) {
-        return ngx_bloom_load_fails(load, NGX_BLOOM_NO_ROOM, 0,
-                                    "bloom zone \"%V\" is too small: it has "
-                                    "room for an image of %uzk, and this one "
-                                    "has %uLk; %swrite \"zone=%V:%uzk\"",
-                                    &zone->name, zone->image_room / 1024,
-                                    (size + 1023) / 1024,
-                                    load->about == NULL
-                                    ? "reload nginx, or, if the zone's size "
-                                      "is given, " : "",
-                                    &zone->name,
-                                    (ngx_bloom_zone_needs(size) + 1023)
-                                    / 1024);
-    }
-
-    if (zone->max_age != 0 && load->image.as_of == 0) {
-        return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_LOAD_NO_AS_OF);
-    }
-
-    if (!load->clears && ngx_bloom_load_too_old(load)) {
-        return ngx_bloom_load_refuse(load, 0, NGX_BLOOM_LOAD_TOO_OLD);
-    }
-
-    if (load->guarded
-        && ngx_bloom_guard_header(&load->guard, zone, &load->image,
-                                  load->force)
-           != NGX_OK)
-    {
-        return ngx_bloom_load_refuse(load, 0, load->guard.error);
-    }
-
-    return NGX_OK;
-}
-
-
-ngx_uint_t
-ngx_bloom_load_too_old(ngx_bloom_load_t *load)
-{
-    return ngx_bloom_as_of_too_old(load->zone->state, &load->image);
-}
-
-
-/* Returns why the image cannot be loaded with this journal: a phrase that
- * follows its name; NULL if it can. */
-static const char *
-ngx_bloom_load_lacks(ngx_bloom_load_t *load)
-{
-    if (ngx_bloom_load_too_old(load)) {
-        return NGX_BLOOM_LOAD_TOO_OLD;
-    }
-
-    /* if records are lost, the zone answers "unknown" instead */
-
-    return load->replay.hole && load->replay.reader.lost == 0
-           ? NGX_BLOOM_LOAD_TOO_EARLY : NULL;
 }
 
 
@@ -500,6 +486,11 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
             return ngx_bloom_load_refuse(load, 0, load->guard.error);
         }
 
+        if (load->image.flags & BLOOM_IMAGE_RING) {
+            ngx_bloom_ring_image_load(load->zone, load->bank,
+                                  &load->file.reader.ring);
+        }
+
         load->stage = NGX_BLOOM_LOAD_EXCEPTIONS;
         return NGX_AGAIN;
     }
@@ -511,9 +502,11 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load)
         ngx_bloom_load_takes -= len;
     }
 
-    ngx_bloom_layers_count(load->zone, load->bank,
-                           chunk * BLOOM_IMAGE_CHUNK / sizeof(uint64_t),
-                           len / sizeof(uint64_t));
+    if (load->image.geometry.slices == 0) {
+        ngx_bloom_layers_count(load->zone, load->bank,
+                               chunk * BLOOM_IMAGE_CHUNK / sizeof(uint64_t),
+                               len / sizeof(uint64_t));
+    }
 
     __atomic_store_n(&sh->load_done, chunk * BLOOM_IMAGE_CHUNK + len,
                      __ATOMIC_RELAXED);
@@ -559,7 +552,6 @@ ngx_bloom_load_exceptions(ngx_bloom_load_t *load)
     switch (rc) {
 
     case NGX_OK:
-        load->zone->sh->bank[load->bank].excepted = load->file.excepted;
         load->stage = NGX_BLOOM_LOAD_JOURNAL;
         return NGX_AGAIN;
 
@@ -569,8 +561,8 @@ ngx_bloom_load_exceptions(ngx_bloom_load_t *load)
     case NGX_DECLINED:
         return ngx_bloom_load_fails(load, NGX_BLOOM_NO_ROOM, 0,
                                     "bloom zone \"%V\" has no room for the "
-                                    "%uL removed keys of the image; make the "
-                                    "zone larger", &load->zone->name,
+                                    "%uL removed keys of the image; raise "
+                                    "\"removals\"", &load->zone->name,
                                     load->file.reader.image.exceptions);
 
     default: /* NGX_ERROR */
@@ -638,7 +630,7 @@ ngx_bloom_load_unreplayed(ngx_bloom_load_t *load)
                                 "raise \"removals\"%s", &load->zone->name,
                                 load->zone->expire ? "within a life"
                                 : "after this image was built",
-                                load->zone->removals,
+                                load->zone->removals_room,
                                 load->zone->expire ? ""
                                 : ", or load an image built with a later "
                                   "--as-of");
@@ -689,16 +681,6 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 
     if (state != NULL) {
 
-        if (ngx_bloom_as_of_remember(state, &load->image, load->begun)
-            != NGX_OK)
-        {
-            return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, ngx_errno,
-                                        "the as_of of the image for bloom zone "
-                                        "\"%V\" is in the future, which cannot "
-                                        "be recorded in \"%V/control\"",
-                                        &zone->name, &state->path);
-        }
-
         if (ngx_bloom_lock(&state->control->append, 1000) != NGX_OK) {
             return ngx_bloom_load_busy(load);
         }
@@ -738,7 +720,8 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
         return ngx_bloom_load_busy(load);
     }
 
-    ngx_bloom_load_turn(load, uploaded, load->replay.reader.limit);
+    ngx_bloom_load_turn(load, uploaded, load->replay.reader.limit,
+                        &load->replay.reader.end.removals);
 
     if (state != NULL) {
         ngx_bloom_unlock(&state->control->append);
@@ -769,7 +752,7 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 
 void
 ngx_bloom_load_turn(ngx_bloom_load_t *load, ngx_uint_t uploaded,
-    uint64_t applied)
+    uint64_t applied, const bloom_removals_t *removals)
 {
     ngx_bloom_zone_t   *zone;
     ngx_bloom_state_t  *state;
@@ -816,10 +799,9 @@ ngx_bloom_load_turn(ngx_bloom_load_t *load, ngx_uint_t uploaded,
 
     if (state != NULL) {
         __atomic_store_n(&sh->applied, applied, __ATOMIC_SEQ_CST);
-        __atomic_store_n(&state->control->instance[state->instance].applied,
-                         applied, __ATOMIC_SEQ_CST);
+        ngx_bloom_removals_applied(zone, applied, removals);
 
-        sh->checkpoint = load->position;
+        sh->checkpoint = load->point.position;
     }
 
     ngx_bloom_fault("served");
@@ -839,59 +821,4 @@ ngx_bloom_load_end(ngx_bloom_load_t *load)
 
     __atomic_store_n(&load->zone->sh->load_total, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&load->zone->sh->load_done, 0, __ATOMIC_RELAXED);
-}
-
-
-ngx_int_t
-ngx_bloom_load_busy(ngx_bloom_load_t *load)
-{
-    return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, 0,
-                                "bloom zone \"%V\" is busy with additions; "
-                                "try again", &load->zone->name);
-}
-
-
-static ngx_int_t
-ngx_bloom_load_refuse(ngx_bloom_load_t *load, ngx_err_t err,
-    const char *error)
-{
-    if (load->about != NULL) {
-        return ngx_bloom_load_fails(load, NGX_BLOOM_REFUSED, err,
-                                    "%s for bloom zone \"%V\" %s",
-                                    load->about, &load->zone->name, error);
-    }
-
-    return ngx_bloom_load_fails(load, NGX_BLOOM_REFUSED, err,
-                                "image \"%V\" of bloom zone \"%V\" %s",
-                                &load->file.name, &load->zone->name, error);
-}
-
-
-ngx_int_t
-ngx_bloom_load_fails(ngx_bloom_load_t *load, ngx_bloom_outcome_e outcome,
-    ngx_err_t err, const char *fmt, ...)
-{
-    u_char   *p, *last;
-    va_list   args;
-
-    load->outcome = outcome;
-    load->err = err;
-
-    last = load->error + sizeof(load->error) - 1;
-
-    va_start(args, fmt);
-    p = ngx_vslprintf(load->error, last, fmt, args);
-    va_end(args);
-
-    if (err != 0) {
-        p = ngx_slprintf(p, last, " (%d: %s)", err, strerror(err));
-    }
-
-    *p = '\0';
-
-    ngx_log_debug2(NGX_LOG_DEBUG_CORE, load->zone->shm_zone->shm.log, 0,
-                   "bloom zone \"%V\": load fails: %s",
-                   &load->zone->name, load->error);
-
-    return NGX_ERROR;
 }

@@ -26,84 +26,19 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
-#include "ngx_bloom_guard.h"
-#include "ngx_bloom_journal.h"
-#include "ngx_bloom_replay.h"
-#include "ngx_bloom_zone.h"
+#include "ngx_bloom_load_checks.h"
 
 #pragma GCC visibility push(hidden)
 
 
-/* Phrases that follow the name of an image. */
-#define NGX_BLOOM_LOAD_NO_AS_OF                                              \
-    "has no as_of, which max_age needs; build it with --as-of"
-#define NGX_BLOOM_LOAD_TOO_OLD                                               \
-    "is too old: keys that it may lack were dropped from the journal, because" \
-    " a newer image has them; build it again, with an --as-of more than an "   \
-    "hour after the last of these keys was added"
-#define NGX_BLOOM_LOAD_NO_LAYER                                              \
-    "has layout fuse and is so large that no key could be added; build it "    \
-    "with fewer keys"
-#define NGX_BLOOM_LOAD_TOO_EARLY                                             \
-    "is too old: changes that it may lack were dropped from the journal, "     \
-    "because a newer image has them; build it again, with a later position "   \
-    "of --source"
-
-
-/* What a load does next. */
-typedef enum {
-    NGX_BLOOM_LOAD_CHUNKS = 0,           /* the filter */
-    NGX_BLOOM_LOAD_EXCEPTIONS,           /* the exceptions of the image */
-    NGX_BLOOM_LOAD_JOURNAL
-} ngx_bloom_load_stage_e;
-
-
-typedef struct ngx_bloom_load_s {
-    ngx_bloom_zone_t       *zone;
-    ngx_uint_t              bank;        /* that is loaded */
-    uint64_t                begun;       /* ms since 1970 */
-
-    bloom_image_t           image;
-    ngx_bloom_image_file_t  file;        /* name.len 0: an empty filter */
-    const char             *about;       /* what messages call the image; NULL:
-                                            its file's name */
-    uint64_t                position;    /* of a checkpoint; 0: the image is
-                                            not a checkpoint */
-    uint64_t                cut;         /* the image covers additions older
-                                            than this time, ms since 1970;
-                                            UINT64_MAX: all records */
-    uint64_t                truth;       /* of ngx_bloom_as_of_truth(); 0 for a
-                                            filter that starts empty */
-    uint64_t                complete;    /* becomes sh->complete */
-
-    uint64_t                kept;        /* cursor of ngx_bloom_adapt_keep() */
-    ngx_uint_t              clears;      /* 1: the load is part of a clear, and
-                                            reads no journal */
-
-    uint64_t                takes;       /* bytes of memory still to be taken */
-    ngx_bloom_load_stage_e  stage;
-    ngx_uint_t              guarded;     /* 1: guards still check the image */
-    ngx_uint_t              force;       /* 1: any change of the number of keys
-                                            passes */
-    ngx_bloom_guard_t       guard;
-    ngx_bloom_replay_t      replay;
-
-    /* of a load that failed */
-    ngx_bloom_outcome_e     outcome;
-    ngx_err_t               err;
-    u_char                  error[512];  /* message that names the zone; null-
-                                            terminated */
-} ngx_bloom_load_t;
-
-
 /*
  * Begins to load the image in `file`, which the load takes over if it is open.
- * `image` and `position` depend on what is loaded:
+ * `image` and `point` depend on what is loaded:
  *
- *     an image file       image NULL, position 0
- *     an empty filter     file->name.len 0, image its description, position 0
+ *     an image file       image NULL, point NULL
+ *     an empty filter     file->name.len 0, image its description, point NULL
  *     a checkpoint        image what the checkpoint was made from, NULL for an
- *                         empty filter; position where it was made
+ *                         empty filter or an upload; point where it was made
  *
  * Messages call the image `about`, or by its file's name if that is NULL.  With
  * `force`, the number of keys may change by any part.  Returns NGX_OK, or
@@ -112,7 +47,7 @@ typedef struct ngx_bloom_load_s {
  */
 ngx_int_t ngx_bloom_load_begin(ngx_bloom_load_t *load,
     ngx_bloom_zone_t *zone, ngx_bloom_image_file_t *file,
-    bloom_image_t *image, uint64_t position, const char *about,
+    bloom_image_t *image, const bloom_point_t *point, const char *about,
     ngx_uint_t force);
 
 /*
@@ -157,23 +92,15 @@ ngx_int_t ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded);
 /*
  * The end of a switch: lets the bank serve and releases the pending keys, which
  * ngx_bloom_pending_hold() has locked.  With a state directory, the caller
- * holds the lock `append`, and the bank has the journal up to `applied`.
+ * holds the lock `append`, and the bank has the journal up to `applied`, whose
+ * removals come to `removals`.
  */
 void ngx_bloom_load_turn(ngx_bloom_load_t *load, ngx_uint_t uploaded,
-    uint64_t applied);
-
-/* Sets load->error, a message about `zone`, and returns NGX_ERROR. */
-ngx_int_t ngx_cdecl ngx_bloom_load_fails(ngx_bloom_load_t *load,
-    ngx_bloom_outcome_e outcome, ngx_err_t err, const char *fmt, ...);
-ngx_int_t ngx_bloom_load_busy(ngx_bloom_load_t *load);
+    uint64_t applied, const bloom_removals_t *removals);
 
 /* Closes the files of a load, however it ended. */
 void ngx_bloom_load_end(ngx_bloom_load_t *load);
 
-
-/* Returns 1 if records that the image may lack were dropped from the
- * journal. */
-ngx_uint_t ngx_bloom_load_too_old(ngx_bloom_load_t *load);
 
 #pragma GCC visibility pop
 

@@ -8,6 +8,7 @@
 #include "ngx_bloom_log.h"
 #include "ngx_bloom_layers.h"
 #include "ngx_bloom_guard.h"
+#include "ngx_bloom_info.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_ring.h"
 
@@ -41,6 +42,7 @@ static const char *ngx_bloom_log_remedy(ngx_bloom_zone_t *zone,
 static void ngx_bloom_log_late(ngx_bloom_zone_t *zone);
 static void ngx_bloom_log_percent(u_char *buf, double rate);
 static void ngx_bloom_log_stale(ngx_bloom_zone_t *zone);
+static void ngx_bloom_log_journal(ngx_bloom_zone_t *zone);
 static u_char *ngx_bloom_log_as_of(u_char *p, bloom_image_t *image);
 
 
@@ -68,10 +70,12 @@ ngx_bloom_log_serves(ngx_bloom_load_t *load, ngx_log_t *log,
                   load->image.items, ngx_bloom_plural(load->image.items),
                   load->image.capacity, (size_t) (last - as_of), as_of,
                   load->replay.keys, ngx_bloom_plural(load->replay.keys),
-                  load->position ? " after a checkpoint" : "",
+                  load->point.position ? " after a checkpoint" : "",
                   ngx_bloom_time() - load->begun);
 
-    if (load->cut == 0 && load->image.as_of > NGX_BLOOM_CLOCKS_DIFFER) {
+    if (load->cut == 0 && !load->copy
+        && load->image.as_of > NGX_BLOOM_CLOCKS_DIFFER)
+    {
         ngx_log_error(NGX_LOG_WARN, log, 0,
                       "bloom zone \"%V\": its image claims to be complete%*s, "
                       "which was in the future when it was first loaded, so "
@@ -97,9 +101,8 @@ ngx_bloom_log_change(ngx_bloom_load_t *load, ngx_log_t *log)
     uint64_t           now, before;
     const char        *was;
     bloom_image_t     *image, *previous;
+    bloom_accepted_t   last;
     ngx_bloom_zone_t  *zone;
-
-    const ngx_bloom_accepted_image_t  *last;
 
     zone = load->zone;
     image = &load->image;
@@ -127,8 +130,7 @@ ngx_bloom_log_change(ngx_bloom_load_t *load, ngx_log_t *log)
         before = previous->items;
 
     } else {
-        last = ngx_bloom_guard_last(zone);
-        before = last ? last->keys : 0;
+        before = ngx_bloom_guard_last(zone, &last) ? last.keys : 0;
     }
 
     if (before != 0
@@ -242,6 +244,7 @@ ngx_bloom_log_warnings(ngx_bloom_zone_t *zone, uint64_t *bits_set)
     ngx_bloom_log_full(zone, bits_set);
     ngx_bloom_log_late(zone);
     ngx_bloom_log_stale(zone);
+    ngx_bloom_log_journal(zone);
 }
 
 
@@ -415,6 +418,31 @@ ngx_bloom_log_stale(ngx_bloom_zone_t *zone)
                   "\"max_age\" is %T s; it answers \"unknown\" until a newer "
                   "image is loaded", &zone->name,
                   (size_t) (last - as_of), as_of, age, zone->max_age);
+}
+
+
+static void
+ngx_bloom_log_journal(ngx_bloom_zone_t *zone)
+{
+    const char         *why;
+    ngx_bloom_shctx_t  *sh;
+
+    sh = zone->sh;
+
+    if (sh->grows == sh->generation) {
+        return;
+    }
+
+    why = ngx_bloom_info_journal_grows(zone);
+
+    if (why == NULL) {
+        return;
+    }
+
+    sh->grows = sh->generation;
+
+    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0, "bloom zone \"%V\": %s",
+                  &zone->name, why);
 }
 
 

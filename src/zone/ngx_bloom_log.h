@@ -41,8 +41,8 @@ ngx_int_t ngx_bloom_log_returned(ngx_bloom_zone_t *zone,
     ngx_bloom_log_returned_t *returned);
 
 /*
- * Warns, once for each generation, of an image that is older than max_age.
- * Warns, too, of a filter with more keys than its capacity when its
+ * Warns, once for each generation, of an image that is older than max_age, and
+ * of a journal that grows because images have no later as_of.  Warns, too, of a filter with more keys than its capacity when its
  * false-positive rate passes 1.5, 10 and 100 times its target: once for each of
  * these and each generation; if keys expire, again after the filter was not
  * over-full.  If keys expire, also warns if another slice must be opened and

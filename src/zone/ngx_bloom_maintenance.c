@@ -7,11 +7,12 @@
 
 #include "ngx_bloom_maintenance.h"
 #include "ngx_bloom_as_of.h"
+#include "ngx_bloom_base_file.h"
 #include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_clear.h"
 #include "ngx_bloom_io.h"
+#include "ngx_bloom_journal_drop.h"
 #include "ngx_bloom_pending.h"
-#include "ngx_bloom_replace.h"
 #include "ngx_bloom_state_files.h"
 
 
@@ -21,13 +22,13 @@
 #define NGX_BLOOM_MAINTENANCE_SYNC          500
 
 
-static ngx_uint_t ngx_bloom_maintenance_base(ngx_bloom_jobs_t *jobs);
-static ngx_int_t ngx_bloom_maintenance_open_base(ngx_bloom_jobs_t *jobs);
-static ngx_uint_t ngx_bloom_maintenance_is_base(ngx_bloom_jobs_t *jobs);
-static void ngx_bloom_maintenance_log_base(ngx_bloom_jobs_t *jobs,
-    ngx_err_t err, const char *error);
 static void ngx_bloom_maintenance_log(ngx_bloom_jobs_t *jobs);
+static void ngx_bloom_maintenance_log_ahead(ngx_bloom_jobs_t *jobs);
 static ngx_int_t ngx_bloom_maintenance_clean(ngx_bloom_jobs_t *jobs);
+static ngx_uint_t ngx_bloom_maintenance_stands(ngx_bloom_zone_t *zone,
+    const bloom_base_t *base);
+static ngx_int_t ngx_bloom_maintenance_drop(ngx_bloom_zone_t *zone,
+    bloom_base_t *base);
 
 
 ngx_msec_t
@@ -62,6 +63,7 @@ ngx_bloom_maintenance_journal(ngx_bloom_jobs_t *jobs)
     ngx_bloom_unlock(&control->keeper);
 
     ngx_bloom_maintenance_log(jobs);
+    ngx_bloom_maintenance_log_ahead(jobs);
 
     return control->synced < ngx_bloom_state_tail(state)
            ? NGX_BLOOM_JOBS_BUSY : NGX_BLOOM_JOBS_IDLE;
@@ -79,6 +81,14 @@ ngx_bloom_maintenance_zone(ngx_bloom_jobs_t *jobs)
     control = zone->state->control;
     next = NGX_BLOOM_JOBS_IDLE;
 
+    if (!jobs->wiped && ngx_bloom_lock(&control->append, 0) == NGX_OK) {
+
+        /* an earlier helper may have died before it published a clear */
+
+        jobs->wiped = (ngx_bloom_journal_wipe(zone->state) == NGX_OK);
+        ngx_bloom_unlock(&control->append);
+    }
+
     if (ngx_bloom_clear_settle(zone) != NGX_OK) {
         next = NGX_BLOOM_JOBS_IDLE / 10;
     }
@@ -91,7 +101,7 @@ ngx_bloom_maintenance_zone(ngx_bloom_jobs_t *jobs)
         next = NGX_BLOOM_JOBS_BUSY;
     }
 
-    if (ngx_bloom_maintenance_base(jobs)) {
+    if (ngx_bloom_stand_step(&jobs->stand, zone) == NGX_AGAIN) {
         next = NGX_BLOOM_JOBS_BUSY;
     }
 
@@ -116,141 +126,6 @@ ngx_bloom_maintenance_zone(ngx_bloom_jobs_t *jobs)
     }
 
     return next;
-}
-
-
-/*
- * Synchronises the file of file= once its image serves, a slice at a time.
- * The program that wrote the file perhaps did not synchronise it.  Until it is
- * synchronised, the journal keeps what the file might lack after a power
- * failure.  Returns 1 while there is more to do.
- */
-static ngx_uint_t
-ngx_bloom_maintenance_base(ngx_bloom_jobs_t *jobs)
-{
-    ngx_int_t           rc;
-    ngx_file_info_t     fi;
-    ngx_bloom_shctx_t  *sh;
-
-    sh = jobs->zone->sh;
-
-    if (sh->based == sh->generation || !sh->file || sh->uploaded) {
-        ngx_bloom_image_file_close(&jobs->base);
-        return 0;
-    }
-
-    if (jobs->base.fd == NGX_INVALID_FILE) {
-        return ngx_bloom_maintenance_open_base(jobs) == NGX_OK;
-    }
-
-    rc = (ngx_fd_info(jobs->base.fd, &fi) == NGX_FILE_ERROR) ? NGX_ERROR
-                                                              : NGX_OK;
-
-    if (rc == NGX_OK && jobs->base_synced < (uint64_t) ngx_file_size(&fi)) {
-        rc = ngx_bloom_io_sync_slice(jobs->base.fd, jobs->base_synced);
-        jobs->base_synced += NGX_BLOOM_IO_SLICE;
-
-        if (rc == NGX_OK) {
-            return 1;
-        }
-    }
-
-    if (rc == NGX_OK) {
-        rc = ngx_bloom_io_sync(jobs->base.fd);
-    }
-
-    if (rc != NGX_OK) {
-        ngx_bloom_maintenance_log_base(jobs, ngx_errno,
-                                       "cannot be synchronised");
-
-    } else if (ngx_bloom_maintenance_is_base(jobs)) {
-        sh->based = sh->generation;
-        jobs->cleaned = ngx_current_msec - NGX_BLOOM_JOBS_CLEAN;
-    }
-
-    ngx_bloom_image_file_close(&jobs->base);
-
-    return 0;
-}
-
-
-/* Opens file=.  Returns NGX_OK, or NGX_DECLINED if a start would not begin with
- * the image of file= that serves. */
-static ngx_int_t
-ngx_bloom_maintenance_open_base(ngx_bloom_jobs_t *jobs)
-{
-    u_char              name[NGX_MAX_PATH];
-    ngx_bloom_zone_t   *zone;
-    ngx_bloom_shctx_t  *sh;
-
-    zone = jobs->zone;
-    sh = zone->sh;
-
-    if (ngx_current_msec - jobs->base_tried < NGX_BLOOM_JOBS_CLEAN) {
-        return NGX_DECLINED;
-    }
-
-    jobs->base_tried = ngx_current_msec;
-
-    /* a start would use an upload instead: one that could not be loaded, or
-     * that a process did not remove because it died */
-
-    ngx_bloom_state_files_upload(sh->file_build, name);
-
-    if (faccessat(zone->state->dir, (char *) name, F_OK, 0) == 0) {
-        return NGX_DECLINED;
-    }
-
-    jobs->base.name.data = sh->file_name;
-    jobs->base.name.len = ngx_strlen(sh->file_name);
-    jobs->base_synced = 0;
-
-    if (ngx_bloom_image_file_open(&jobs->base) != NGX_OK) {
-        ngx_bloom_maintenance_log_base(jobs, jobs->base.err, jobs->base.error);
-        return NGX_DECLINED;
-    }
-
-    if (!ngx_bloom_maintenance_is_base(jobs)) {
-        ngx_bloom_image_file_close(&jobs->base);
-        return NGX_DECLINED;
-    }
-
-    return NGX_OK;
-}
-
-
-/* Returns 1 if the open file has the image that serves. */
-static ngx_uint_t
-ngx_bloom_maintenance_is_base(ngx_bloom_jobs_t *jobs)
-{
-    return ngx_memcmp(jobs->base.reader.image.build_id,
-                      jobs->zone->sh->file_build, BLOOM_IMAGE_BUILD_ID_LEN)
-           == 0;
-}
-
-
-/* Logs, once for each generation, why no segment is removed. */
-static void
-ngx_bloom_maintenance_log_base(ngx_bloom_jobs_t *jobs, ngx_err_t err,
-    const char *error)
-{
-    ngx_bloom_shctx_t  *sh;
-
-    sh = jobs->zone->sh;
-
-    if (jobs->base_logged == sh->generation) {
-        return;
-    }
-
-    jobs->base_logged = sh->generation;
-
-    ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, err,
-                  "bloom zone \"%V\": nothing is removed from the journal in "
-                  "\"%V\" until the image that serves is known to be on disk, "
-                  "and \"%s\" %s%s", &jobs->zone->name,
-                  &jobs->zone->state->path, sh->file_name, error,
-                  err ? "; correct its owner or mode, or check its disk"
-                      : "");
 }
 
 
@@ -286,6 +161,36 @@ ngx_bloom_maintenance_log(ngx_bloom_jobs_t *jobs)
 }
 
 
+/* Logs once that a clock was ahead, whose time new records keep (I19). */
+static void
+ngx_bloom_maintenance_log_ahead(ngx_bloom_jobs_t *jobs)
+{
+    ngx_tm_t            tm;
+    uint64_t            end;
+    ngx_uint_t          ahead;
+    ngx_bloom_zone_t   *zone;
+
+    zone = jobs->zone;
+    end = ngx_bloom_state_end(zone->state).time;
+    ahead = (end > ngx_bloom_state_time(zone->state) + NGX_BLOOM_CLOCKS_DIFFER);
+
+    if (ahead && !jobs->ahead) {
+        ngx_gmtime((time_t) (end / 1000), &tm);
+
+        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                      "bloom zone \"%V\": the clock was ahead once, so the "
+                      "journal in \"%V\" has times up to "
+                      "%4d-%02d-%02dT%02d:%02d:%02dZ; until then new records "
+                      "get that time, and no image covers them", &zone->name,
+                      &zone->state->path, tm.ngx_tm_year, tm.ngx_tm_mon,
+                      tm.ngx_tm_mday, tm.ngx_tm_hour, tm.ngx_tm_min,
+                      tm.ngx_tm_sec);
+    }
+
+    jobs->ahead = ahead;
+}
+
+
 /*
  * Forgets instances that have ended and removes files that nobody needs.
  * Returns NGX_OK, or NGX_AGAIN if there may be another segment to remove.
@@ -293,54 +198,32 @@ ngx_bloom_maintenance_log(ngx_bloom_jobs_t *jobs)
 static ngx_int_t
 ngx_bloom_maintenance_clean(ngx_bloom_jobs_t *jobs)
 {
-    u_char              name[NGX_MAX_PATH];
-    uint64_t            cut;
-    bloom_image_t      *image;
-    bloom_source_t     *source;
+    bloom_base_t        base;
     ngx_bloom_zone_t   *zone;
-    ngx_bloom_shctx_t  *sh;
-
-    static bloom_source_t  none;
+    ngx_bloom_state_t  *state;
 
     zone = jobs->zone;
-    sh = zone->sh;
+    state = zone->state;
 
-    ngx_bloom_state_prune(zone->state);
+    ngx_bloom_state_prune(state);
 
-    ngx_bloom_state_files_clean(zone->state, NGX_BLOOM_STATE_FILES_DEAD);
-    (void) ngx_bloom_state_files_unused(zone->state, "body.", NULL);
+    ngx_bloom_state_files_clean(state, NGX_BLOOM_STATE_FILES_DEAD);
+    (void) ngx_bloom_state_files_unused(state, "body.", NULL);
     ngx_bloom_snapshot_clean(&jobs->snapshot, zone);
 
-    if (zone->state->control->instances
-        == (uint64_t) 1 << zone->state->instance)
-    {
-        /* remove uploads that replaced an image which file= no longer has */
-
-        ngx_bloom_state_files_upload(sh->file ? sh->file_build : NULL, name);
-
-        (void) ngx_bloom_state_files_remove(zone->state, "upload.", name);
-    }
-
-    if (ngx_bloom_replace_settle(zone->state) != NGX_OK) {
-        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, ngx_errno,
-                      "bloom zone \"%V\": a compaction of the journal in "
-                      "\"%V\" cannot be completed; check the owner and the "
-                      "mode of the directory, and its disk",
-                      &zone->name, &zone->state->path);
+    if (ngx_bloom_base_file_settle(state) != NGX_OK) {
         return NGX_OK;
     }
 
-    if (sh->generation == 0 || sh->based != sh->generation) {
-        return NGX_OK;     /* a start would load the previous image */
+    ngx_bloom_base_file_get(state, &base);
+    ngx_bloom_state_files_sweep(state, &base);
+
+    if (ngx_bloom_segment_remove(state, base.from.position) != NGX_OK) {
+        return NGX_OK;
     }
 
-    image = &sh->bank[sh->generation & 1].image;
-    cut = ngx_bloom_as_of_cut(zone->state, image);
-
-    source = (zone->source.len != 0) ? &image->source : &none;
-
-    if ((cut == 0 && source->len == 0)
-        || ngx_bloom_journal_drop(zone->state, cut, source) != NGX_OK)
+    if (zone->sh->generation == 0
+        || ngx_bloom_maintenance_drop(zone, &base) != NGX_OK)
     {
         return NGX_OK;
     }
@@ -350,4 +233,72 @@ ngx_bloom_maintenance_clean(ngx_bloom_jobs_t *jobs)
                   "any more and has been removed", &zone->name);
 
     return NGX_AGAIN;
+}
+
+
+/* Returns 1 if a start would load the image that serves, and that is the last
+ * one that was accepted.  An empty filter covers nothing. */
+static ngx_uint_t
+ngx_bloom_maintenance_stands(ngx_bloom_zone_t *zone, const bloom_base_t *base)
+{
+    bloom_image_t      *image;
+    ngx_bloom_shctx_t  *sh;
+
+    sh = zone->sh;
+    image = &sh->bank[sh->generation & 1].image;
+
+    return sh->based == sh->generation
+           && (sh->file || sh->uploaded)
+           && ngx_memcmp(base->accepted[0].build_id, image->build_id,
+                         BLOOM_IMAGE_BUILD_ID_LEN)
+              == 0;
+}
+
+
+/*
+ * Removes what no start needs from the beginning of the journal: what the older
+ * checkpoint has, in a zone without file= (S5); what both accepted images cover
+ * (S6); what has expired.  Returns NGX_OK if something was removed.
+ */
+static ngx_int_t
+ngx_bloom_maintenance_drop(ngx_bloom_zone_t *zone, bloom_base_t *base)
+{
+    uint64_t            cut;
+    bloom_source_t      source;
+    ngx_bloom_state_t  *state;
+
+    state = zone->state;
+
+    /* this zone has loaded the newer checkpoint or the older one, or written
+     * it, so one of them is good */
+
+    if (!zone->sh->file
+        && base->checkpoint[0].position <= zone->sh->checkpoint
+        && ngx_bloom_journal_advance(state, base) == NGX_OK)
+    {
+        return (ngx_bloom_base_file_put(state, base) == NGX_OK
+                && ngx_bloom_segment_remove(state, base->from.position)
+                   == NGX_OK)
+               ? NGX_OK : NGX_ERROR;
+    }
+
+    ngx_memzero(&source, sizeof(bloom_source_t));
+
+    if (zone->expire != 0) {
+        cut = ngx_bloom_state_expired(state);
+
+    } else if (!ngx_bloom_maintenance_stands(zone, base)) {
+        return NGX_DECLINED;
+
+    } else {
+        cut = ngx_bloom_as_of_both(state, base, &source);
+
+        if (zone->source.len != 0 && !bloom_position_is_zero(source.position)) {
+            source.len = (uint32_t) zone->source.len;
+            ngx_memcpy(source.name, zone->source.data, zone->source.len);
+        }
+    }
+
+    return (cut != 0 || source.len != 0)
+           ? ngx_bloom_journal_drop(state, cut, &source) : NGX_DECLINED;
 }

@@ -131,6 +131,8 @@ ngx_bloom_pending_lose(ngx_bloom_zone_t *zone, ngx_uint_t locked)
     } while (!__atomic_compare_exchange_n(&zone->pending->lost, &lost, time, 0,
                                           __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
 
+    ngx_bloom_control_check_lost(zone->pending);
+
     ngx_bloom_fault("lost");
 
     if (whole && locked) {

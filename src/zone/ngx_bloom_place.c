@@ -12,7 +12,7 @@
 /* Forgets a gap that only instances with an older image have: no such instance
  * lives. */
 static void
-ngx_bloom_place_alone(ngx_bloom_place_t *place)
+ngx_bloom_place_alone(bloom_reached_t *place)
 {
     if (!place->lost) {
         place->gap.high = 0;
@@ -22,11 +22,11 @@ ngx_bloom_place_alone(ngx_bloom_place_t *place)
 
 
 void
-ngx_bloom_place_serve(ngx_bloom_zone_t *zone, ngx_bloom_place_t *place,
+ngx_bloom_place_serve(ngx_bloom_zone_t *zone, bloom_reached_t *place,
     bloom_position_t start)
 {
     uint64_t              others;
-    ngx_bloom_place_t     before;
+    bloom_reached_t     before;
     ngx_bloom_control_t  *control;
 
     if (zone->source.len == 0) {
@@ -66,10 +66,10 @@ ngx_bloom_place_serve(ngx_bloom_zone_t *zone, ngx_bloom_place_t *place,
 
 
 ngx_int_t
-ngx_bloom_place_start(ngx_bloom_zone_t *zone, ngx_bloom_place_t *place,
+ngx_bloom_place_start(ngx_bloom_zone_t *zone, bloom_reached_t *place,
     bloom_position_t start)
 {
-    ngx_bloom_place_t     before;
+    bloom_reached_t     before;
     ngx_bloom_control_t  *control;
 
     if (zone->source.len == 0) {
@@ -113,7 +113,7 @@ ngx_bloom_place_start(ngx_bloom_zone_t *zone, ngx_bloom_place_t *place,
 void
 ngx_bloom_place_clear(ngx_bloom_zone_t *zone, bloom_position_t start)
 {
-    ngx_bloom_place_t     place, before;
+    bloom_reached_t     place, before;
     ngx_bloom_control_t  *control;
 
     if (zone->source.len == 0) {
@@ -123,7 +123,7 @@ ngx_bloom_place_clear(ngx_bloom_zone_t *zone, bloom_position_t start)
     control = zone->state->control;
 
     ngx_bloom_source_read(control, zone->source_id, &before);
-    ngx_memzero(&place, sizeof(ngx_bloom_place_t));
+    ngx_memzero(&place, sizeof(bloom_reached_t));
 
     place.source = zone->source_id;
     place.position = start;
@@ -142,7 +142,7 @@ ngx_bloom_place_save(ngx_bloom_zone_t *zone, ngx_uint_t checkpoint,
     uint64_t              required;
     bloom_image_t        *image;
     bloom_position_t      based;
-    ngx_bloom_place_t     place;
+    bloom_reached_t     place;
     ngx_bloom_control_t  *control;
 
     if (zone->source.len == 0) {

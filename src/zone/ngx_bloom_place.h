@@ -23,7 +23,7 @@
  * older image may lack changes before `start`, which nobody sends again: they
  * answer "unknown" from now on.  The caller holds the lock `append`.
  */
-void ngx_bloom_place_serve(ngx_bloom_zone_t *zone, ngx_bloom_place_t *place,
+void ngx_bloom_place_serve(ngx_bloom_zone_t *zone, bloom_reached_t *place,
     bloom_position_t start);
 
 /*
@@ -32,7 +32,7 @@ void ngx_bloom_place_serve(ngx_bloom_zone_t *zone, ngx_bloom_place_t *place,
  * `append`.  Returns NGX_OK, or NGX_ERROR with errno if that is locked.
  */
 ngx_int_t ngx_bloom_place_start(ngx_bloom_zone_t *zone,
-    ngx_bloom_place_t *place, bloom_position_t start);
+    bloom_reached_t *place, bloom_position_t start);
 
 /* Stores the place after a clear, which leaves the image at the position
  * `start`: the zone answers "unknown" until it is where it was before, or until

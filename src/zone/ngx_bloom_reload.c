@@ -9,9 +9,11 @@
 #include "ngx_bloom_layers.h"
 #include "ngx_bloom_as_of.h"
 #include "ngx_bloom_base.h"
+#include "ngx_bloom_base_state.h"
 #include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_guard.h"
 #include "ngx_bloom_task.h"
+#include "ngx_bloom_load_checks.h"
 
 
 /* Why a reload loads a file. */
@@ -27,6 +29,8 @@ typedef enum {
 
 static ngx_int_t ngx_bloom_reload_inherit(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_t *old);
+static ngx_uint_t ngx_bloom_reload_alike(bloom_image_t *one,
+    bloom_image_t *other);
 static ngx_int_t ngx_bloom_reload_join(ngx_bloom_zone_t *zone);
 static void ngx_bloom_reload_join_child(void *data,
     ngx_bloom_answer_t *answer);
@@ -54,7 +58,7 @@ ngx_bloom_reload_differs(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
     file = (zone->file.name.len != 0);
 
     if (file != (old->file.name.len != 0)
-        || (!file && (!ngx_bloom_base_alike(&old->image, &zone->image)
+        || (!file && (!ngx_bloom_reload_alike(&old->image, &zone->image)
                       || !ngx_bloom_zone_serves_form(zone, old->sh))))
     {
         return 1;
@@ -62,7 +66,7 @@ ngx_bloom_reload_differs(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
 
     /* the zone gets a journal whose base is not what serves */
 
-    if (old->state == NULL && zone->has_upload) {
+    if (old->state == NULL && zone->has_image) {
         return 1;
     }
 
@@ -81,6 +85,24 @@ ngx_bloom_reload_differs(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old)
     /* the size of the memory may be equal, and the room for keys is not */
 
     return zone->removals != old->removals || zone->max_keys != old->max_keys;
+}
+
+
+/* Returns 1 if two filters have the same geometry, capacity, rate, key form and
+ * kind of hash; their seeds may differ. */
+static ngx_uint_t
+ngx_bloom_reload_alike(bloom_image_t *one, bloom_image_t *other)
+{
+    bloom_geometry_t  first, second;
+
+    first = bloom_geometry_part(&one->geometry, 0);
+    second = bloom_geometry_part(&other->geometry, 0);
+
+    return bloom_geometry_equal(&first, &second)
+           && one->capacity == other->capacity
+           && one->fpr == other->fpr
+           && one->hasher.kind == other->hasher.kind
+           && one->key_form == other->key_form;
 }
 
 
@@ -187,7 +209,7 @@ ngx_bloom_reload_join(ngx_bloom_zone_t *zone)
     ngx_bloom_user_t    user;
     ngx_bloom_answer_t  answer;
 
-    if (ngx_bloom_base_open_directory(zone, 1) != NGX_OK) {
+    if (ngx_bloom_base_state_directory(zone, 1) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -206,7 +228,7 @@ ngx_bloom_reload_join(ngx_bloom_zone_t *zone)
         return NGX_ERROR;
     }
 
-    ngx_bloom_base_take_state(zone, &answer);
+    ngx_bloom_base_state_take(zone, &answer);
 
     return NGX_OK;
 }
@@ -225,7 +247,7 @@ ngx_bloom_reload_join_child(void *data, ngx_bloom_answer_t *answer)
     sh = zone->sh;
     bank = sh->generation & 1;
 
-    if (ngx_bloom_base_open_state(zone) != NGX_OK) {
+    if (ngx_bloom_base_state_open(zone) != NGX_OK) {
         return;
     }
 
@@ -266,7 +288,7 @@ ngx_bloom_reload_join_child(void *data, ngx_bloom_answer_t *answer)
         }
     }
 
-    ngx_bloom_base_answer_state(zone, answer);
+    ngx_bloom_base_state_answer(zone, answer);
 }
 
 

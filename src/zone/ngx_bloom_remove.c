@@ -8,6 +8,7 @@
 #include "ngx_bloom_remove.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"
+#include "ngx_bloom_removals.h"
 #include "ngx_bloom_wake.h"
 
 
@@ -30,7 +31,6 @@ static ngx_int_t ngx_bloom_remove_in_memory(ngx_bloom_add_batch_t *batch,
 static ngx_uint_t ngx_bloom_remove_fit(ngx_bloom_add_batch_t *batch,
     ngx_bloom_zone_bits_t *bits);
 static bloom_record_t ngx_bloom_remove_record(ngx_bloom_add_batch_t *batch);
-static uint64_t ngx_bloom_remove_limit(ngx_bloom_zone_t *zone);
 static void ngx_bloom_remove_begin(ngx_bloom_add_batch_t *batch, size_t size);
 static void ngx_bloom_remove_log(ngx_bloom_zone_t *zone,
     ngx_bloom_add_batch_t *batch);
@@ -151,7 +151,7 @@ static ngx_int_t
 ngx_bloom_remove_journaled(ngx_bloom_add_batch_t *batch, ngx_uint_t *left)
 {
     ngx_int_t              rc;
-    ngx_bloom_end_t        end;
+    ngx_bloom_end_t        end, before;
     ngx_bloom_zone_t      *zone;
     ngx_bloom_state_t     *state;
     bloom_record_t         record;
@@ -195,6 +195,7 @@ ngx_bloom_remove_journaled(ngx_bloom_add_batch_t *batch, ngx_uint_t *left)
     }
 
     if (batch->maker.count != 0) {
+        before = ngx_bloom_state_end(state);
         rc = ngx_bloom_journal_append(state, &batch->maker, &end);
 
         if (rc == NGX_OK) {
@@ -204,6 +205,7 @@ ngx_bloom_remove_journaled(ngx_bloom_add_batch_t *batch, ngx_uint_t *left)
 
             record = ngx_bloom_remove_record(batch);
             ngx_bloom_remove_except(batch, &bits, &record, end.time, end.tail);
+            ngx_bloom_removals_counted(zone, &before.removals, &end.removals);
 
             batch->position = 0;
         }
@@ -328,8 +330,7 @@ ngx_bloom_remove_excess(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
     set = &bits->exceptions;
     free = bloom_exceptions_free(set);
 
-    left = ngx_bloom_remove_limit(zone);
-    left -= ngx_min(left, ngx_bloom_removed_count(zone, NULL));
+    left = ngx_bloom_removals_left(zone);
 
     /* usually there is room even if all keys are new */
 
@@ -435,41 +436,6 @@ ngx_bloom_remove_except(ngx_bloom_add_batch_t *batch,
             ngx_bloom_fault("put");
         }
     } while (n == NGX_BLOOM_ZONE_GROUP);
-}
-
-
-/* Returns how many keys may be removed: the lowest limit of all instances. */
-static uint64_t
-ngx_bloom_remove_limit(ngx_bloom_zone_t *zone)
-{
-    uint64_t              limit, instances, removals;
-    ngx_uint_t            i;
-    ngx_bloom_control_t  *control;
-
-    limit = zone->removals;
-
-    if (zone->state == NULL) {
-        return limit;
-    }
-
-    control = zone->state->control;
-    instances = __atomic_load_n(&control->instances, __ATOMIC_SEQ_CST);
-
-    for (i = 0; instances != 0; i++, instances >>= 1) {
-
-        if ((instances & 1) == 0) {
-            continue;
-        }
-
-        removals = __atomic_load_n(&control->instance[i].removals,
-                                   __ATOMIC_SEQ_CST);
-
-        if (removals != 0) {
-            limit = ngx_min(limit, removals - 1);
-        }
-    }
-
-    return limit;
 }
 
 
@@ -633,19 +599,13 @@ ngx_bloom_removed_list(ngx_bloom_zone_t *zone, unsigned kind, uint64_t cursor,
 uint64_t
 ngx_bloom_removed_count(ngx_bloom_zone_t *zone, uint64_t *limit)
 {
-    uint64_t               count, image;
-    ngx_bloom_zone_bits_t  bits;
+    uint64_t  removed;
+
+    removed = ngx_bloom_removals_count(zone);
 
     if (limit != NULL) {
-        *limit = ngx_bloom_remove_limit(zone);
+        *limit = removed + ngx_bloom_removals_left(zone);
     }
 
-    if (ngx_bloom_zone_serving(zone, &bits) == 0) {
-        return 0;
-    }
-
-    image = zone->sh->bank[zone->generation & 1].image.exceptions;
-    count = bloom_exceptions_count(&bits.exceptions);
-
-    return count - ngx_min(count, image);
+    return removed;
 }

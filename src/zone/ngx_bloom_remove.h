@@ -102,9 +102,8 @@ ngx_int_t ngx_bloom_removed_list(ngx_bloom_zone_t *zone, unsigned kind,
     uint64_t cursor, ngx_uint_t n, ngx_bloom_removed_t *removed,
     ngx_pool_t *pool);
 
-/* Returns how many keys of the generation that serves are removed or excepted,
- * besides those of its image.  Unless `limit` is NULL, *limit becomes how many
- * may be. */
+/* Returns how many keys of the generation that serves are removed or excepted.
+ * Unless `limit` is NULL, *limit becomes how many may be. */
 uint64_t ngx_bloom_removed_count(ngx_bloom_zone_t *zone, uint64_t *limit);
 
 

@@ -6,10 +6,8 @@
  */
 
 #include "ngx_bloom_replay.h"
-#include "ngx_bloom_cleared.h"
+#include "ngx_bloom_base_file.h"
 #include "ngx_bloom_io.h"
-#include "ngx_bloom_journal_survey.h"
-#include "ngx_bloom_replace.h"
 #include "ngx_bloom_ring.h"
 #include "ngx_bloom_set.h"
 
@@ -75,7 +73,6 @@ ngx_bloom_replay_begin(ngx_bloom_replay_t *replay, ngx_bloom_zone_t *zone)
     ngx_memzero(replay, sizeof(ngx_bloom_replay_t));
 
     replay->zone = zone;
-    replay->now = ngx_bloom_zone_time(zone);
     replay->judging = 1;
 }
 
@@ -115,9 +112,11 @@ ngx_bloom_replay_step(ngx_bloom_replay_t *replay)
 ngx_int_t
 ngx_bloom_replay_rest(ngx_bloom_replay_t *replay)
 {
-    ngx_int_t  rc;
+    ngx_int_t        rc;
+    ngx_bloom_end_t  end;
 
-    replay->reader.limit = ngx_bloom_state_tail(replay->zone->state);
+    end = ngx_bloom_state_end(replay->zone->state);
+    ngx_bloom_reader_extend(&replay->reader, &end);
 
     for ( ;; ) {
         rc = ngx_bloom_replay_next(replay);
@@ -136,35 +135,29 @@ ngx_bloom_replay_rest(ngx_bloom_replay_t *replay)
 static ngx_int_t
 ngx_bloom_replay_open(ngx_bloom_replay_t *replay)
 {
-    u_char               error[sizeof(replay->error)];
-    uint64_t             from, limit, first;
-    ngx_err_t            err;
     ngx_int_t            rc;
+    ngx_uint_t           live;
+    bloom_base_t         base;
+    bloom_point_t       *point;
+    ngx_bloom_end_t      end;
+    bloom_removals_t     removals;
     ngx_bloom_state_t   *state;
     ngx_bloom_reader_t  *reader;
 
     state = replay->zone->state;
     reader = &replay->reader;
 
+    ngx_bloom_base_file_get(state, &base);
+
+    point = replay->point.position != 0 ? &replay->point : &base.from;
+
     /* an instance that starts alone has not filled the control page yet */
 
-    limit = NGX_BLOOM_TO_THE_END;
+    live = (state->control->end[0].sequence != 0);
+    end = ngx_bloom_state_end(state);
+    rc = NGX_OK;
 
-    if (state->control->end[0].sequence != 0) {
-        limit = ngx_bloom_state_tail(state);
-    }
-
-    rc = ngx_bloom_replace_settle(state);
-
-    (void) ngx_bloom_cleared_since(state, 0);
-
-    from = state->control->begin;
-
-    if (rc == NGX_OK && replay->position != 0) {
-        rc = ngx_bloom_segment_find(state, replay->position - 1, &from);
-    }
-
-    if (rc == NGX_OK && replay->judging) {
+    if (replay->judging) {
 
         if (replay->cut == UINT64_MAX) {
             replay->judging = 0;
@@ -172,53 +165,47 @@ ngx_bloom_replay_open(ngx_bloom_replay_t *replay)
 
         } else if (bloom_exceptions_count(&replay->bits.exceptions) == 0) {
 
-            /* segments of version 1 remove nothing */
+            /* if nothing was removed, there is nothing to judge */
 
-            rc = ngx_bloom_journal_first_v2(state, &first);
+            removals = end.removals;
 
-            if (rc == NGX_DONE) {
+            if (!live) {
+                rc = ngx_bloom_journal_removals(state, &removals);
+            }
+
+            if (removals.keys == point->removals.keys) {
                 replay->judging = 0;
-                replay->judged = limit;
-                rc = NGX_OK;
-
-            } else {
-                from = ngx_max(from, first);
+                replay->judged = live ? end.tail : NGX_BLOOM_TO_THE_END;
             }
         }
     }
 
-    if (rc == NGX_ERROR) {
-        err = ngx_errno;
-        ngx_bloom_print(error, sizeof(error), "\"%V/journal.%016xL\" cannot be "
-                        "opened%s", &state->path, from,
-                        ngx_bloom_io_advice(err));
-
-        return ngx_bloom_replay_fails(replay, err, (char *) error);
+    if (rc != NGX_OK) {
+        return ngx_bloom_replay_fails(replay, ngx_errno,
+                                      "the journal cannot be read");
     }
 
-    if (replay->position != 0 && from >= replay->position) {
-        from = replay->position - 1;     /* the reader will find none there */
-    }
-
-    if (ngx_bloom_reader_open(reader, state, from, limit) != NGX_OK) {
+    if (ngx_bloom_reader_open(reader, state, point, live ? &end : NULL)
+        != NGX_OK)
+    {
         return ngx_bloom_replay_fails(replay, ngx_errno,
                                       "no memory to read the journal");
     }
 
-    if (from == 0) {
-        reader->sequence = 1;
-    }
-
-    /* everything before a checkpoint's position was on disk */
-
-    reader->promised = ngx_max(reader->promised, replay->position);
-
     replay->reading = 1;
-    replay->read = 0;
     replay->hole = 0;
 
-    ngx_bloom_source_read(state->control, replay->zone->source_id,
-                          &replay->place);
+    if (!replay->begun) {
+        replay->begun = 1;
+        replay->begin = point->position;
+    }
+
+    replay->place = point->place;
+
+    if (replay->place.source != replay->zone->source_id) {
+        ngx_memzero(&replay->place, sizeof(bloom_reached_t));
+        replay->place.source = replay->zone->source_id;
+    }
 
     /* an image that moves the zone begins another digest */
 
@@ -231,9 +218,10 @@ ngx_bloom_replay_open(ngx_bloom_replay_t *replay)
     replay->seen.low = 0;
 
     ngx_log_debug4(NGX_LOG_DEBUG_CORE, replay->zone->shm_zone->shm.log, 0,
-                   "bloom zone \"%V\": load %s \"%V\" from the segment at "
-                   "%uL", &replay->zone->name,
-                   replay->judging ? "judges" : "replays", &state->path, from);
+                   "bloom zone \"%V\": load %s \"%V\" from %uL on",
+                   &replay->zone->name,
+                   replay->judging ? "judges" : "replays", &state->path,
+                   point->position);
 
     return NGX_OK;
 }
@@ -261,19 +249,22 @@ static ngx_int_t
 ngx_bloom_replay_record(ngx_bloom_replay_t *replay,
     const bloom_record_t *record)
 {
-    /* what was before the record is to be forgotten, if there was anything */
+    uint64_t  position;
+
+    /* what was before the record is to be forgotten, unless the journal began
+     * with it; it may begin with it since, if another instance has settled the
+     * clear */
+
+    position = replay->reader.position - record->size;
 
     if (record->type == BLOOM_RECORD_CLEAR
-        && replay->cut != UINT64_MAX
-        && replay->reader.position > replay->position
-        && (replay->read || replay->position != 0))
+        && position > replay->begin
+        && replay->cut != UINT64_MAX)
     {
-        replay->cleared = 1;
+        replay->cleared = position;
         return ngx_bloom_replay_fails(replay, 0, "the zone has been cleared "
                                       "meanwhile; try again");
     }
-
-    replay->read = 1;
 
     return record->type == BLOOM_RECORD_CHANGES
            ? ngx_bloom_replay_changes(replay, record)
@@ -330,7 +321,7 @@ ngx_bloom_replay_reach(ngx_bloom_replay_t *replay,
     const bloom_record_t *record)
 {
     bloom_position_t    reached;
-    ngx_bloom_place_t   gap, *place;
+    bloom_reached_t   gap, *place;
 
     place = &replay->place;
     reached = bloom_record_reached(record);
@@ -349,11 +340,7 @@ ngx_bloom_replay_reach(ngx_bloom_replay_t *replay,
             place->lost = 1;
         }
 
-        /* a checkpoint has what the source sent after going back before it */
-
-        if (bloom_position_cmp(replay->start, gap.gap) < 0
-            && replay->reader.position > replay->position)
-        {
+        if (bloom_position_cmp(replay->start, gap.gap) < 0) {
             place->position = gap.position;
             place->digest = gap.digest;
         }
@@ -369,9 +356,7 @@ ngx_bloom_replay_reach(ngx_bloom_replay_t *replay,
         place->digest = record->digest;
     }
 
-    if (bloom_position_cmp(record->after, place->position) <= 0
-        || replay->reader.position <= replay->position)
-    {
+    if (bloom_position_cmp(record->after, place->position) <= 0) {
         return 0;
     }
 
@@ -398,13 +383,7 @@ static ngx_int_t
 ngx_bloom_replay_keys(ngx_bloom_replay_t *replay, const bloom_record_t *record)
 {
     if (replay->judging) {
-
-        /* a checkpoint has judged what was before its position; compaction may
-         * have moved records to other positions */
-
-        return replay->reader.position > replay->position
-               || ngx_bloom_segment_compacted(&replay->reader.segment)
-               ? ngx_bloom_replay_judge(replay, record) : NGX_OK;
+        return ngx_bloom_replay_judge(replay, record);
     }
 
     ngx_bloom_replay_set(replay, record);
@@ -426,6 +405,7 @@ ngx_bloom_replay_keys(ngx_bloom_replay_t *replay, const bloom_record_t *record)
 static ngx_int_t
 ngx_bloom_replay_done(ngx_bloom_replay_t *replay)
 {
+    ngx_bloom_end_t      end;
     ngx_bloom_reader_t  *reader;
 
     reader = &replay->reader;
@@ -452,9 +432,12 @@ ngx_bloom_replay_done(ngx_bloom_replay_t *replay)
 
     /* records were appended meanwhile */
 
-    reader->limit = ngx_bloom_state_tail(replay->zone->state);
+    end = ngx_bloom_state_end(replay->zone->state);
+    ngx_bloom_reader_extend(reader, &end);
 
-    return reader->limit - reader->position < NGX_BLOOM_REPLAY_REST
+    /* an end before that is forged: the load does not wait for another one */
+
+    return reader->limit < reader->position + NGX_BLOOM_REPLAY_REST
            ? NGX_OK : NGX_AGAIN;
 }
 
@@ -467,16 +450,16 @@ static ngx_int_t
 ngx_bloom_replay_judge(ngx_bloom_replay_t *replay,
     const bloom_record_t *record)
 {
-    uint64_t           time, newest, position;
+    uint64_t           time, position;
     bloom_record_t     keys;
     bloom_exception_t  exception;
 
-    newest = replay->reader.newest;
+    /* no record is older than one before it */
+
+    time = replay->reader.end.time;
     position = replay->reader.position;
 
-    if (replay->zone->expire != 0
-        && ngx_max(record->time, newest) < replay->cut)
-    {
+    if (replay->zone->expire != 0 && time < replay->cut) {
         return NGX_OK;                   /* its keys have expired */
     }
 
@@ -487,23 +470,14 @@ ngx_bloom_replay_judge(ngx_bloom_replay_t *replay,
         return NGX_OK;
     }
 
-    /* if a time is not credible, a clock was wrong: in doubt, a removal is
-     * forgotten, and a restoration is not */
-
     if (record->type == BLOOM_RECORD_RESTORE) {
         ngx_bloom_replay_restore(replay, record);
         return NGX_OK;
     }
 
-    time = record->time;
-
-    if (time > replay->now + NGX_BLOOM_CLOCKS_DIFFER) {
-        time = ngx_min(newest, time);
-    }
-
     keys = *record;
     exception.kinds = BLOOM_EXCEPTION_REMOVED;
-    exception.time = record->time;
+    exception.time = time;
     exception.position = position;
 
     while (bloom_record_key(&keys, &exception.key)) {
@@ -535,7 +509,7 @@ ngx_bloom_replay_judge(ngx_bloom_replay_t *replay,
 
         /* an image that covers an addition knows better what came after it */
 
-        if (!replay->newer && ngx_max(record->time, newest) < replay->cut) {
+        if (!replay->newer && time < replay->cut) {
             continue;
         }
 
@@ -606,7 +580,7 @@ ngx_bloom_replay_restore(ngx_bloom_replay_t *replay,
     bloom_exceptions_t  *set;
 
     set = &replay->bits.exceptions;
-    newer = record->time > replay->truth;
+    newer = replay->reader.end.time > replay->truth;
 
     if (record->kinds & BLOOM_EXCEPTION_REMOVED) {
         ngx_bloom_zone_drop_all(&replay->covered,
@@ -621,11 +595,12 @@ ngx_bloom_replay_restore(ngx_bloom_replay_t *replay,
         return;
     }
 
-    if (replay->position != 0) {
+    if (replay->point.position != 0) {
         ngx_bloom_zone_drop_all(set, BLOOM_EXCEPTION_FEEDBACK, 0, UINT64_MAX);
 
     } else if (newer) {
-        ngx_bloom_zone_drop_all(set, BLOOM_EXCEPTION_FEEDBACK, 0, record->time);
+        ngx_bloom_zone_drop_all(set, BLOOM_EXCEPTION_FEEDBACK, 0,
+                                record->stamp.time);
     }
 }
 
@@ -735,8 +710,7 @@ ngx_bloom_replay_set(ngx_bloom_replay_t *replay, const bloom_record_t *record)
     ngx_bloom_set_tally_t  tally;
 
     if (record->type != BLOOM_RECORD_ADD
-        || (!replay->newer
-            && ngx_max(record->time, replay->reader.newest) < replay->cut))
+        || (!replay->newer && replay->reader.end.time < replay->cut))
     {
         return;
     }
@@ -747,7 +721,7 @@ ngx_bloom_replay_set(ngx_bloom_replay_t *replay, const bloom_record_t *record)
          * the clock may be behind the last records */
 
         now = ngx_bloom_zone_time(replay->zone) + NGX_BLOOM_CLOCKS_DIFFER;
-        time = ngx_max(record->time, replay->reader.newest);
+        time = replay->reader.end.time;
 
         ngx_bloom_ring_reach(&replay->bits, ngx_min(time, now));
     }

@@ -49,12 +49,13 @@ typedef struct {
                                             the journal is only read */
     uint64_t                truth;       /* the image is the truth about
                                             removals up to this time */
-    uint64_t                position;    /* of a checkpoint, which has what the
-                                            journal says before; or 0 */
+    bloom_point_t           point;       /* where a checkpoint was made, which
+                                            has what the journal says before; or
+                                            all zeros */
     bloom_position_t        start;       /* of the image or the checkpoint, in
                                             the zone's source */
 
-    ngx_bloom_place_t       place;       /* the bank's place in the source */
+    bloom_reached_t       place;       /* the bank's place in the source */
     bloom_position_t        seen;        /* the last one that was read */
     ngx_uint_t              hole;        /* 1: changes after `start` are not in
                                             the journal */
@@ -64,12 +65,13 @@ typedef struct {
     uint64_t                records;     /* records of additions replayed */
     uint64_t                keys;        /* keys of these records */
 
-    uint64_t                now;         /* when the replay began */
     ngx_uint_t              judging;     /* 1: the first of the two replays */
     uint64_t                judged;      /* records before this position of the
                                             journal have been judged */
     ngx_uint_t              reading;     /* 1: the reader is open */
-    ngx_uint_t              read;        /* 1: it has read a record */
+    ngx_uint_t              begun;       /* 1: `begin` is set */
+    uint64_t                begin;       /* position at which the first of the
+                                            two replays began */
     ngx_bloom_reader_t      reader;
 
     bloom_exceptions_t      covered;
@@ -77,9 +79,9 @@ typedef struct {
     uint64_t                room;        /* keys that `covered` has room for */
 
     /* the last failure */
-    ngx_uint_t              cleared;     /* 1: another instance has cleared the
-                                            zone meanwhile: the load has to
-                                            begin again */
+    uint64_t                cleared;     /* position of a clear record: the load
+                                            has to begin again behind it; 0:
+                                            none */
     ngx_uint_t              full;        /* 1: there is no room for the removed
                                             keys */
     ngx_err_t               err;

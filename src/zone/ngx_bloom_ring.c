@@ -33,18 +33,10 @@ static ngx_uint_t ngx_bloom_ring_drop(ngx_bloom_zone_bits_t *bits,
     uint64_t now, ngx_msec_t *next);
 static ngx_uint_t ngx_bloom_ring_clear(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits, ngx_bloom_ring_work_t *work);
-static size_t ngx_bloom_ring_zero(u_char *p, size_t len);
 static uint64_t ngx_bloom_ring_oldest(const ngx_bloom_zone_bits_t *bits,
     uint64_t now);
 static ngx_uint_t ngx_bloom_ring_forget(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits, uint64_t before, uint64_t *cursor);
-
-
-static ngx_inline uint64_t
-ngx_bloom_ring_bit(uint32_t slice)
-{
-    return (uint64_t) 1 << slice;
-}
 
 
 /* Returns the time of the keys that are put. */
@@ -69,14 +61,6 @@ ngx_bloom_ring_raise(uint64_t *time, uint64_t to)
     {
         /* void */
     }
-}
-
-
-/* Returns the bits of all slices. */
-static ngx_inline uint64_t
-ngx_bloom_ring_all(uint32_t slices)
-{
-    return ngx_bloom_ring_bit(slices) - 1;
 }
 
 
@@ -347,7 +331,7 @@ ngx_bloom_ring_reach(ngx_bloom_zone_bits_t *bits, uint64_t time)
     /* a clock that was never started will start at the time of the last record,
      * but not ahead of the system's */
 
-    now = ngx_bloom_clock_now(bits->clock);
+    now = ngx_bloom_clock_expiry(bits->clock);
     now = now != 0 ? now : ngx_bloom_time();
 
     ngx_bloom_ring_recycle(bits, ngx_min(time, now));
@@ -428,7 +412,7 @@ ngx_msec_t
 ngx_bloom_ring_tick(ngx_bloom_zone_t *zone, ngx_bloom_ring_work_t *work)
 {
     uint32_t                slice;
-    uint64_t                now, turn, opened, oldest;
+    uint64_t                now, expiry, turn, opened, oldest;
     ngx_msec_t              next;
     ngx_bloom_ring_t       *ring;
     ngx_bloom_zone_bits_t   bits;
@@ -443,6 +427,10 @@ ngx_bloom_ring_tick(ngx_bloom_zone_t *zone, ngx_bloom_ring_work_t *work)
 
     ring = bits.ring;
     now = ngx_bloom_clock_now(zone->clock);
+
+    /* a clock in memory was started in this life of the zone (I19) */
+
+    expiry = (zone->state != NULL) ? ngx_bloom_clock_expiry(zone->clock) : now;
 
     turn = ngx_bloom_ring_load(ring);
     slice = ngx_bloom_ring_open(turn);
@@ -460,11 +448,11 @@ ngx_bloom_ring_tick(ngx_bloom_zone_t *zone, ngx_bloom_ring_work_t *work)
 
     /* keys that were lost have expired as well */
 
-    if (zone->state != NULL && now > zone->expire) {
-        ngx_bloom_ring_raise(&zone->sh->complete, now - zone->expire);
+    if (zone->state != NULL && expiry > zone->expire) {
+        ngx_bloom_ring_raise(&zone->sh->complete, expiry - zone->expire);
     }
 
-    if (ngx_bloom_ring_drop(&bits, now, &next)) {
+    if (ngx_bloom_ring_drop(&bits, expiry, &next)) {
         work->generation = 0;            /* begin again with what is cleared */
         work->cursor = 0;
     }
@@ -632,9 +620,7 @@ ngx_bloom_ring_clear(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
 }
 
 
-/* Fills at most NGX_BLOOM_RING_CLEAR of `len` bytes with zeros, and gives back
- * the memory of whole pages.  Returns how many it has filled. */
-static size_t
+size_t
 ngx_bloom_ring_zero(u_char *p, size_t len)
 {
     u_char  *end, *from, *to;
@@ -838,7 +824,10 @@ ngx_bloom_ring_copy(ngx_bloom_zone_t *zone, ngx_uint_t bank,
 
     from = &zone->sh->bank[bank].ring;
 
+    /* in this order: a slice that was closed meanwhile is live, or dropped */
+
     ring->turn = ngx_bloom_ring_load(from);
+    ring->final = __atomic_load_n(&from->final, __ATOMIC_SEQ_CST);
     ring->live = __atomic_load_n(&from->live, __ATOMIC_SEQ_CST);
     ring->full = __atomic_load_n(&from->full, __ATOMIC_SEQ_CST);
 

@@ -125,6 +125,10 @@ void ngx_bloom_ring_follow(ngx_bloom_zone_t *zone);
 void ngx_bloom_ring_copy(ngx_bloom_zone_t *zone, ngx_uint_t bank,
     ngx_bloom_ring_t *ring);
 
+/* Fills at most 4 MiB of `len` bytes with zeros, and gives back the memory of
+ * whole pages.  Returns how many it has filled. */
+size_t ngx_bloom_ring_zero(u_char *p, size_t len);
+
 /*
  * ring->turn says which slice is open and which are ready:
  *
@@ -157,6 +161,19 @@ static ngx_inline uint64_t
 ngx_bloom_ring_generation(uint64_t turn)
 {
     return turn >> 48;
+}
+
+static ngx_inline uint64_t
+ngx_bloom_ring_bit(uint32_t slice)
+{
+    return (uint64_t) 1 << slice;
+}
+
+/* Returns the bits of all slices. */
+static ngx_inline uint64_t
+ngx_bloom_ring_all(uint32_t slices)
+{
+    return ngx_bloom_ring_bit(slices) - 1;
 }
 
 

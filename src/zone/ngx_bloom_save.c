@@ -11,11 +11,15 @@
 #include "bloom_exceptions_image.h"
 #include "bloom_image_seal.h"
 #include "ngx_bloom_as_of.h"
+#include "ngx_bloom_base.h"
+#include "ngx_bloom_base_file.h"
 #include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_cleared.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"
+#include "ngx_bloom_pending.h"
 #include "ngx_bloom_place.h"
+#include "ngx_bloom_ring_image.h"
 #include "ngx_bloom_state_files.h"
 
 #include <sys/random.h>
@@ -23,6 +27,9 @@
 
 /* How long to wait for another process's synchronisation, ms. */
 #define NGX_BLOOM_SAVE_KEEPER          1000
+
+/* How long to wait for the lock `append`, ms. */
+#define NGX_BLOOM_SAVE_APPEND          1000
 
 /* How long after a checkpoint that failed or killed its process another one may
  * begin, ms. */
@@ -37,13 +44,21 @@
 
 
 static ngx_int_t ngx_bloom_save_chunk(ngx_bloom_save_t *save);
+static void ngx_bloom_save_copy(ngx_bloom_save_t *save, uint64_t offset,
+    size_t len);
 static ngx_int_t ngx_bloom_save_list(ngx_bloom_save_t *save);
 static ngx_int_t ngx_bloom_save_exceptions(ngx_bloom_save_t *save);
 static ngx_int_t ngx_bloom_save_finish(ngx_bloom_save_t *save);
 static ngx_int_t ngx_bloom_save_place(ngx_bloom_save_t *save);
 static ngx_int_t ngx_bloom_save_fails(ngx_bloom_save_t *save,
     const char *error);
-static u_char *ngx_bloom_save_base(ngx_bloom_zone_t *zone, ngx_uint_t bank);
+static ngx_int_t ngx_bloom_save_point(ngx_bloom_save_t *save);
+static void ngx_bloom_save_copy_of(ngx_bloom_save_t *save);
+static ngx_int_t ngx_bloom_save_name(ngx_bloom_save_t *save);
+static ngx_int_t ngx_bloom_save_record(ngx_bloom_save_t *save);
+static void ngx_bloom_save_push(ngx_bloom_save_t *save, bloom_base_t *base);
+static ngx_uint_t ngx_bloom_save_stands(ngx_bloom_zone_t *zone,
+    const bloom_base_t *base);
 
 
 static uint64_t
@@ -63,18 +78,21 @@ ngx_uint_t
 ngx_bloom_save_due(ngx_bloom_zone_t *zone)
 {
     uint64_t            behind, limit;
+    bloom_base_t        base;
     bloom_image_t       image;
     ngx_bloom_shctx_t  *sh;
 
     sh = zone->sh;
 
-    if (sh->generation == 0 || zone->expire != 0) {
+    if (sh->generation == 0) {
         return 0;
     }
 
     ngx_bloom_layers_image(zone, sh->generation & 1, &image);
 
-    behind = ngx_max(sh->checkpoint, zone->state->control->begin);
+    ngx_bloom_base_file_get(zone->state, &base);
+
+    behind = ngx_max(base.checkpoint[1].position, base.from.position);
     limit = ngx_max(ngx_bloom_save_checkpoint_min(),
                     bloom_image_payload_size(&image));
 
@@ -85,8 +103,28 @@ ngx_bloom_save_due(ngx_bloom_zone_t *zone)
 }
 
 
+const char *
+ngx_bloom_save_lacks(ngx_bloom_zone_t *zone)
+{
+    if (ngx_bloom_zone_damaged(zone->sh, zone->pending)) {
+        return "is that of a damaged zone: an image would lack added keys, and "
+               "could not say so; first load an image that has them "
+               "(\"lost_at\" of the zone's state says up to when keys may be "
+               "lost), or clear the zone";
+    }
+
+    if (__atomic_load_n(zone->required, __ATOMIC_SEQ_CST) & NGX_BLOOM_PENDING) {
+        return "has keys of another nginx that cannot be written to the "
+               "journal; check the disk, and try again";
+    }
+
+    return NULL;
+}
+
+
 ngx_int_t
-ngx_bloom_save_prepare(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone)
+ngx_bloom_save_prepare(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
+    ngx_bloom_task_e kind)
 {
     ngx_int_t             rc;
     ngx_bloom_control_t  *control;
@@ -103,16 +141,20 @@ ngx_bloom_save_prepare(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone)
         return NGX_ERROR;
     }
 
-    if (zone->expire != 0) {
-        save->error = "has all keys of the zone until they expire: no image "
-                      "and no checkpoint is written of it";
-        return NGX_ERROR;
-    }
-
     if (ngx_bloom_catch_up(zone) != NGX_OK) {
         save->error = "has keys that the zone cannot read yet; see the error "
                       "log, and try again";
         return NGX_ERROR;
+    }
+
+    if (kind == NGX_BLOOM_TASK_SNAPSHOT) {
+        save->error = ngx_bloom_save_lacks(zone);
+
+        if (save->error != NULL) {
+            save->damaged = ngx_bloom_zone_damaged(zone->sh, zone->pending);
+            ngx_bloom_state_name(save->tmp, "control");
+            return NGX_ERROR;
+        }
     }
 
     if (ngx_bloom_lock(&control->keeper, NGX_BLOOM_SAVE_KEEPER) != NGX_OK) {
@@ -137,7 +179,11 @@ ngx_bloom_save_prepare(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone)
         save->error = "cannot be synchronised, which a copy of the zone needs";
     }
 
+    ngx_bloom_pending_have_lost(zone);
+
     ngx_bloom_unlock(&control->keeper);
+
+    ngx_bloom_fault("prepared");
 
     return rc;
 }
@@ -180,6 +226,10 @@ ngx_bloom_save_begin(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
 
     source = image->source;
 
+    if (ngx_bloom_save_point(save) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     if (ngx_bloom_place_save(zone, kind == NGX_BLOOM_TASK_CHECKPOINT,
                              &source)
         != NGX_OK)
@@ -196,19 +246,32 @@ ngx_bloom_save_begin(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
 
     image->items = bloom_growth_items(&image->geometry, bits_set);
     image->flags |= BLOOM_IMAGE_ESTIMATED;
+
+    if (image->geometry.slices != 0) {
+        image->flags |= BLOOM_IMAGE_RING;
+        ngx_bloom_ring_image_save(zone, bank, &save->ring);
+    }
+
     image->exceptions = 0;
     image->exceptions_size = 0;
     image->exceptions_crc = 0;
+    ngx_memzero(&image->copy, sizeof(bloom_image_copy_t));
+    image->built = 0;
+    image->built_size = 0;
 
     if (kind == NGX_BLOOM_TASK_CHECKPOINT) {
-        ngx_bloom_state_files_checkpoint(ngx_bloom_save_base(zone, bank),
-                                         save->position, save->name);
+
+        if (ngx_bloom_save_name(save) != NGX_OK) {
+            return NGX_ERROR;
+        }
 
     } else {
         /* a later load does not know when the image was first loaded */
 
         image->as_of = ngx_bloom_as_of_complete(zone->state, image);
         image->created = ngx_bloom_time();
+
+        ngx_bloom_save_copy_of(save);
 
         if (getrandom(image->build_id, BLOOM_IMAGE_BUILD_ID_LEN, 0) == -1) {
             return ngx_bloom_save_fails(save, "cannot get a build id: "
@@ -261,12 +324,124 @@ ngx_bloom_save_excepted(ngx_bloom_zone_t *zone)
 }
 
 
-/* Returns the build id in the name of a checkpoint, by which it is found. */
-static u_char *
-ngx_bloom_save_base(ngx_bloom_zone_t *zone, ngx_uint_t bank)
+/* Finds out where the journal ends, and what its records come to.  The filter
+ * that serves has all of them.  Returns NGX_OK, or NGX_ERROR with the reason. */
+static ngx_int_t
+ngx_bloom_save_point(ngx_bloom_save_t *save)
 {
-    return (zone->file.name.len != 0 || zone->sh->uploaded)
-           ? zone->sh->bank[bank].image.build_id : NULL;
+    uint64_t            required;
+    bloom_point_t      *point;
+    ngx_bloom_end_t     end;
+    ngx_bloom_zone_t   *zone;
+    ngx_bloom_state_t  *state;
+
+    zone = save->zone;
+    state = zone->state;
+    point = &save->point;
+
+    if (ngx_bloom_lock(&state->control->append, NGX_BLOOM_SAVE_APPEND)
+        != NGX_OK)
+    {
+        ngx_set_errno(NGX_EBUSY);
+        return ngx_bloom_save_fails(save, "has changes that the zone cannot "
+                                    "apply yet; try again");
+    }
+
+    end = ngx_bloom_state_end(state);
+    required = __atomic_load_n(zone->required, __ATOMIC_SEQ_CST);
+
+    ngx_bloom_source_place(state->control, &point->place);
+
+    ngx_bloom_unlock(&state->control->append);
+
+    if (required > __atomic_load_n(&zone->sh->applied, __ATOMIC_SEQ_CST)) {
+        ngx_set_errno(NGX_EBUSY);
+        return ngx_bloom_save_fails(save, "has changes of another instance "
+                                    "that the zone has not applied yet; try "
+                                    "again");
+    }
+
+    point->position = end.tail;
+    point->sequence = end.sequence;
+    point->time = end.time;
+    point->removals = end.removals;
+
+    if (save->kind == NGX_BLOOM_TASK_CHECKPOINT) {
+        save->position = end.tail;
+    }
+
+    return NGX_OK;
+}
+
+
+/* Says in the image where the zone was copied, so that the zone takes its own
+ * copy again, whatever has been removed from the journal before. */
+static void
+ngx_bloom_save_copy_of(ngx_bloom_save_t *save)
+{
+    bloom_image_copy_t  *copy;
+
+    copy = &save->image.copy;
+
+    ngx_memcpy(copy->journal, save->zone->state->control->journal,
+               BLOOM_JOURNAL_ID_LEN);
+    copy->position = save->point.position;
+    copy->sequence = save->point.sequence;
+    copy->time = save->point.time;
+    copy->removed = save->point.removals.keys;
+    copy->removed_bytes = save->point.removals.bytes;
+}
+
+
+/* Names the checkpoint after the image that it is made from.  Returns NGX_OK, or
+ * NGX_ERROR with the reason. */
+static ngx_int_t
+ngx_bloom_save_name(ngx_bloom_save_t *save)
+{
+    bloom_base_t  base;
+
+    ngx_bloom_base_file_get(save->zone->state, &base);
+
+    if (!ngx_bloom_save_stands(save->zone, &base)) {
+        ngx_set_errno(0);
+        return ngx_bloom_save_fails(save, "cannot be used for a checkpoint: "
+                                    "the image that serves is not known to be "
+                                    "on disk, or is not the one that a start "
+                                    "would load; see the error log, and load "
+                                    "the image again");
+    }
+
+    ngx_bloom_state_files_checkpoint(base.build_id, save->position,
+                                     save->name);
+    return NGX_OK;
+}
+
+
+/* Returns 1 if the zone stands on the image that serves. */
+static ngx_uint_t
+ngx_bloom_save_stands(ngx_bloom_zone_t *zone, const bloom_base_t *base)
+{
+    bloom_image_t      *image;
+    ngx_bloom_shctx_t  *sh;
+
+    static const u_char  none[BLOOM_IMAGE_BUILD_ID_LEN];
+
+    sh = zone->sh;
+    image = &sh->bank[sh->generation & 1].image;
+
+    /* an image that another instance got is not in this one */
+
+    if (!sh->file && !sh->uploaded) {
+        return (base->kind == BLOOM_BASE_EMPTY
+                || base->kind == BLOOM_BASE_CHECKPOINT)
+               && ngx_memcmp(base->build_id, none, BLOOM_IMAGE_BUILD_ID_LEN)
+                  == 0;
+    }
+
+    return base->kind != BLOOM_BASE_EMPTY
+           && ngx_memcmp(base->build_id, image->build_id,
+                         BLOOM_IMAGE_BUILD_ID_LEN)
+              == 0;
 }
 
 
@@ -316,9 +491,7 @@ ngx_bloom_save_chunk(ngx_bloom_save_t *save)
     offset = save->chunk * BLOOM_IMAGE_CHUNK;
     len = bloom_image_chunk_size(&save->image, save->chunk);
 
-    ngx_memcpy(save->buf, ngx_bloom_zone_bank(save->zone,
-                                              save->generation & 1) + offset,
-               len);
+    ngx_bloom_save_copy(save, offset, len);
 
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
 
@@ -330,10 +503,12 @@ ngx_bloom_save_chunk(ngx_bloom_save_t *save)
 
     bloom_image_seal_chunk(&save->image, save->chunk, save->buf, save->table);
 
-    ngx_bloom_layers_count_words(&save->image.geometry,
-                                 (uint64_t *) save->buf,
-                                 offset / sizeof(uint64_t),
-                                 len / sizeof(uint64_t), save->written);
+    if (save->image.geometry.slices == 0) {
+        ngx_bloom_layers_count_words(&save->image.geometry,
+                                     (uint64_t *) save->buf,
+                                     offset / sizeof(uint64_t),
+                                     len / sizeof(uint64_t), save->written);
+    }
 
     offset += BLOOM_IMAGE_PAGE + bloom_image_table_size(&save->image);
 
@@ -347,6 +522,37 @@ ngx_bloom_save_chunk(ngx_bloom_save_t *save)
     save->chunk++;
 
     return NGX_AGAIN;
+}
+
+
+/* Copies a part of the filter into the buffer.  Slices of a ring that are not
+ * live have no keys, and perhaps no memory. */
+static void
+ngx_bloom_save_copy(ngx_bloom_save_t *save, uint64_t offset, size_t len)
+{
+    size_t     n, slice;
+    u_char    *p, *bank;
+    uint64_t   at;
+
+    bank = ngx_bloom_zone_bank(save->zone, save->generation & 1);
+
+    if (save->image.geometry.slices == 0) {
+        ngx_memcpy(save->buf, bank + offset, len);
+        return;
+    }
+
+    slice = save->image.geometry.bits / 8;
+
+    for (at = offset, p = save->buf; len != 0; at += n, p += n, len -= n) {
+        n = ngx_min(len, slice - at % slice);
+
+        if (save->ring.live >> at / slice & 1) {
+            ngx_memcpy(p, bank + at, n);
+
+        } else {
+            ngx_memzero(p, n);
+        }
+    }
 }
 
 
@@ -399,8 +605,7 @@ ngx_bloom_save_list(ngx_bloom_save_t *save)
         (void) bloom_exception_write(&exception, save->data
                                      + save->image.exceptions_size);
 
-        save->image.exceptions++;
-        save->image.exceptions_size += size;
+        bloom_exception_count(&save->image, &exception);
     }
 
     if (!save->listed || save->image.exceptions == 0) {
@@ -462,6 +667,7 @@ static ngx_int_t
 ngx_bloom_save_finish(ngx_bloom_save_t *save)
 {
     u_char      header[BLOOM_IMAGE_PAGE];
+    size_t      at;
     ngx_uint_t  bank;
 
     if (save->image.exceptions != 0) {
@@ -487,18 +693,23 @@ ngx_bloom_save_finish(ngx_bloom_save_t *save)
 
     bloom_image_encode(&save->image, header);
 
+    if (save->image.flags & BLOOM_IMAGE_RING) {
+        bloom_image_put_ring(&save->image, &save->ring, header);
+    }
+
     if (save->image.origin_len != 0) {
 
         /* keep the origin of an imported image, so that it can be exported */
 
         bank = save->generation & 1;
+        at = bloom_image_origin_at(&save->image);
 
-        ngx_memcpy(bloom_image_origin(&save->image, header),
-                   bloom_image_origin(&save->image,
-                                      save->zone->sh->bank[bank].header),
+        ngx_memcpy(header + at, save->zone->sh->bank[bank].header + at,
                    save->image.origin_len);
         bloom_image_encode_again(header);
     }
+
+    save->checksum = bloom_image_checksum(header);
 
     if (ngx_bloom_io_write(save->fd, save->table,
                            bloom_image_table_size(&save->image),
@@ -514,13 +725,6 @@ ngx_bloom_save_finish(ngx_bloom_save_t *save)
 
     save->tmp[0] = '\0';
 
-    if (save->kind == NGX_BLOOM_TASK_CHECKPOINT) {
-        save->zone->sh->checkpoint = save->position;
-
-        (void) ngx_bloom_state_files_remove(save->zone->state, "checkpoint.",
-                                     save->name);
-    }
-
     return NGX_OK;
 }
 
@@ -528,14 +732,129 @@ ngx_bloom_save_finish(ngx_bloom_save_t *save)
 static ngx_int_t
 ngx_bloom_save_place(ngx_bloom_save_t *save)
 {
+    ngx_err_t           err;
+    ngx_int_t           rc;
     ngx_bloom_state_t  *state;
 
     state = save->zone->state;
 
-    return save->kind == NGX_BLOOM_TASK_CHECKPOINT
-           ? ngx_bloom_cleared_place(state, save->tmp, save->name,
-                                     save->position)
-           : ngx_bloom_io_rename(state->dir, save->tmp, save->name);
+    if (save->kind != NGX_BLOOM_TASK_CHECKPOINT) {
+        return ngx_bloom_io_rename(state->dir, save->tmp, save->name);
+    }
+
+    if (ngx_bloom_lock(&state->control->keeper, NGX_BLOOM_SAVE_KEEPER)
+        != NGX_OK)
+    {
+        ngx_set_errno(NGX_EBUSY);
+        return NGX_ERROR;
+    }
+
+    rc = ngx_bloom_save_record(save);
+    err = ngx_errno;
+
+    ngx_bloom_unlock(&state->control->keeper);
+    ngx_set_errno(err);
+
+    return rc;
+}
+
+
+/*
+ * Makes the file the newer checkpoint of the zone (S5): the journal up to its
+ * position is on disk first, then its name, then the entry.  Returns NGX_OK, or
+ * NGX_ERROR with errno.
+ */
+static ngx_int_t
+ngx_bloom_save_record(ngx_bloom_save_t *save)
+{
+    bloom_base_t          base;
+    ngx_bloom_state_t    *state;
+    const bloom_point_t  *last;
+
+    state = save->zone->state;
+
+    if (state->control->synced < save->position
+        && ngx_bloom_journal_sync(state) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ngx_bloom_base_file_get(state, &base);
+
+    if (!ngx_bloom_save_stands(save->zone, &base)) {
+        ngx_set_errno(ECANCELED);
+        return NGX_ERROR;
+    }
+
+    last = &base.checkpoint[1];
+
+    if (save->position < last->position
+        || (save->position == last->position
+            && save->zone->sh->checkpoint == last->position))
+    {
+        /* another instance has written a newer one meanwhile, or there has been
+         * no change since that one */
+
+        ngx_bloom_state_files_checkpoint(base.build_id, last->position,
+                                         save->name);
+        return ngx_bloom_io_remove(state->dir, save->tmp);
+    }
+
+    if (ngx_bloom_cleared_place(state, save->tmp, save->name, save->position)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (save->position == last->position) {
+
+        /* that one was found damaged, and its file is replaced */
+
+        base.checksum[1] = save->checksum;
+
+    } else {
+        ngx_bloom_save_push(save, &base);
+    }
+
+    if (ngx_bloom_base_file_put(state, &base) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    save->zone->sh->checkpoint = save->position;
+
+    ngx_bloom_state_files_sweep(state, &base);
+
+    return NGX_OK;
+}
+
+
+/*
+ * Makes the checkpoint the newer one of an entry.  The older one is the last that
+ * this zone has loaded or written.  Later ones were found damaged, were left out
+ * because of their size, or are those of another instance, whose size may differ.
+ */
+static void
+ngx_bloom_save_push(ngx_bloom_save_t *save, bloom_base_t *base)
+{
+    uint64_t        last;
+    bloom_point_t  *checkpoint;
+
+    last = save->zone->sh->checkpoint;
+    checkpoint = base->checkpoint;
+
+    if (checkpoint[1].position <= last
+        || (checkpoint[0].position > last
+            && base->kind == BLOOM_BASE_CHECKPOINT))
+    {
+        checkpoint[0] = checkpoint[1];
+        base->checksum[0] = base->checksum[1];
+
+    } else if (checkpoint[0].position > last) {
+        bloom_base_forget(base, 0);
+    }
+
+    checkpoint[1] = save->point;
+    base->checksum[1] = save->checksum;
 }
 
 

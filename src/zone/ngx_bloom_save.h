@@ -33,6 +33,9 @@ typedef struct {
     ngx_bloom_task_e      kind;          /* ..._CHECKPOINT or ..._SNAPSHOT */
     uint64_t              generation;    /* that is saved */
     uint64_t              position;      /* of the journal at the beginning */
+    bloom_point_t         point;         /* the same, of a checkpoint */
+    uint32_t              checksum;      /* of the complete file */
+    bloom_image_ring_t    ring;          /* the slices then, if keys expire */
     uint64_t              bits_set;      /* at the beginning */
     uint64_t              written[BLOOM_PARTS_MAX];
                                          /* bits set in the file, by part */
@@ -54,6 +57,7 @@ typedef struct {
     u_char               *exceptions_table;
 
     /* the last failure */
+    ngx_uint_t            damaged;       /* 1: the zone is damaged */
     ngx_err_t             err;
     const char           *error;         /* phrase that follows the file's
                                             name */
@@ -70,11 +74,23 @@ ngx_bloom_save_exceptions_t ngx_bloom_save_excepted(ngx_bloom_zone_t *zone);
 ngx_uint_t ngx_bloom_save_due(ngx_bloom_zone_t *zone);
 
 /*
+ * Returns why a snapshot would lack keys: a phrase that follows the name of the
+ * control page; or NULL if it would have all keys up to sh->applied.
+ *
+ * A snapshot may be loaded anywhere, so nothing tells its reader that keys are
+ * missing.  A checkpoint is loaded only together with the control page of its
+ * directory, which has the time of the loss.  The as_of of the image that it
+ * was made from decides whether the loss matters.
+ */
+const char *ngx_bloom_save_lacks(ngx_bloom_zone_t *zone);
+
+/*
  * Prepares a save: sees to it that all records before the save's position are
- * in the filter and on disk.  Returns NGX_OK, or NGX_ERROR with save->error.
+ * in the filter and on disk, and that a snapshot lacks no keys.  Returns
+ * NGX_OK, or NGX_ERROR with save->error.
  */
 ngx_int_t ngx_bloom_save_prepare(ngx_bloom_save_t *save,
-    ngx_bloom_zone_t *zone);
+    ngx_bloom_zone_t *zone, ngx_bloom_task_e kind);
 
 /*
  * Begins to save the filter that serves.  The caller must have applied and

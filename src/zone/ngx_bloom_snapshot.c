@@ -78,7 +78,10 @@ ngx_bloom_snapshot_holds(ngx_bloom_snapshot_t *snapshot,
 {
     ngx_bloom_save_exceptions_t  excepted;
 
-    if (snapshot->name[0] == '\0' || ngx_bloom_catch_up(zone) != NGX_OK) {
+    if (snapshot->name[0] == '\0'
+        || ngx_bloom_catch_up(zone) != NGX_OK
+        || ngx_bloom_save_lacks(zone) != NULL)
+    {
         return 0;
     }
 

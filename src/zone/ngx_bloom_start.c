@@ -6,9 +6,13 @@
  */
 
 #include "ngx_bloom_start.h"
+#include "ngx_bloom_removals.h"
 #include "bloom_exceptions_image.h"
 #include "bloom_growth.h"
 #include "ngx_bloom_base.h"
+#include "ngx_bloom_base_change.h"
+#include "ngx_bloom_base_state.h"
+#include "ngx_bloom_base_file.h"
 #include "ngx_bloom_guard.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_layers.h"
@@ -39,8 +43,6 @@ static void ngx_bloom_start_count(const bloom_image_t *image,
     const uint64_t *words, uint64_t *bits_set);
 static void *ngx_bloom_start_exceptions(const bloom_image_t *image,
     const u_char *data, bloom_exceptions_t *set);
-static void ngx_bloom_start_read_accepted(ngx_bloom_state_t *state,
-    ngx_bloom_accepted_t *accepted);
 static void ngx_bloom_start_child(void *data, ngx_bloom_answer_t *answer);
 static ngx_int_t ngx_bloom_start_init(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_start_fill(ngx_bloom_zone_t *zone,
@@ -56,7 +58,7 @@ ngx_bloom_start_check(ngx_bloom_zone_t *zone)
     ngx_bloom_user_t    user;
     ngx_bloom_answer_t  answer;
 
-    rc = ngx_bloom_base_open_directory(zone, 0);
+    rc = ngx_bloom_base_state_directory(zone, 0);
 
     if (rc == NGX_OK) {
         user = ngx_bloom_unprivileged_workers(zone->ccf);
@@ -84,7 +86,7 @@ ngx_bloom_start_check_child(void *data, ngx_bloom_answer_t *answer)
     ngx_bloom_reader_t   reader;
     ngx_bloom_failure_t  failure;
 
-    static ngx_bloom_control_t  control;     /* zeros, but for `accepted` */
+    static ngx_bloom_control_t  control;     /* zeros, but for `base` */
 
     if (zone->file.name.len != 0
         && (zone->file.fd == NGX_INVALID_FILE
@@ -100,18 +102,25 @@ ngx_bloom_start_check_child(void *data, ngx_bloom_answer_t *answer)
     }
 
     if (ngx_bloom_state_check(zone->state, &failure) != NGX_OK) {
-        ngx_bloom_base_log_state(zone, &failure);
+        ngx_bloom_base_state_log(zone, &failure);
+        return;
+    }
+
+    rc = ngx_bloom_base_file_read(zone->state, &control.base[0], &failure);
+
+    if (rc == NGX_ERROR) {
+        ngx_bloom_base_state_log(zone, &failure);
         return;
     }
 
     zone->state->control = &control;
-    ngx_bloom_start_read_accepted(zone->state, &control.accepted);
+    ngx_memcpy(control.journal, control.base[0].journal, BLOOM_JOURNAL_ID_LEN);
 
     if (ngx_bloom_start_check_guards(zone) != NGX_OK) {
         return;
     }
 
-    if (ngx_bloom_reader_open(&reader, zone->state, 0, NGX_BLOOM_TO_THE_END)
+    if (ngx_bloom_reader_open(&reader, zone->state, &control.base[0].from, NULL)
         != NGX_OK)
     {
         return;
@@ -141,25 +150,30 @@ static ngx_int_t
 ngx_bloom_start_check_guards(ngx_bloom_zone_t *zone)
 {
     void                   *exceptions;
-    u_char                  name[NGX_MAX_PATH], *map;
+    u_char                 *map;
     size_t                  skip, len;
-    uint64_t                at, position, bits_set[BLOOM_LAYERS_MAX + 1];
+    uint64_t                at, bits_set[BLOOM_LAYERS_MAX + 1];
     ngx_int_t               rc;
+    bloom_base_t           *base;
     bloom_image_t          *image;
     ngx_bloom_guard_t       guard;
     ngx_bloom_zone_bits_t   bits;
 
     image = &zone->image;
 
-    if (zone->file.name.len == 0
-        || (zone->state != NULL
-            && (zone->has_upload
-                || (ngx_bloom_state_files_find(zone->state, image->build_id,
-                                               name, &position)
-                    == NGX_OK
-                    && position != 0))))
-    {
+    if (zone->file.name.len == 0) {
         return NGX_OK;
+    }
+
+    if (zone->state != NULL) {
+        base = &zone->state->control->base[0];
+
+        if (ngx_bloom_base_uploaded(zone, base)
+            || (ngx_bloom_base_stands(zone, base)
+                && base->checkpoint[1].position != 0))
+        {
+            return NGX_OK;
+        }
     }
 
     ngx_memzero(&guard, sizeof(ngx_bloom_guard_t));
@@ -280,31 +294,6 @@ ngx_bloom_start_exceptions(const bloom_image_t *image, const u_char *data,
 }
 
 
-/* Reads which image was accepted last, if the control page can be read. */
-static void
-ngx_bloom_start_read_accepted(ngx_bloom_state_t *state,
-    ngx_bloom_accepted_t *accepted)
-{
-    ngx_fd_t  fd;
-
-    fd = ngx_bloom_io_open(state->dir, (u_char *) "control", O_RDONLY);
-
-    if (fd == NGX_INVALID_FILE) {
-        return;
-    }
-
-    if (ngx_bloom_control_look(fd) == NGX_BLOOM_CONTROL_OK
-        && ngx_bloom_io_read(fd, accepted, sizeof(ngx_bloom_accepted_t),
-                             offsetof(ngx_bloom_control_t, accepted))
-           != sizeof(ngx_bloom_accepted_t))
-    {
-        ngx_memzero(accepted, sizeof(ngx_bloom_accepted_t));
-    }
-
-    ngx_bloom_io_close(&fd);
-}
-
-
 ngx_int_t
 ngx_bloom_start_zone(ngx_bloom_zone_t *zone)
 {
@@ -330,7 +319,7 @@ ngx_bloom_start_zone(ngx_bloom_zone_t *zone)
     start.zone = zone;
     start.what = NGX_BLOOM_START_WHOLE;
 
-    if (ngx_bloom_base_open_directory(zone, 1) != NGX_OK) {
+    if (ngx_bloom_base_state_directory(zone, 1) != NGX_OK) {
 
         if (!zone->optional) {
             return NGX_ERROR;
@@ -361,7 +350,7 @@ ngx_bloom_start_zone(ngx_bloom_zone_t *zone)
                                            : start.what + 1;
     }
 
-    ngx_bloom_base_take_state(zone, &answer);
+    ngx_bloom_base_state_take(zone, &answer);
 
     if (start.what != NGX_BLOOM_START_WHOLE) {
         ngx_log_error(NGX_LOG_ALERT, log, 0,
@@ -393,7 +382,7 @@ ngx_bloom_start_child(void *data, ngx_bloom_answer_t *answer)
         return;
     }
 
-    if (zone->state != NULL && ngx_bloom_base_open_state(zone) != NGX_OK) {
+    if (zone->state != NULL && ngx_bloom_base_state_open(zone) != NGX_OK) {
         return;
     }
 
@@ -401,7 +390,7 @@ ngx_bloom_start_child(void *data, ngx_bloom_answer_t *answer)
         return;
     }
 
-    ngx_bloom_base_answer_state(zone, answer);
+    ngx_bloom_base_state_answer(zone, answer);
 }
 
 
@@ -491,15 +480,20 @@ ngx_bloom_start_fill(ngx_bloom_zone_t *zone, ngx_bloom_start_e what)
 
     sh->generation = 1;
 
-    /* file= is not the base until the helper has synchronised the file */
+    if (zone->state != NULL) {
+        ngx_bloom_removals_applied(zone, sh->applied,
+                               &load.replay.reader.end.removals);
+    }
 
-    sh->based = (sh->file && !sh->uploaded) ? 0 : 1;
+    /* what is not an upload is not the base until the helper has stored it */
+
+    sh->based = sh->uploaded ? 1 : 0;
 
     ngx_bloom_log_serves(&load, zone->shm_zone->shm.log, "starts with",
                          ngx_bloom_base_called(zone, sh->uploaded));
 
     if (sh->file || sh->uploaded) {
-        ngx_bloom_guard_accept(zone, &load.image);
+        ngx_bloom_guard_accept(zone, &load.image, load.begun);
     }
 
     return NGX_OK;

@@ -40,13 +40,6 @@ ngx_bloom_task_expires(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind)
                "by POST keys, or upload the image to a zone without "
                "\"expire=\"";
 
-    case NGX_BLOOM_TASK_CHECKPOINT:
-        return zone->state != NULL
-               ? "its keys expire, so it has no checkpoints; its journal has "
-                 "only keys that live, and the next start replays it"
-               : "its keys expire, and it has no journal, so nothing of it is "
-                 "on disk; set bloom_state_path, and remove \"journal=off\"";
-
     default: /* a snapshot */
         return zone->state != NULL
                ? "its keys expire, and an image does not say when; to keep "
@@ -78,7 +71,7 @@ ngx_bloom_task_impossible(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind)
 
     default: /* an upload, a checkpoint, a snapshot */
 
-        if (zone->expire != 0) {
+        if (zone->expire != 0 && kind != NGX_BLOOM_TASK_CHECKPOINT) {
             return ngx_bloom_task_expires(zone, kind);
         }
 

@@ -30,9 +30,11 @@ static uint32_t ngx_bloom_zone_bound(bloom_geometry_t *geometry);
 static ngx_bloom_ring_t *ngx_bloom_zone_ring(ngx_bloom_zone_t *zone,
     ngx_uint_t bank, const bloom_geometry_t *geometry);
 static void ngx_bloom_zone_bits_ring(ngx_bloom_zone_t *zone,
-    ngx_bloom_zone_bits_t *bits, ngx_bloom_ring_t *ring);
+    ngx_bloom_zone_bits_t *bits, ngx_uint_t bank, ngx_bloom_ring_t *ring);
 static void ngx_bloom_zone_drop(ngx_bloom_zone_bits_t *bits,
     bloom_record_t *record, uint64_t before);
+static void ngx_bloom_zone_room(const bloom_image_t *image, uint64_t removals,
+    uint64_t *n, uint64_t *bytes);
 static uint64_t ngx_bloom_zone_pages(uint64_t bytes);
 static size_t ngx_bloom_zone_pages_need(uint64_t pages);
 
@@ -107,12 +109,19 @@ ngx_bloom_zone_ring(ngx_bloom_zone_t *zone, ngx_uint_t bank,
 
 static void
 ngx_bloom_zone_bits_ring(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
-    ngx_bloom_ring_t *ring)
+    ngx_uint_t bank, ngx_bloom_ring_t *ring)
 {
+    uint64_t  capacity;
+
+    /* a checkpoint may have another capacity than the configuration */
+
+    capacity = zone->sh->bank[bank].image.capacity;
+
     bits->ring = ring;
     bits->expire = zone->expire;
     bits->slice = zone->slices != 0 ? zone->expire / zone->slices : 0;
-    bits->slice_capacity = zone->slice_capacity;
+    bits->slice_capacity = zone->slices != 0
+                           ? (capacity + zone->slices - 1) / zone->slices : 0;
     bits->clock = zone->clock;
     bits->time = 0;
     bits->alone = 0;
@@ -206,14 +215,14 @@ ngx_bloom_zone_position(ngx_bloom_zone_t *zone, const bloom_image_t *image)
 
 ngx_bloom_source_e
 ngx_bloom_zone_source(ngx_bloom_zone_t *zone, bloom_position_t based,
-    ngx_bloom_place_t *place, uint64_t *lag)
+    bloom_reached_t *place, uint64_t *lag)
 {
     ngx_bloom_control_t  *control;
 
     *lag = UINT64_MAX;
 
     if (zone->state == NULL) {
-        ngx_memzero(place, sizeof(ngx_bloom_place_t));
+        ngx_memzero(place, sizeof(bloom_reached_t));
         return NGX_BLOOM_SOURCE_GAP;
     }
 
@@ -239,7 +248,7 @@ ngx_uint_t
 ngx_bloom_zone_late(ngx_bloom_zone_t *zone)
 {
     uint64_t           lag;
-    ngx_bloom_place_t  place;
+    bloom_reached_t  place;
 
     switch (ngx_bloom_zone_source(zone, zone->based, &place, &lag)) {
 
@@ -327,7 +336,7 @@ ngx_bloom_zone_bits(ngx_bloom_zone_t *zone, ngx_uint_t bank,
     bits->bits_set = zone->sh->bank[bank].bits_set;
     bits->recent = NULL;
     ngx_bloom_zone_exceptions(zone, bank, &bits->exceptions);
-    ngx_bloom_zone_bits_ring(zone, bits,
+    ngx_bloom_zone_bits_ring(zone, bits, bank,
                              ngx_bloom_zone_ring(zone, bank, &zone->idle));
 
     ngx_bloom_zone_follow(bits->geometry, bits->grown, bits->ring,
@@ -362,7 +371,7 @@ ngx_bloom_zone_serving(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits)
     bits->grown = &zone->sh->bank[generation & 1].grown;
     bits->bits_set = zone->sh->bank[generation & 1].bits_set;
     bits->recent = ngx_bloom_zone_recent(zone);
-    ngx_bloom_zone_bits_ring(zone, bits, zone->ring);
+    ngx_bloom_zone_bits_ring(zone, bits, generation & 1, zone->ring);
 
     ngx_bloom_zone_follow(bits->geometry, bits->grown, bits->ring, generation,
                           bits->room);
@@ -527,7 +536,7 @@ ngx_bloom_zone_except(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
     rc = NGX_OK;
     keys = *record;
     exception.kinds = BLOOM_EXCEPTION_REMOVED;
-    exception.time = record->time;
+    exception.time = record->stamp.time;
     exception.position = position;
 
     while (bloom_record_key(&keys, &exception.key)) {
@@ -606,9 +615,7 @@ ngx_bloom_zone_exceptions(ngx_bloom_zone_t *zone, ngx_uint_t bank,
     image = &zone->sh->bank[bank].image;
     payload = bloom_image_payload_size(image);
 
-    n = image->exceptions + zone->sh->bank[bank].removals;
-    bytes = image->exceptions_size
-            + zone->sh->bank[bank].removals * BLOOM_EXCEPTION_KEY_USUAL;
+    ngx_bloom_zone_room(image, zone->sh->bank[bank].removals, &n, &bytes);
 
     /* the numbers may be torn while another generation begins to serve */
 
@@ -623,13 +630,47 @@ ngx_bloom_zone_exceptions(ngx_bloom_zone_t *zone, ngx_uint_t bank,
 }
 
 
+/*
+ * Computes for how many keys, and of how many bytes in all, the exceptions of a
+ * bank have room.  An image that a zone with the same "removals" has written
+ * fits, however long its keys are: the zone had this room as well.
+ */
+static void
+ngx_bloom_zone_room(const bloom_image_t *image, uint64_t removals, uint64_t *n,
+    uint64_t *bytes)
+{
+    uint64_t  removed, removed_size;
+
+    removed = image->exceptions - image->built;
+    removed_size = image->exceptions_size - image->built_size;
+
+    *n = image->built + ngx_max(removed, removals);
+    *bytes = removals * BLOOM_EXCEPTION_KEY_USUAL;
+
+    if (removed > removals) {
+        *bytes = ngx_max(*bytes, removed_size);
+    }
+
+    *bytes += image->built_size;
+}
+
+
 uint64_t
 ngx_bloom_zone_bank_needs(const bloom_image_t *image, ngx_uint_t removals)
 {
-    return bloom_image_payload_size(image)
-           + bloom_exceptions_size(image->exceptions + removals,
-                                   image->exceptions_size
-                                   + removals * BLOOM_EXCEPTION_KEY_USUAL);
+    uint64_t  n, bytes;
+
+    ngx_bloom_zone_room(image, removals, &n, &bytes);
+
+    return bloom_image_payload_size(image) + bloom_exceptions_size(n, bytes);
+}
+
+
+size_t
+ngx_bloom_zone_removals_size(ngx_uint_t removals)
+{
+    return bloom_exceptions_size(removals, (uint64_t) removals
+                                           * BLOOM_EXCEPTION_KEY_USUAL);
 }
 
 
@@ -638,9 +679,7 @@ ngx_bloom_zone_beside(ngx_uint_t removals)
 {
     size_t  size;
 
-    size = bloom_exceptions_size(removals,
-                                 (uint64_t) removals
-                                 * BLOOM_EXCEPTION_KEY_USUAL);
+    size = ngx_bloom_zone_removals_size(removals);
 
     return ngx_bloom_zone_pages_need(2 * ngx_bloom_zone_pages(size)
                                      + ngx_bloom_zone_pages(
@@ -750,9 +789,7 @@ ngx_bloom_zone_attach(ngx_bloom_zone_t *zone)
     zone->banks = shm->addr + offset;
     zone->bank_size = (shm->size - offset) / 2 / ngx_pagesize * ngx_pagesize;
 
-    removals = bloom_exceptions_size(zone->removals,
-                                     (uint64_t) zone->removals
-                                     * BLOOM_EXCEPTION_KEY_USUAL);
+    removals = ngx_bloom_zone_removals_size(zone->removals_room);
     zone->image_room = zone->bank_size - ngx_min(removals, zone->bank_size);
 }
 
@@ -779,8 +816,7 @@ ngx_bloom_zone_attach_state(ngx_bloom_zone_t *zone)
         state->removes = zone->removes;
         state->expire = zone->expire;
 
-        __atomic_store_n(&state->control->instance[state->instance].removals,
-                         zone->removals + 1, __ATOMIC_SEQ_CST);
+        ngx_bloom_zone_may_remove(zone);
         return;
     }
 
@@ -796,6 +832,22 @@ ngx_bloom_zone_attach_state(ngx_bloom_zone_t *zone)
                         "and restart nginx";
     zone->required = &always;
     zone->state = NULL;
+}
+
+
+void
+ngx_bloom_zone_may_remove(ngx_bloom_zone_t *zone)
+{
+    ngx_uint_t            limit;
+    ngx_bloom_control_t  *control;
+
+    control = zone->state->control;
+
+    limit = __atomic_load_n(&zone->sh->generation, __ATOMIC_SEQ_CST) != 0
+            ? zone->removals : zone->removals_room;
+
+    __atomic_store_n(&control->instance[zone->state->instance].removals,
+                     limit + 1, __ATOMIC_SEQ_CST);
 }
 
 

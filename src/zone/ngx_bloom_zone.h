@@ -88,7 +88,8 @@ typedef enum {
     NGX_BLOOM_REFUSED,                   /* the image is bad, or too old */
     NGX_BLOOM_NO_ROOM,                   /* the zone, the memory or the disk
                                             has too little room */
-    NGX_BLOOM_FAILED                     /* something else failed */
+    NGX_BLOOM_FAILED,                    /* something else failed */
+    NGX_BLOOM_LACKS                      /* a snapshot would lack lost keys */
 } ngx_bloom_outcome_e;
 
 /* How one run of a task ended. */
@@ -207,12 +208,9 @@ typedef struct {
         uint64_t             bits_set[BLOOM_PARTS_MAX]; /* atomic; in each
                                             part */
         ngx_bloom_ring_t     ring;       /* if keys expire */
-        uint64_t             removals;   /* removed keys that its exceptions
-                                            have room for, beyond those of the
-                                            image */
-        uint64_t             excepted;   /* exceptions of the image that its
-                                            builder chose, when it was
-                                            loaded */
+        uint64_t             removals;   /* keys that its exceptions have room
+                                            for, beside those that the builder
+                                            of the image chose */
         u_char               header[BLOOM_IMAGE_PAGE]; /* imported image: its
                                                           origin */
     } bank[2];
@@ -232,6 +230,10 @@ typedef struct {
     uint64_t              based;         /* generation whose image the next
                                             start would load: it is recorded as
                                             the base, and is on disk */
+    uint64_t              standin;       /* generation that a start serves since
+                                            it could not load what the zone
+                                            stands on; it never becomes the
+                                            base.  0: none */
 
     pthread_mutex_t       helper;        /* robust; held by the process that
                                             loads, saves or catches up */
@@ -262,6 +264,8 @@ typedef struct {
                                             said that one is ready again */
     uint64_t              stale;         /* generation that the log last called
                                             older than max_age */
+    uint64_t              grows;         /* generation of which the log last
+                                            said that its journal grows */
     uint64_t              missing;       /* how many times in a row the watched
                                             file was not there */
     uint64_t              audited;       /* atomic, monotonic, microseconds:
@@ -274,7 +278,9 @@ typedef struct {
     ngx_bloom_recent_t    recent;        /* keys that were added lately */
     ngx_bloom_clock_t     clock;         /* a copy if the zone has a state
                                             directory, else in use */
-    ngx_bloom_accepted_t  accepted;      /* zones without a state directory */
+    uint64_t              accepts;       /* atomic; images accepted so far;
+                                            accepted[accepts & 1] is the last */
+    bloom_accepted_t      accepted[2];   /* zones without a state directory */
     ngx_bloom_pending_t   pending;       /* zones without a state directory */
     u_char                keys[NGX_BLOOM_ZONE_PENDING];
 } ngx_bloom_shctx_t;
@@ -353,8 +359,11 @@ typedef struct ngx_bloom_zone_s {
     time_t                  max_age;     /* seconds; 0: off */
     ngx_uint_t              optional;    /* "required=off": nginx starts even
                                             if the zone cannot be loaded */
-    ngx_uint_t              removals;    /* room for removed keys
+    ngx_uint_t              removals;    /* how many keys may be removed
                                             ("removals=") */
+    ngx_uint_t              removals_room;   /* how many removed keys its banks
+                                            have room for: no fewer, and all
+                                            that the journal has (I14) */
     uint64_t                max_keys;    /* the filter grows to so many; 0: it
                                             does not grow */
     uint64_t                expire;      /* how long a key lives, ms; 0: until
@@ -375,7 +384,9 @@ typedef struct ngx_bloom_zone_s {
                                             NULL: none does */
 
     ngx_uint_t              state_wanted;          /* or exists already */
-    ngx_uint_t              has_upload;  /* 1: the state has an upload */
+    ngx_uint_t              has_image;   /* 1: what the zone stands on is in its
+                                            state directory, and is needed
+                                            besides file= and the journal */
 
     /* why the state that the configuration wants cannot be used; NULL: it can.
      * The state may have keys, so nothing is loaded without it */
@@ -651,10 +662,16 @@ ngx_uint_t ngx_bloom_zone_has(const ngx_bloom_zone_bits_t *bits,
 void ngx_bloom_zone_exceptions(ngx_bloom_zone_t *zone, ngx_uint_t bank,
     bloom_exceptions_t *set);
 
-/* Returns the bytes that a bank needs for an image, with room for this many
- * removed keys. */
+/*
+ * Returns the bytes that a bank needs for an image, with room for this many
+ * removed keys.  The removed and the excepted keys of the image take this room;
+ * if there are more of them, they have room, and no others.
+ */
 uint64_t ngx_bloom_zone_bank_needs(const bloom_image_t *image,
     ngx_uint_t removals);
+
+/* Returns the bytes of the room for this many removed keys in a bank. */
+size_t ngx_bloom_zone_removals_size(ngx_uint_t removals);
 
 /* Returns the bytes that a zone has beside its size: for this many removed keys
  * in each bank, and for the memory of recent additions. */
@@ -695,6 +712,13 @@ void ngx_bloom_zone_attach(ngx_bloom_zone_t *zone);
  * answers "unknown".
  */
 void ngx_bloom_zone_attach_state(ngx_bloom_zone_t *zone);
+
+/*
+ * Tells other instances how many removed keys this one may have.  Until it has
+ * been loaded, all removals of the journal count, also of keys that were added
+ * again, and it has room for as many.
+ */
+void ngx_bloom_zone_may_remove(ngx_bloom_zone_t *zone);
 
 /* Maps the control pages of all zones of an array of pointers. */
 void ngx_bloom_zone_attach_states(ngx_array_t *zones);
@@ -770,7 +794,7 @@ typedef enum {
  * of life in *lag, in ms; UINT64_MAX: there was none.
  */
 ngx_bloom_source_e ngx_bloom_zone_source(ngx_bloom_zone_t *zone,
-    bloom_position_t based, ngx_bloom_place_t *place, uint64_t *lag);
+    bloom_position_t based, bloom_reached_t *place, uint64_t *lag);
 
 /* Returns 1 if the generation that serves, of which the process has a copy, may
  * lack changes of the zone's source. */

@@ -11,6 +11,7 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Base;
 use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
@@ -128,11 +129,11 @@ subtest 'an upload is dropped' => sub {
 # Segments of the journal that the pushed image covered may have been removed.
 
 subtest 'the image of file= is older than what was removed' => sub {
-    my $mark = $t->testdir . '/state/ids/dropped';
+    my $file = $t->testdir . '/state/ids/base';
 
     $t->stop;
-    my ($time, $position) = split ' ', $t->read_file('state/ids/dropped');
-    $t->write_file('state/ids/dropped', (time - 7200) * 1000 . " $position\n");
+    my $base = read_base($file);
+    write_base($file, %$base, dropped => (time - 7200) * 1000);
     $t->write_file('pushed.bloom', '');
     $t->build_image('pushed.bloom', ['id1', 'wrong1'], '-p', '1e-9', '-n',
                     '20k', '--as-of', rfc3339(time));

@@ -277,6 +277,7 @@ sub start_nodes {
                                  . $t->testdir . '/ -c nginx.conf "$@"');
         script("$address/systemctl", "told=$dir/bin/$address/told\n"
             . 'echo "$*" > $told; while [ -e $told ]; do sleep 0.02; done');
+        $option{before}->($t) if $option{before};
         $t->run;
         push @nodes, $t;
     }
@@ -647,17 +648,14 @@ sub allowed {
 # Tests when an added entry goes, and when an unblocked URL is blocked again.
 
 sub an_hour_later {
-    start_nodes(1);
-
-    my ($t) = @nodes;
     my $clock;
 
-    $t->stop;
-    $clock = BloomTest::Clock->new($t);
-    $t->write_file_expand('nginx.conf', "env LD_PRELOAD;\n"
-        . "env BLOOM_CLOCK_AHEAD;\n" . $t->read_file('nginx.conf'));
-    $clock->ahead(-3700);
-    $t->run;
+    start_nodes(1, change => sub { "env LD_PRELOAD;\nenv BLOOM_CLOCK_AHEAD;\n"
+                                   . $_[0] },
+                before => sub {
+                    $clock = BloomTest::Clock->new($_[0]);
+                    $clock->ahead(-3700);
+                });
 
     $settings{URL} = "URL='$listed'";
     add('evil.example/pay/');

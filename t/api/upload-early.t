@@ -8,8 +8,11 @@
 use strict;
 use warnings;
 
+use FindBin;
+
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Image qw(image_of read_vector);
 use BloomTest::Process qw(wait_until);
 use BloomTest::Protocols;
 use BloomTest::Zones;
@@ -26,13 +29,14 @@ $t->build_image('url.bloom', ['id1/'], '-p', '1e-6', '-n', '100k', '--form',
 $t->build_image('large.bloom', ['id1'], '-p', '1e-6', '-n', '300k');
 
 install_image($t, 'one');
-configure($t, ['zone=ids:1200k file=ids.bloom form=raw',
+configure($t, ['zone=ids:1200k file=ids.bloom form=raw removals=0',
                'zone=memory:1m capacity=1k fpr=1e-6 journal=off'], api => 1,
           server => $listen);
 $t->run;
 
 my $two = $t->read_file('two.bloom');
 my $large = $t->read_file('large.bloom');
+my $slices = image_of(read_vector("$FindBin::Bin/../golden/slices.txt"));
 
 sub bodies { return files("$state/body.*"), files("$state/*.tmp") }
 
@@ -109,7 +113,12 @@ sub changed {
 
 my %pages = (
     'no image' => ['x' x 4096, 422, qr/not a Bloom filter image/],
-    'another version' => [changed(8, pack 'V', 99), 422, qr/version 99/],
+    (map { ("version $_" => [changed(8, pack 'V', $_), 422,
+                             qr/has version $_, but this program reads version 3/])
+         } 1, 2, 4, 99),
+    'a checkpoint of a zone whose keys expire' => [substr($slices, 0, 4096), 422,
+                                       qr/is a checkpoint of a zone whose keys/,
+                                       length($slices) - length $two],
     'a damaged header' => [changed(100, "\xff"), 422,
                            qr/checksum of its header/],
     'an image of another key form' => [substr($t->read_file('url.bloom'), 0,

@@ -12,6 +12,8 @@ use BloomTest;
 use BloomTest::Api;
 use BloomTest::Faults;
 use BloomTest::Process qw(wait_until alive resume_process);
+use BloomTest::Source qw(changes is_applied position);
+use BloomTest::Writes;
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
@@ -19,6 +21,7 @@ my $dir = $t->testdir;
 my $state = "$dir/state/ids";
 
 my $faults = BloomTest::Faults->new($t);
+my $writes = BloomTest::Writes->new($t);
 $faults->needed;
 
 # bytes of the journal after which an unrequested checkpoint is written
@@ -161,6 +164,57 @@ subtest 'a helper dies after the switch to another image' => sub {
 };
 
 
+# The journal was synchronised before the addition.
+
+subtest 'a key is added when a checkpoint begins' => sub {
+    add($t, 'seen', ['before'], durable => 1);
+    $writes->begin;
+
+    my $stop = $faults->stop_at('prepared');
+    my $c = $t->connect;
+
+    $c->send($t->request_text(POST => '/bloom/zones/seen/checkpoint'));
+
+    my $helper = $faults->stopped($stop);
+
+    add($t, 'seen', ['during']);
+    resume_process($helper);
+    is($c->response->status, 200, 'the checkpoint is written');
+
+    my $order = join ' ', map {
+        my ($file) = $_->{path} =~ m{/seen/(journal|base)};
+        $file && $_->{what} =~ /^(?:write|sync)$/ ? "$file:$_->{what}" : ();
+    } $writes->calls;
+
+    $writes->end;
+    like($order, qr/journal:write journal:sync (?:.* )?base:write base:sync/,
+         'its record is on disk before the checkpoint counts');
+};
+
+
+# The entry of base is on disk, and does not count yet.  The next helper removes
+# files that the entry before it does not name.
+
+subtest 'a helper dies before an upload counts' => sub {
+    $t->build_image('up.bloom', ['up']);
+    is(upload_image($t, 'seen', 'up')->status, 200, 'an image is uploaded');
+    is(api($t, POST => 'zones/seen/clear')->status, 200, 'the zone is cleared');
+
+    my $mark = $t->log_mark;
+
+    $faults->kill_at('slot');
+    is_error(upload_image($t, 'seen', 'up'), 503, qr/died/,
+             'the endpoint says that the process died');
+    ok(!$faults->pending, 'the entry was written');
+    helper_goes_on('the next helper does its other work');
+    is(deaths($mark), 1, 'no other process dies');
+    $t->kill_all;
+    $t->run;
+    is(zone_state($t, 'seen')->{state}, 'serving', 'a start misses no image');
+    is(scalar(ask($t, 'seen', 'up')), '0', 'the zone is as before the upload');
+};
+
+
 subtest 'a helper dies at an unrequested checkpoint' => sub {
     my $mark = $t->log_mark;
 
@@ -235,6 +289,75 @@ subtest 'a helper exits while it loads' => sub {
                  =~ /^(.* serves generation .*)$/m;
     unlike($line, qr/ $helper#/, 'another helper has loaded it');
     ok(wait_until(sub { !left_over() }), 'no part of the image is left');
+};
+
+
+# The helper of the new instance, at port 8090, has read the journal up to its
+# end when the zone is cleared again.
+
+subtest 'another instance applies a clear when the next one comes' => sub {
+    my ($old, $new) = map { '127.0.0.1:' . $t->port($_) } 8080, 8090;
+    my $conf = $t->read_file('nginx.conf');
+
+    add($t, 'seen', ['before']);
+    $t->write_file('nginx.conf', $conf =~ s/\Q$old\E/$new/r);
+
+    my $master = $t->upgrade_begin;
+    my $stop = $faults->stop_at('replayed');
+
+    is(api($t, POST => 'zones/seen/clear')->status, 200, 'the zone is cleared');
+
+    my $helper = $faults->stopped($stop);
+
+    is(join(' ', $t->helpers($master)), $helper,
+       'the helper of the new instance applies the clear');
+    add($t, 'seen', ['between']);
+    is(api($t, POST => 'zones/seen/clear')->status, 200,
+       'the zone is cleared again');
+    add($t, 'seen', ['after']);
+    resume_process($helper);
+
+    my $answers;
+
+    wait_until(sub {
+        $answers = join ' ', map {
+            $t->request(GET => "/bloom/zones/seen/keys?key=$_", port => 8090)
+                ->json->{answer};
+        } qw(before between after);
+        return $answers !~ /unknown/;
+    });
+    is($answers, 'absent absent present',
+       'the new instance has what was added since');
+    $t->kill_all;
+};
+
+
+# Until the source has sent its changes again, the zone lacks them.
+
+subtest 'a start completes the clear of a zone with a source' => sub {
+    $t->kill_all if $t->master;
+    $t->build_image('src.bloom', ['src0'], '--source', 's=1');
+    configure($t, ['zone=src file=src.bloom;'
+                   . ' bloom_source zone=src name=s max_lag=off'], api => 1);
+    $t->run;
+    is_applied(changes($t, 'src', 1, 2, '+added'), 2, 'a change is applied');
+
+    my $stop = $faults->stop_at('published');
+    my $c = $t->connect;
+
+    $c->send($t->request_text(POST => '/bloom/zones/src/clear'));
+    $faults->stopped($stop);
+    $t->kill_all;
+    $t->run;
+    is(position($t, 'src'), 1, 'the zone is where its image is');
+    is(ask($t, 'src', qw(src0 added)), '1?', 'no key is absent that it lacks');
+    $t->kill_all;
+    $t->run;
+    is(ask($t, 'src', qw(src0 added)), '1?', 'nor after another start');
+    is_applied(changes($t, 'src', 1, 2, '+added'), 2,
+               'the change is applied again');
+    is(ask_until_known($t, 'src', qw(src0 added never)), '110',
+       'the zone knows all keys then');
 };
 
 

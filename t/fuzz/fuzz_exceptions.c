@@ -53,8 +53,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int                rc;
     uint8_t           *text, *again;
     uint64_t           n, bytes;
+    bloom_image_t      image;
     const uint8_t     *p, *before, *end;
     bloom_exception_t  exception;
+
+    memset(&image, 0, sizeof(image));
 
     text = malloc(size + (size == 0));
     again = malloc(size + (size == 0));
@@ -89,6 +92,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                == again + (p - before));
         expect(memcmp(again, before, (size_t) (p - before)) == 0);
 
+        bloom_exception_count(&image, &exception);
+
         n++;
         bytes += exception.key.len;
     }
@@ -96,8 +101,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     expect(p == before);
     expect(rc == -1 || p == end);
 
-    expect((bloom_exceptions_check(text, size, n) == NULL) == (rc == 0));
-    expect(bloom_exceptions_check(text, size, n + 1) != NULL);
+    expect(image.exceptions == n && image.built <= n);
+    expect(image.exceptions_size == (size_t) (p - text));
+
+    image.exceptions_size = size;
+    expect((bloom_exceptions_check(&image, text) == NULL) == (rc == 0));
+    image.exceptions++;
+    expect(bloom_exceptions_check(&image, text) != NULL);
 
     if (n != 0) {
         put_all(text, p, n, bytes);

@@ -14,6 +14,7 @@
 
 #include "bloom_bytes.h"
 #include "bloom_foreign_formats.h"
+#include "bloom_image_decode.h"
 
 /* As in docs/image-format.md */
 #define AT_FILE_SIZE     16
@@ -66,8 +67,7 @@ decode(bloom_image_t *image, uint8_t page[BLOOM_IMAGE_PAGE],
         return -1;
     }
 
-    used = (size_t) (bloom_image_origin(image, page) - page)
-           + image->origin_len;
+    used = bloom_image_origin_at(image) + image->origin_len;
 
     memset(page + used, 0, AT_HEADER_CRC - used);
     bloom_image_encode_again(page);
@@ -182,7 +182,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     /* exactly as large, so that a byte too far is seen */
 
     origin = malloc(image.origin_len);
-    memcpy(origin, bloom_image_origin(&image, page), image.origin_len);
+    memcpy(origin, page + bloom_image_origin_at(&image), image.origin_len);
 
     for (i = 0; (format = bloom_foreign_formats_list(i)) != NULL; i++) {
         if (format->write != NULL) {

@@ -23,13 +23,16 @@
 #include "bloom_image_seal.h"
 
 /* Offsets from docs/image-format.md. */
-#define AT_VERSION       8
 #define AT_FILE_SIZE     16
 #define AT_PAYLOAD       24
 #define AT_PAYLOAD_SIZE  32
 #define AT_TABLE_CRC     44
+#define AT_FLAGS         60
 #define AT_BITS          64
 #define AT_RESERVED      152
+#define AT_SLICES        2048
+#define AT_SLICES_END    2968
+#define AT_PREFIXES      3504
 #define AT_EXCEPTIONS    3584
 #define AT_EXCEPTIONS_CRC  3600
 #define AT_HEADER_CRC    4092
@@ -113,9 +116,7 @@ check_entries(const bloom_image_t *image, const uint8_t *data)
     expect(copy != NULL && again != NULL);
     memcpy(copy, data, image->exceptions_size);
 
-    if (bloom_exceptions_check(copy, image->exceptions_size,
-                               image->exceptions) == NULL)
-    {
+    if (bloom_exceptions_check(image, copy) == NULL) {
         p = copy;
         end = again;
 
@@ -188,6 +189,35 @@ load(bloom_image_reader_t *reader, file_t *file, uint8_t **exceptions)
 }
 
 
+/* Checks that slices are as a ring can have them. */
+static void
+slices_in_range(const bloom_image_t *image, const bloom_image_ring_t *ring)
+{
+    uint32_t  i;
+
+    expect((image->flags & BLOOM_IMAGE_IMPORTED) == 0);
+    expect(image->geometry.layers == 0);
+    expect(image->geometry.slices <= BLOOM_PARTS_MAX);
+    expect(ring->open < image->geometry.slices);
+    expect(ring->live >> image->geometry.slices == 0);
+    expect(ring->live >> ring->open & 1);
+    expect((ring->full & ~ring->live) == 0);
+    expect((ring->full >> ring->open & 1) == 0);
+
+    for (i = 0; i < BLOOM_PARTS_MAX; i++) {
+        if (i == ring->open) {
+            expect(ring->closed[i] == 0);
+
+        } else if (ring->live >> i & 1) {
+            expect(ring->closed[i] >= ring->opened[i]);
+
+        } else {
+            expect(ring->opened[i] == 0 && ring->closed[i] == 0);
+        }
+    }
+}
+
+
 /* Checks what bloom_image.h promises about an image that was opened. */
 static void
 is_in_range(const bloom_image_t *image)
@@ -206,9 +236,17 @@ is_in_range(const bloom_image_t *image)
     expect(image->geometry.layers == 0
            || image->capacity <= BLOOM_CAPACITY_MAX);
     expect(image->exceptions_size <= BLOOM_IMAGE_EXCEPTIONS_MAX);
+    expect((image->built != 0) == (image->built_size != 0));
+    expect(image->built <= image->exceptions);
+    expect(image->built_size <= image->exceptions_size);
     expect(bloom_hasher_name(image->hasher.kind) != NULL);
     expect(bloom_form_name(image->key_form) != NULL);
     expect((image->flags & ~(uint32_t) BLOOM_IMAGE_FLAGS) == 0);
+    expect((image->flags & BLOOM_IMAGE_RING ? 1 : 0)
+           == (image->geometry.slices != 0));
+    expect(!bloom_image_is_copy(image)
+           ? image->copy.sequence == 0
+           : image->copy.sequence != 0 && image->copy.position % 8 == 0);
     expect(image->capacity >= 1);
     expect(image->geometry.layout != BLOOM_LAYOUT_FUSE
            || image->capacity
@@ -225,11 +263,12 @@ is_in_range(const bloom_image_t *image)
 
 /* Checks that header, checksums and lengths are as the writer makes them. */
 static void
-is_canonical(const bloom_image_t *image, const uint64_t *words,
-    const uint8_t *exceptions, const file_t *file)
+is_canonical(const bloom_image_t *image, const bloom_image_ring_t *ring,
+    const uint64_t *words, const uint8_t *exceptions, const file_t *file)
 {
     size_t          size;
     uint8_t        *table;
+    uint32_t        at;
     bloom_image_t   again;
 
     static uint8_t  header[BLOOM_IMAGE_PAGE];
@@ -238,10 +277,14 @@ is_canonical(const bloom_image_t *image, const uint64_t *words,
 
     bloom_image_encode(image, header);
     expect(image->origin_len <= bloom_image_origin_room(image));
-    memcpy(bloom_image_origin(image, header),
-           file->data + (bloom_image_origin(image, header) - header),
-           image->origin_len);
+    at = bloom_image_origin_at(image);
+    memcpy(header + at, file->data + at, image->origin_len);
     bloom_image_encode_again(header);
+
+    if (image->flags & BLOOM_IMAGE_RING) {
+        bloom_image_put_ring(image, ring, header);
+    }
+
     expect(memcmp(header, file->data, BLOOM_IMAGE_PAGE) == 0);
 
     size = bloom_image_table_size(image);
@@ -269,7 +312,6 @@ is_canonical(const bloom_image_t *image, const uint64_t *words,
         expect(memcmp(table, file->data
                              + bloom_image_exceptions_part(image).table,
                       4 * bloom_image_exceptions_chunks(image)) == 0);
-        expect(again.origin_len == image->origin_len);
         free(table);
 
         check_entries(image, exceptions);
@@ -351,7 +393,14 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (words != NULL) {
         is_in_range(&reader.image);
-        is_canonical(&reader.image, words, exceptions, &file);
+        is_canonical(&reader.image, &reader.ring, words, exceptions, &file);
+
+        if (reader.image.flags & BLOOM_IMAGE_RING) {
+            slices_in_range(&reader.image, &reader.ring);
+            reader.image.geometry.open = reader.ring.open;
+            reader.image.geometry.live = reader.ring.live;
+        }
+
         can_be_used(&reader.image, words);
         free(words);
         free(exceptions);
@@ -407,7 +456,7 @@ make_checksums(uint8_t *data, size_t size)
         end = size;
         bytes = bloom_get64(data + AT_PAYLOAD_SIZE);
 
-        if (bloom_get32(data + AT_VERSION) == 2
+        if (bloom_get64(data + AT_EXCEPTIONS) != 0
             && bytes < size - payload
             && size - payload - bytes > BLOOM_IMAGE_PAGE)
         {
@@ -435,9 +484,15 @@ LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
 {
     uint64_t  payload;
 
-    if (seed & 1 && size >= BLOOM_IMAGE_PAGE && seed & 0x100) {
-        LLVMFuzzerMutate(data + AT_EXCEPTIONS, AT_HEADER_CRC - AT_EXCEPTIONS,
-                         AT_HEADER_CRC - AT_EXCEPTIONS);
+    if (seed & 1 && size >= BLOOM_IMAGE_PAGE && seed & 0x200
+        && bloom_get32(data + AT_FLAGS) & BLOOM_IMAGE_RING)
+    {
+        LLVMFuzzerMutate(data + AT_SLICES, AT_SLICES_END - AT_SLICES,
+                         AT_SLICES_END - AT_SLICES);
+
+    } else if (seed & 1 && size >= BLOOM_IMAGE_PAGE && seed & 0x100) {
+        LLVMFuzzerMutate(data + AT_PREFIXES, AT_HEADER_CRC - AT_PREFIXES,
+                         AT_HEADER_CRC - AT_PREFIXES);
 
     } else if (seed & 1 && size >= AT_RESERVED) {
         LLVMFuzzerMutate(data, AT_RESERVED, AT_RESERVED);
@@ -452,7 +507,7 @@ LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
             bloom_put64(data + AT_FILE_SIZE, size);
 
             if (seed & 0x20 && size > 2 * BLOOM_IMAGE_PAGE
-                && bloom_get32(data + AT_VERSION) != 2)
+                && bloom_get64(data + AT_EXCEPTIONS) == 0)
             {
                 payload = size - 2 * BLOOM_IMAGE_PAGE;
 

@@ -86,8 +86,10 @@ static void
 is_canonical(const bloom_segment_t *segment, uint64_t position,
     bloom_record_t record, const uint8_t *data)
 {
-    uint32_t              count;
+    uint32_t              count, removals;
     bloom_key_t           key;
+    bloom_stamp_t         stamp;
+    bloom_removals_t      removed = { 0, 0 };
     bloom_record_maker_t  maker;
 
     static uint8_t  again[BLOOM_RECORD_MAX];
@@ -99,23 +101,39 @@ is_canonical(const bloom_segment_t *segment, uint64_t position,
                                    record.after, record.digest);
         maker.removals = record.removals;
         maker.part = record.part;
+        removals = record.removals;
 
     } else {
         bloom_record_begin(&maker, again, sizeof(again));
         maker.type = record.type;
         maker.kinds = record.type == BLOOM_RECORD_RESTORE ? record.kinds : 0;
+        removals = record.type == BLOOM_RECORD_REMOVE ? record.count : 0;
     }
 
     for (count = 0; bloom_record_key(&record, &key) == 1; count++) {
         expect(key.len >= 1 && key.len <= BLOOM_KEY_MAX);
         expect(bloom_record_put(&maker, &key) == 0);
+
+        if (count < removals) {
+            removed.keys++;
+            removed.bytes += key.len;
+        }
     }
 
     expect(count == record.count);
     expect(record.type == BLOOM_RECORD_CHANGES
            || (count == 0) == bloom_record_keyless(record.type));
-    expect(bloom_record_seal(&maker, segment, position, record.sequence,
-                             record.time) == record.size);
+
+    /* seal counts the removals of this record again; the input may say
+     * anything of those before it */
+
+    stamp = record.stamp;
+    stamp.removals.keys -= removed.keys;
+    stamp.removals.bytes -= removed.bytes;
+
+    expect(bloom_record_seal(&maker, segment, position, &stamp)
+           == record.size);
+    expect(memcmp(&stamp, &record.stamp, sizeof(stamp)) == 0);
     expect(memcmp(again, data, record.size) == 0);
 }
 
@@ -124,7 +142,7 @@ static void
 read_records(const bloom_segment_t *segment, const uint8_t *data, size_t len)
 {
     size_t          at, n, tail;
-    uint64_t        sequence, position;
+    uint64_t        sequence, number, position;
     bloom_key_t     key;
     bloom_record_e  rc;
     bloom_record_t  record, same;
@@ -147,18 +165,21 @@ read_records(const bloom_segment_t *segment, const uint8_t *data, size_t len)
         }
 
         expect(n % 8 == 0 && record.size <= len - at - n);
-        expect(record.sequence >= sequence
-               && record.sequence >= segment->sequence);
+        expect(record.stamp.sequence >= sequence
+               && record.stamp.sequence >= segment->sequence
+               && record.stamp.durable < record.stamp.sequence);
         expect(n != 0 || rc == BLOOM_RECORD_OK);
 
         at += n;
         position += n;
 
-        expect(bloom_record_read(&same, segment, position, record.sequence,
-                                 data + at, len - at) == BLOOM_RECORD_OK);
-        expect(bloom_record_read(&same, segment, position,
-                                 record.sequence ^ 0x100, data + at, len - at)
-               == BLOOM_RECORD_BROKEN || record.sequence == 0x100);
+        number = record.stamp.sequence;
+
+        expect(bloom_record_read(&same, segment, position, number, data + at,
+                                 len - at) == BLOOM_RECORD_OK);
+        expect(bloom_record_read(&same, segment, position, number ^ 0x100,
+                                 data + at, len - at)
+               == BLOOM_RECORD_BROKEN || number == 0x100);
 
         if (bloom_record_known(record.type)) {
             is_canonical(segment, position, record, data + at);
@@ -167,7 +188,7 @@ read_records(const bloom_segment_t *segment, const uint8_t *data, size_t len)
             expect(bloom_record_key(&same, &key) == 0);
         }
 
-        sequence = record.sequence + 1;
+        sequence = number + 1;
     }
 
     tail = bloom_record_tail(data + at, len - at);
@@ -227,7 +248,7 @@ static void
 make_checksums(uint8_t *data, size_t size, int keys_too)
 {
     size_t    at;
-    uint8_t   message[52];
+    uint8_t   message[76];
     uint32_t  len;
 
     if (size < BLOOM_SEGMENT_HEADER) {
@@ -255,7 +276,7 @@ make_checksums(uint8_t *data, size_t size, int keys_too)
         memcpy(message, data + AT_SALT, 16);
         bloom_put64(message + 16, bloom_get64(data + AT_BASE) + at);
         memcpy(message + 24, data + at, 4);
-        memcpy(message + 28, data + at + AT_RECORD_SEQ, 24);
+        memcpy(message + 28, data + at + AT_RECORD_SEQ, 48);
 
         bloom_put32(data + at + AT_RECORD_CRC,
                     bloom_crc32c(0, message, sizeof(message)));

@@ -134,12 +134,14 @@ sub hash_of {
 }
 
 
-# The parts of a filter with so many layers: the base, then the layers, each
-# with its first bit.
+# The parts of a filter with so many layers, each with its first bit: the base,
+# then the layers; or all slices.
 
 sub parts_of {
     my ($v, $layers) = @_;
     my @parts = ({ %$v, from => 0 });
+
+    push @parts, { %$v, from => $_ * $v->{bits} } for 1 .. $#{ $v->{slices} };
 
     for my $layer (@{ $v->{layers} }[0 .. $layers - 1]) {
         push @parts, { layout => 'blocked', %$layer,
@@ -362,19 +364,45 @@ sub fuse_of {
                 $v->{shard_bits}, $v->{slot_bits});
 }
 
-# The further fields of version 2, from byte 3584 on
+# The further fields of slices, from byte 152 on
 
-sub version_2_of {
+sub slices_of {
+    my ($v) = @_;
+    my @slices = @{ $v->{slices} };
+    my $bitmap = sub {
+        my ($states) = @_;
+        my $bits = 0;
+
+        $slices[$_]{state} =~ $states and $bits |= 1 << $_ for 0 .. $#slices;
+        return $bits;
+    };
+
+    return '' if !@slices;
+
+    my ($open) = grep { $slices[$_]{state} eq 'open' } 0 .. $#slices;
+
+    return pack('x1896 L< L< Q< Q< a448 a448', scalar @slices, $open,
+                $bitmap->(qr/^(open|closed|full)$/), $bitmap->(qr/^full$/),
+                pack('(Q<)*', map { $_->{opened} } @slices),
+                pack('(Q<)*', map { $_->{closed} } @slices));
+}
+
+# The fields of any image from byte 3504 on, up to the checksum
+
+sub end_of {
     my ($v, $data, $table) = @_;
     my @layers = @{ $v->{layers} };
+    my @built = grep { $_->{kinds} & 1 } @{ $v->{exceptions} };
 
-    return pack('Q< Q< L< L< Q< x16 Q< Q< L< a255 x5 a128 a16 a16',
-                scalar @{ $v->{exceptions} }, length $data, crc32c($table), 0,
-                scalar @layers, @{ $v->{position} }, length $v->{source},
-                $v->{source},
-                join('', map { pack('Q<', $_->{bits}) } @layers),
-                join('', map { chr $_->{k} } @layers),
-                join('', map { chr $_->{lines} } @layers));
+    return pack('x16 a16 Q< Q< Q< Q< Q< x8', @{ $v->{copy} })
+           . pack('Q< Q< L< x4 Q< Q< Q< Q< Q< L< a255 x5 a128 a16 a16 x20',
+                  scalar @{ $v->{exceptions} }, length $data,
+                  length $data ? crc32c($table) : 0,
+                  scalar @layers, scalar @built, length entries_of(@built),
+                  @{ $v->{position} }, length $v->{source}, $v->{source},
+                  join('', map { pack('Q<', $_->{bits}) } @layers),
+                  join('', map { chr $_->{k} } @layers),
+                  join('', map { chr $_->{lines} } @layers));
 }
 
 sub leb128 {
@@ -383,10 +411,16 @@ sub leb128 {
     return $n < 128 ? chr $n : chr($n % 128 + 128) . leb128($n >> 7);
 }
 
+# The data of these exceptions
+
+sub entries_of {
+    return join '', map { pack('C Q<', $_->{kinds}, $_->{time})
+                          . leb128(length $_->{key}) . $_->{key} } @_;
+}
+
 sub image_of {
     my ($v) = @_;
-    my $layers = @{ $v->{layers} };
-    my $bits = $v->{bits};
+    my $bits = $v->{bits} * (@{ $v->{slices} } || 1);
 
     $bits += $_->{bits} for @{ $v->{layers} };
 
@@ -405,20 +439,22 @@ sub image_of {
     for my $i (0 .. $#{ $v->{keys} }) {
         next if $v->{layout} eq 'fuse' && !$v->{grown}[$i];
 
-        add_key(\$payload, $v->{keys}[$i], $v, parts_of($v, $v->{grown}[$i]));
+        my @parts = parts_of($v, @{ $v->{slices} } ? 0 : $v->{grown}[$i]);
+
+        # a key goes to the open slice, whatever the other slices have
+
+        @parts = $parts[$v->{grown}[$i]] if @{ $v->{slices} };
+
+        add_key(\$payload, $v->{keys}[$i], $v, @parts);
     }
 
     my $table = table_of($payload);
-    my $data = join '', map { pack('C Q<', $_->{kinds}, $_->{time})
-                              . leb128(length $_->{key}) . $_->{key} }
-                        @{ $v->{exceptions} };
+    my $data = entries_of(@{ $v->{exceptions} });
     my $exceptions = padded($data, LINE / 8);
     my $second = table_of($exceptions);
 
-    my $version = length $data || $layers || length $v->{source} ? 2 : 1;
-
     my $header = pack('a8 L< L< Q< Q< Q< L< L<',
-                      "\x89BLOOM\r\n", $version, 0x01020304,
+                      "\x89BLOOM\r\n", 3, 0x01020304,
                       PAGE + length($table) + length($payload)
                       + length($second) + length($exceptions),
                       PAGE + length($table), length($payload), CHUNK,
@@ -436,14 +472,9 @@ sub image_of {
                       $v->{capacity}, $v->{items}, $v->{fpr}, $v->{created},
                       $v->{as_of}, $v->{build_id});
 
-    $header .= origin_of($v) . fuse_of($v);
-
-    if ($version == 2) {
-        $header .= "\0" x (3584 - length $header);
-        $header .= version_2_of($v, $data, $second);
-    }
-
-    $header .= "\0" x (PAGE - 4 - length $header);
+    $header .= origin_of($v) . fuse_of($v) . slices_of($v);
+    $header .= "\0" x (3504 - length $header);
+    $header .= end_of($v, $data, $second);
     $header .= pack('L<', crc32c($header));
 
     return $header . $table . $payload . $second . $exceptions;
@@ -481,7 +512,8 @@ sub unescape {
 sub read_vector {
     my ($file) = @_;
     my %v = (keys => [], grown => [], absent => [], exceptions => [],
-             layers => [], source => '', position => [0, 0], listing => '');
+             layers => [], slices => [], source => '', position => [0, 0],
+             copy => ['', (0) x 5], listing => '');
 
     open(my $in, '<:raw', $file) or die "$file: $!\n";
 
@@ -515,6 +547,17 @@ sub read_vector {
 
             push @{ $v{layers} }, { bits => $bits, k => $k, lines => $lines };
 
+        } elsif ($name eq 'slice') {
+            my ($state, $opened, $closed) = split ' ', $value;
+
+            push @{ $v{slices} },
+                 { state => $state, opened => $opened, closed => $closed };
+
+        } elsif ($name eq 'copy') {
+            my ($journal, @numbers) = split ' ', $value;
+
+            $v{copy} = [pack('H*', $journal), @numbers];
+
         } elsif ($name eq 'source') {
             my ($source, $position) = split ' ', $value;
             my ($high, $low) = split /-/, $position;
@@ -524,7 +567,8 @@ sub read_vector {
 
         } elsif ($name eq 'key') {
             push @{ $v{keys} }, $value;
-            push @{ $v{grown} }, scalar @{ $v{layers} };
+            push @{ $v{grown} }, @{ $v{slices} } ? $#{ $v{slices} }
+                                                 : scalar @{ $v{layers} };
 
         } elsif ($name eq 'absent') {
             push @{ $v{absent} }, $value;

@@ -990,7 +990,7 @@ subtest 'images that nginx cannot load' => sub {
     for (['missing', undef, '(2: No such file', '"required=off"'],
          ['empty', '', 'is empty', 'build it again'],
          ['text', "ids\nof\nmine\n", 'not a Bloom filter', 'ngx-bloom build'],
-         ['of a newer version', $put->(8, pack 'V', 3), 'version 3', 'newer'],
+         ['of a newer version', $put->(8, pack 'V', 4), 'version 4', 'newer'],
          ['of a newer key form', patch_header($good, 76 => pack 'V', 77),
           'key form 77', 'newer'],
          ['big-endian', $put->(12, pack 'N', 0x01020304), 'big-endian'],

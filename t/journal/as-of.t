@@ -3,6 +3,8 @@
 
 # A new image drops no key of the journal unless it has an as_of, the time up to
 # which it is complete.  It then drops keys that are more than an hour older.
+# Their segments are removed when the image before it covers them, too: so that
+# one can always be loaded again.
 
 use strict;
 use warnings;
@@ -11,11 +13,13 @@ use File::Path qw(remove_tree);
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Base;
 use BloomTest::Disk;
 use BloomTest::Faults;
 use BloomTest::Image qw(patch_header);
 use BloomTest::Journal;
 use BloomTest::Process qw(wait_until);
+use BloomTest::Prometheus;
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
@@ -66,12 +70,24 @@ sub hours { return ask_until_known($t, 'ids', @names) }
 
 sub segments { return scalar files("$state/journal.*") }
 
+# Waits until the zone stands on the image that serves, and the helper has
+# looked for segments to remove.
+
+sub synchronised {
+    wait_until(sub { read_base("$state/base")->{build_id}
+                     eq zone_state($t, 'ids')->{image}{build_id} })
+        or die 'the image does not become the base';
+    $t->expect_log(qr/exited on signal 9/);
+    $t->kill_helper;
+    api($t, GET => 'zones/ids/image')->status == 200 or die 'no helper';
+}
 
 
 image('plain');
 image('ancient', $now - 10 * 3600);
 image('before', $now - 5 * 3600 - 1800);
 image('between', $now - 2 * 3600 - 1800);
+image('between2', $now - 2 * 3600 - 1800);
 image('recent', $now);
 
 
@@ -99,15 +115,36 @@ subtest 'an image with as_of drops keys older by more than an hour' => sub {
     is(ask_until_known($t, 'ids', 'new', 'between', 'plain', 'id1'), '1101',
        'a new key and the keys of the new image are present');
 
+    # the image before can be loaded again: it finds all that it lacks
+
+    synchronised();
+    cmp_ok(segments(), '>=', 5,
+           'no segment that the image before lacks is removed');
+    install_image($t, 'plain');
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       'the image before is loaded again');
+    is(ask_until_known($t, 'ids', @names, 'new', 'between', 'plain'),
+       '11111101',
+       'the image before finds all keys in the journal');
+
+    # two images that cover the same keys
+
+    for my $name ('between', 'between2') {
+        install_image($t, $name);
+        is(api($t, POST => 'zones/ids/reload')->status, 200,
+           "image $name is loaded");
+    }
+
     ok(wait_until(sub {
         return !-e "$state/journal.0000000000000000";
-    }), 'a segment of dropped keys is removed');
+    }), 'a segment that both images cover is removed');
     cmp_ok(segments(), '>=', 2, 'segments of other keys are not removed');
 
     $t->kill_all;
     $t->run;
     is(hours(), '00011', 'dropped keys are absent after a restart');
-    is(ask_until_known($t, 'ids', 'new'), '1', 'the new key is present after a restart');
+    is(ask_until_known($t, 'ids', 'new'), '1',
+       'the new key is present after a restart');
 
     # an older image lacks the keys of the removed segments
 
@@ -195,10 +232,23 @@ subtest 'an image as of a future time drops nothing' => sub {
     begin_with_hours('plain');
     add($t, 'ids', [keys_of('fresh', 50)]);
 
-    my $mark = $t->log_mark;
+    # while nginx runs, another image serves already
 
-    is(upload_image($t, 'ids', 'tomorrow')->status, 200,
-       'an image as of a future time is loaded');
+    my $ahead = qr/states an as_of that is more than an hour ahead.*--as-of/;
+    my $generation = generation($t, 'ids');
+
+    is_error(upload_image($t, 'ids', 'tomorrow'), 422, $ahead,
+             'an upload of an image as of a future time is refused');
+    install_image($t, 'tomorrow');
+    is_error(api($t, POST => 'zones/ids/reload'), 422, $ahead,
+             'a load of an image as of a future time is refused');
+    is(generation($t, 'ids'), $generation, 'the image before serves on');
+
+    # a start has no other image
+
+    my $mark = $t->log_mark;
+    $t->kill_all;
+    $t->run;
     like($t->log_since($mark),
          qr/\[warn\].* complete, as of .* UTC, which was in the future .*clock/,
          'a warning says that the time of the image is in the future');
@@ -211,21 +261,30 @@ subtest 'an image as of a future time drops nothing' => sub {
     add($t, 'ids', [keys_of('later', 50)]);
     $t->kill_all;
     $t->run;
-    is(ask_until_known($t, 'ids', keys_of('fresh', 50), keys_of('later', 50)), '1' x 100,
-       'fresh and later keys are present after a restart');
+    is(ask_until_known($t, 'ids', keys_of('fresh', 50), keys_of('later', 50)),
+       '1' x 100, 'fresh and later keys are present after a restart');
     is(hours(), '11111', 'older keys are present after a restart');
 
-    # the image is loaded again when segments are removed for another one
+    # it covers nothing also when it is the image before
 
-    is(upload_image($t, 'ids', 'between')->status, 200,
-       'an image as of a past time is uploaded');
+    install_image($t, 'between');
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       'an image as of a past time is loaded');
+    synchronised();
+    cmp_ok(segments(), '>=', 5, 'no segment is removed');
+
+    install_image($t, 'between2');
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       'another image as of a past time is loaded');
     ok(wait_until(sub { !-e "$state/journal.0000000000000000" }),
-       'a segment of dropped keys is removed after the upload');
-    is(upload_image($t, 'ids', 'tomorrow')->status, 200,
-       'an image as of a future time is not too old');
-    is(ask_until_known($t, 'ids', keys_of('fresh', 50), keys_of('later', 50)), '1' x 100,
-       'fresh and later keys are present in the image of a future time');
+       'a segment that both images cover is removed');
+
+    # nor may it lack what was removed
+
     $t->stop;
+    install_image($t, 'tomorrow');
+    like($t->run_fails, qr/\[emerg\].*too old.*--as-of/,
+         'a start with the image of a future time is refused');
 };
 
 
@@ -242,13 +301,15 @@ subtest 'an uploaded image cannot be stored' => sub {
     $disk->allow;
     is(hours(), '00011', 'the image that is not stored serves');
 
-    # a new helper removes segments that are not needed before it writes a
-    # checkpoint
+    # a new helper removes segments that are not needed before it saves an
+    # image
 
     $t->expect_log(qr/exited on signal 9/);
     $t->kill_helper;
-    is(api($t, POST => 'zones/ids/checkpoint')->status, 200,
-       'a new helper writes a checkpoint');
+    is(api($t, GET => 'zones/ids/image')->status, 200, 'a new helper works');
+    is_error(api($t, POST => 'zones/ids/checkpoint'), 503,
+             qr/is not the one that a start would load/,
+             'no checkpoint is made of an image that is not stored');
     cmp_ok(segments(), '>=', 5,
            'an image that is not stored removes no segment');
 
@@ -258,8 +319,11 @@ subtest 'an uploaded image cannot be stored' => sub {
     is(ask_until_known($t, 'ids', 'plain', 'between'), '10',
        'the image before the upload serves after a restart');
 
-    is(upload_image($t, 'ids', 'between')->status, 200,
-       'the same image is uploaded and stored');
+    for my $name ('between', 'between2') {
+        is(upload_image($t, 'ids', $name)->status, 200,
+           "image $name is uploaded and stored");
+    }
+
     ok(wait_until(sub { !-e "$state/journal.0000000000000000" }),
        'a segment of dropped keys is removed after the upload');
     $t->stop;
@@ -296,6 +360,60 @@ subtest 'the helper dies before an uploaded image is stored' => sub {
     is(hours(), '11111', 'all keys are present after a restart');
     is(ask_until_known($t, 'ids', 'plain', 'between'), '10',
        'the image before the upload serves after a restart');
+};
+
+
+# Without as_of, nothing is ever removed from the journal.
+
+subtest 'a journal grows because of its images' => sub {
+    my $log = qr/bloom zone "ids": the journal is more than ten times as large/;
+    my $mark = $t->log_mark;
+
+    my $grows = sub {
+        my $warning = zone_state($t, 'ids')->{journal}{warning};
+
+        is(samples($t)->{'journal_grows{zone="ids"}'}, defined $warning ? 1 : 0,
+           'the metric is that of the state');
+        return $warning;
+    };
+
+    # so many MiB of keys
+
+    my $fill = sub {
+        my ($name, $mib) = @_;
+        add($t, 'ids', [map { "$name-$_-" . 'x' x 16_000 } 1 .. $mib * 64]);
+    };
+
+    $t->stop;
+    remove_tree("$dir/state");
+    install_image($t, 'plain');
+    configure($t, ['zone=ids file=ids.bloom', 'zone=empty capacity=1k fpr=0.01'],
+              api => 1, add => 1);
+    $t->run;
+
+    $fill->('first', 60);
+    is($grows->(), undef, 'a journal of less than 64 MiB does not matter');
+    unlike($t->log_since($mark), $log, 'the log says nothing of it');
+    $fill->('second', 8);
+    like($grows->(), qr/without bound, because one of the last two images states no as_of; build the next two with --as-of/,
+         'the state says why a larger one grows, and what to do');
+    $t->wait_for_log(qr/$log.*--as-of/, $mark);
+
+    install_image($t, 'recent');
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       'an image with as_of is loaded');
+    like($grows->(), qr/one of the last two images states no as_of/,
+         'the one before it still has none');
+    image('later', $now + 1);
+    install_image($t, 'later');
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       'another image with as_of is loaded');
+    like($grows->(), qr/load images that are built with a later --as-of/,
+         'the state says that both are too old');
+    ok(wait_until(sub { 3 == (() = $t->log_since($mark) =~ /$log/g) }),
+       'the log says so once for each image');
+    is(api($t, POST => 'zones/ids/clear')->status, 200, 'the zone is cleared');
+    is($grows->(), undef, 'the journal is small again');
 };
 
 

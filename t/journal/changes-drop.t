@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # Tests what becomes of old changes of a source: segments of the journal are
-# removed by position, whatever the times; an image that lacks changes which are
-# gone is refused; and changes that the source has lost in a failover are not
-# replayed onto an image that is later.
+# removed by the positions of the last two images, whatever the times; an image
+# that lacks changes which are gone is refused; and changes that the source has
+# lost in a failover are not replayed onto an image that is later.
 
 use strict;
 use warnings;
@@ -35,8 +35,12 @@ sub segments { return map { m{journal\.(\w+)$} } files("$state/journal.*") }
 image('at0', 0, 'base');
 image('at5', 5, 'base', map { my $b = $_; map { "b$b-$_$filler" } 1 .. KEYS }
                             1 .. 5);
-image('late', 15, 'base', map { my $b = $_; map { "b$b-$_$filler" } 1 .. KEYS }
-                              1 .. 15);
+
+for my $name ('late', 'later') {
+    image($name, 15, 'base',
+          map { my $b = $_; map { "b$b-$_$filler" } 1 .. KEYS } 1 .. 15);
+}
+
 install_image($t, 'at0');
 configure($t, ['zone=ids file=ids.bloom;'
                . ' bloom_source zone=ids name=s max_lag=off'],
@@ -63,10 +67,23 @@ select undef, undef, undef, 3;
 is((segments())[0], '0' x 16, 'keeps the first segment');
 is(position($t, 'ids'), BATCHES, 'and the position');
 
-install_image($t, 'late');
-is(api($t, POST => 'zones/ids/reload')->status, 200, 'an image at the end');
+# nor may the image before that lack what is removed: it can be loaded again
+
+for my $name ('late', 'at5', 'late') {
+    install_image($t, $name);
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       "image $name is loaded");
+}
+
+select undef, undef, undef, 3;
+is((segments())[0], '0' x 16,
+   'one image at the end does not let the first segment be removed');
+
+install_image($t, 'later');
+is(api($t, POST => 'zones/ids/reload')->status, 200,
+   'another image at the end is loaded');
 ok(wait_until(sub { (segments())[0] ne '0' x 16 }, 60),
-   'lets the first segment be removed');
+   'two of them let the first segment be removed');
 is(ask_until_known($t, 'ids', 'base', @sample), '1' x (1 + BATCHES),
    'no change is lost');
 

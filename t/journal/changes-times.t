@@ -19,7 +19,7 @@ my $t = BloomTest->new;
 my $hour = 3600 * 1000;
 my $now = time * 1000;
 
-my $journal = BloomTest::Journal->new(version => 2, created => $now - 9 * $hour);
+my $journal = BloomTest::Journal->new(created => $now - 9 * $hour);
 
 $journal->append_changes('s', 0, 5, ['base'], ['old'],
                          time => $now - 8 * $hour);

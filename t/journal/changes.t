@@ -11,6 +11,8 @@
 use strict;
 use warnings;
 
+use List::Util qw(max);
+
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Process qw(wait_until);
@@ -87,6 +89,16 @@ sub image_of {
 
 my %begun;
 
+# The greatest position before a clear, that after the last one, and the first
+# one again if a start has forgotten since that nothing is missing.
+
+my ($before, $cleared, $due) = (0, 0, 0);
+
+sub start {
+    $t->run;
+    $due = $before;
+}
+
 # Sends the changes of an entry in parts, as several followers would that know of
 # each other only from nginx's answers, while nginx is reloaded and dies.  They
 # may give up, if the zone goes elsewhere.
@@ -121,7 +133,7 @@ sub in_parts {
 
         if ($event < 0.02) {
             $t->kill_all;
-            $t->run;
+            start();
 
         } elsif ($event < 0.04) {
             $t->reload;
@@ -168,12 +180,10 @@ sub follow {
     }
 }
 
-my $cleared = 0;    # the position of the last clear
-
-
 # A new helper may load an image that waits in the file, so the position may
-# change between two requests.  Only a zone that went back behind the position of
-# a clear, which dropped the changes, is late: until its source goes on.
+# change between two requests.  Only a zone that went back behind the position
+# of a clear, which dropped the changes, is late: until its source goes on, or
+# says that nothing is missing, which a start forgets.
 
 sub is_exact {
     my ($name) = @_;
@@ -184,7 +194,7 @@ sub is_exact {
     wait_until(sub {
         $position = position($t, 'ids');
         alive($t, 'ids', $position)
-            if $position < $cleared
+            if ($position < $cleared || $position < $due)
                && zone_state($t, 'ids')->{state} eq 'late';
         $answers = ask($t, 'ids', @keys);
 
@@ -220,8 +230,8 @@ my %events = (
         follow($entry + int rand(@log - $entry));
     },
     reload => sub { $t->reload },
-    kill => sub { $t->kill_all; $t->run },
-    stop => sub { $t->stop; $t->run },
+    kill => sub { $t->kill_all; start() },
+    stop => sub { $t->stop; start() },
     upgrade => sub { $t->upgrade },
     helper => sub { $t->kill_helper },
     checkpoint => sub {
@@ -253,8 +263,10 @@ my %events = (
     },
     clear => sub {
         install_image($t, image_of(int rand @log));
+        $before = max($before, position($t, 'ids'));
         my $r = api($t, POST => 'zones/ids/clear');
         $r->status == 200 or die "a clear: $r";
+        $due = 0;
 
         # the source goes on, or says that there is no more
 

@@ -1,23 +1,31 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# A checkpoint shortens the replay of the journal and does nothing else: no
-# segment is removed because of it, and no other image uses it.
+# A checkpoint shortens the replay of the journal, and no other image uses it.
+# In a zone that starts empty, the older one of two checkpoints becomes what the
+# zone stands on, and what the journal has before it is removed.
 
 use strict;
 use warnings;
 
+use File::Path qw(remove_tree);
 use IPC::Open2;
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Base;
 use BloomTest::Control;
+use BloomTest::Faults;
+use BloomTest::Journal;
 use BloomTest::Process qw(wait_until run_command);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
 my $dir = $t->testdir;
 my $state = "$dir/state/ids";
+
+my $faults = BloomTest::Faults->new($t);
+$t->expect_log(qr/exited on signal 9/);
 
 my @ids = keys_of('id', 10);
 
@@ -151,15 +159,23 @@ subtest 'checkpoints are damaged' => sub {
 };
 
 
+# As long as the journal has all keys, a checkpoint is never needed.
+
 subtest 'a checkpoint has the geometry of an earlier configuration' => sub {
+    $t->run;
+    checkpoint('seen');
+    $t->stop;
     configure($t, ['zone=ids file=ids.bloom',
                    'zone=seen capacity=800k fpr=1e-6'],
               api => 1, workers => 2);
+    my $mark = $t->log_mark;
     $t->run;
     all_present('seen',
-                'all keys are present in the zone of another capacity');
+                'all keys are present with another capacity and rate');
     is(ask_until_known($t, 'seen', 'behind', 'no'), '10',
        'the last key is present in the zone of another capacity');
+    like($t->log_since($mark), qr/"seen" replays its whole journal/,
+         'the log says that the checkpoint is not used');
 };
 
 
@@ -241,6 +257,341 @@ C
     waitpid $other, 0;
     is($?, 0, 'the other process releases the lock');
     checkpoint('ids');
+};
+
+
+# A zone with so many keys that the first segment of the journal, of 1 MiB, ends
+# before its first checkpoint.  A helper that begins looks for segments to
+# remove before it saves an image.
+
+my @first = map { "first$_-" . 'x' x 100 } 1 .. 12_000;
+my $many = "$dir/state/many";
+
+sub conf_many {
+    my ($parameters) = @_;
+
+    configure($t, ["zone=many $parameters"], api => 1, workers => 2);
+}
+
+sub files_of_many { return map { m{([^/]*)$} } files("$many/checkpoint.*") }
+
+# Returns the names of the checkpoints that an entry of the file base has.
+
+sub names_in {
+    my ($base) = @_;
+
+    return map { sprintf 'checkpoint.%s.%016x.bloom', $base->{build_id},
+                         $base->{$_}{position} } qw(older newer);
+}
+
+# Tests that the zone has all keys, and those.
+
+sub is_whole {
+    my ($when, @more) = @_;
+
+    my @answers = lookup_keys($t, 'many', @first);
+    is(scalar(grep { $_ eq 'present' } @answers), @first,
+       "all keys from before the checkpoints are present $when");
+    is(ask_until_known($t, 'many', qw(kept removed restored no), @more),
+       '1010' . '1' x @more, "removals and later keys hold $when");
+}
+
+sub look_for_segments {
+    $t->kill_helper;
+    api($t, GET => 'zones/many/image')->status == 200 or die 'no helper';
+}
+
+# Begins with a checkpoint, or with two and keys between and behind them.
+
+sub begin_with_one {
+    $t->stop if $t->master;
+    remove_tree($many);
+    conf_many('capacity=50k fpr=1e-9');
+    $t->run;
+
+    add($t, 'many', [qw(kept removed restored), @first], durable => 1);
+
+    for ('restored', 'removed') {
+        api($t, POST => 'zones/many/remove', body => $_)->status == 200
+            or die 'not removed';
+        api($t, POST => 'zones/many/clear?only=removed')->status == 200
+            or die 'not restored' if $_ eq 'restored';
+    }
+
+    checkpoint('many');
+    add($t, 'many', ['between'], durable => 1);
+}
+
+sub begin_with_two {
+    begin_with_one();
+    checkpoint('many');
+    add($t, 'many', ['behind'], durable => 1);
+}
+
+subtest 'the older one of two checkpoints becomes the base' => sub {
+    begin_with_two();
+
+    my $base = read_base("$many/base");
+    my @files = files_of_many();
+    is_deeply(\@files, [names_in($base)],
+              'the file base names both checkpoints');
+
+    look_for_segments();
+    my $now = read_base("$many/base");
+    is_deeply([@$now{qw(kind from)}],
+              [BloomTest::Base::CHECKPOINT, $base->{older}],
+              'the zone stands on the older one');
+    my ($segment) = segments('many');
+    isnt($segment, 'journal.' . '0' x 16, 'the first segment is removed');
+    is_whole('while nginx runs', 'between', 'behind');
+
+    for my $how ('kill_all', 'stop') {
+        $t->$how;
+        $t->run;
+        is_whole("after $how", 'between', 'behind');
+        is_deeply([files_of_many()], \@files, "both are kept after $how");
+    }
+
+    my ($exit, @segments) = read_journal($t, $many);
+    is($exit, 0, 'ngx-bloom accepts the rest of the journal');
+
+    # a third one takes the place of the oldest
+
+    add($t, 'many', ['third']);
+    checkpoint('many');
+    my @later = files_of_many();
+    is_deeply([$later[0], scalar @later], [$files[1], 2],
+              'the last two are kept');
+    $t->kill_all;
+    $t->run;
+    is_whole('with three checkpoints', 'between', 'behind', 'third');
+};
+
+
+# The same keys, again and again: no more is left of the journal than what the
+# two checkpoints do not have.
+
+subtest 'the journal of a zone that starts empty does not grow' => sub {
+    begin_with_two();
+
+    my @sizes;
+
+    for my $round (1 .. 4) {
+        add($t, 'many', \@first) for 1 .. 15;
+        checkpoint('many');
+        look_for_segments();
+        push @sizes, zone_state($t, 'many')->{journal}{bytes};
+    }
+
+    cmp_ok($sizes[3], '<=', $sizes[1] + 16 * 1024 * 1024,
+           'the journal has no more segments after four rounds than after two')
+        or diag("@sizes");
+    is_whole('after these rounds', 'between', 'behind');
+};
+
+
+# Both have all keys, or the zone says that it does not.
+
+subtest 'the checkpoints that a zone stands on are damaged' => sub {
+    my %harm = (
+        damaged => sub { flip($_[0], -1) },
+        'cut off' => sub { truncate $_[0], (-s $_[0]) - 1 },
+        missing => sub { unlink $_[0] },
+    );
+
+    begin_with_two();
+    look_for_segments();
+
+    for my $how (sort keys %harm) {
+        $t->kill_all;
+        my ($older, $newer) = map { "$many/$_" } files_of_many();
+        $harm{$how}->($newer);
+
+        my $mark = $t->log_mark;
+        $t->run;
+        like($t->log_since($mark),
+             qr/\[warn\].*\Q$newer\E.*starts without that checkpoint/,
+             "the log names the newer checkpoint if it is $how");
+        is_whole("if the newer checkpoint is $how", 'between', 'behind');
+
+        # two good ones
+
+        for (1, 2) {
+            add($t, 'many', ["more-$how-$_"]);
+            checkpoint('many');
+        }
+    }
+
+    add($t, 'many', ['last'], durable => 1);
+    $t->kill_all;
+    my @both = map { "$many/$_" } files_of_many();
+    flip($_, -1) for @both;
+
+    $t->expect_log(qr/\[alert\].*"many" has lost the keys of its checkpoints/);
+    $t->expect_log(qr/\[alert\].*"many" has lost added keys/);
+    my $mark = $t->log_mark;
+    $t->run;
+    like($t->log_since($mark), qr/\[warn\].*\Q$_\E.*starts without that/,
+         'the log names both') for @both;
+    is(ask($t, 'many', 'last', $first[0], 'removed', 'no'), '1???',
+       'what the journal has is present, and nothing is absent');
+    is(zone_state($t, 'many')->{state}, 'damaged', 'the zone is damaged');
+    $t->kill_all;
+    $t->run;
+    is(ask($t, 'many', 'last', 'no'), '1?', 'nor is it absent after a start');
+
+    is(api($t, POST => 'zones/many/clear')->status, 200, 'the zone is cleared');
+    add($t, 'many', ['new']);
+    $t->kill_all;
+    $t->run;
+    is(ask_until_known($t, 'many', 'new', 'last', $first[0]), '100',
+       'a clear repairs it');
+};
+
+
+# A start finds neither of them, and the journal still has all keys: it must
+# keep them, as long as no checkpoint is known to be good.
+
+subtest 'the checkpoints are damaged before the zone stands on them' => sub {
+    # the helper may have removed it since
+
+    my $first = "$many/journal." . '0' x 16;
+
+    begin_with_one();
+    link $first, "$dir/aside" or die "link: $!";
+    my $base = read_base("$many/base");
+    checkpoint('many');
+    add($t, 'many', ['behind'], durable => 1);
+    $t->kill_all;
+    link "$dir/aside", $first or die "link: $!" if !-e $first;
+    set_base("$many/base", map { $_ => $base->{$_} } qw(kind from dropped));
+
+    flip("$many/$_", -1) for files_of_many();
+    $t->run;
+    is_whole('without its checkpoints', 'between', 'behind');
+    look_for_segments();
+    is((segments('many'))[0], 'journal.' . '0' x 16,
+       'nothing is removed from the journal');
+
+    checkpoint('many');
+    look_for_segments();
+    is((segments('many'))[0], 'journal.' . '0' x 16,
+       'nor is it with one good checkpoint');
+    $t->kill_all;
+    $t->run;
+    is_whole('with one good checkpoint', 'between', 'behind');
+
+    add($t, 'many', ['more']);
+    checkpoint('many');
+    look_for_segments();
+    isnt((segments('many'))[0], 'journal.' . '0' x 16,
+         'with two good ones the first segment is removed');
+    is_whole('with two good checkpoints', 'between', 'behind', 'more');
+};
+
+
+# The keys are in the checkpoints alone, so a start with another kind of filter
+# would lose them.
+
+subtest 'a zone that stands on its checkpoints is configured otherwise' => sub {
+    begin_with_two();
+    look_for_segments();
+    $t->stop;
+
+    for (['fpr=1e-6', 'rate'], ['fpr=1e-9 layout=classic', 'layout'],
+         ['fpr=1e-9 hash=siphash', 'hash'], ['fpr=1e-9 form=host', 'form'])
+    {
+        my ($parameters, $what) = @$_;
+
+        conf_many("capacity=50k $parameters");
+        like($t->run_fails,
+             qr/\[emerg\].*"many" cannot change its $what: its keys are in ".*checkpoint\.[^"]*" alone.*undo the change/,
+             "a start with another $what is refused");
+    }
+
+    # another capacity is that of the next filter
+
+    conf_many('capacity=80k fpr=1e-9');
+    $t->run;
+    is_whole('with another capacity', 'between', 'behind');
+    add($t, 'many', ['later']);
+    $t->kill_all;
+    $t->run;
+    is_whole('after that', 'between', 'behind', 'later');
+    $t->stop;
+};
+
+
+# The helper dies at each step of the second checkpoint, or of what follows it:
+# the entry that begins with the older one, and the removal of the segment.  The
+# next helper, or the next start, goes on.
+
+sub dies_at_each_step {
+    my ($what, $how, $begin, $done) = @_;
+
+    my $deaths = 0;
+
+    for my $step (1 .. 60) {
+        remove_tree($many);
+        system('cp', '-a', "$dir/template", $many) == 0 or die 'cp';
+        $t->run;
+        $begin->();
+        redo if !-e "$many/journal." . '0' x 16;    # it took too long
+
+        $faults->kill_at('any', $step);
+        $done->();
+        last if $faults->pending;
+
+        $deaths++;
+
+        if ($how eq 'the next start') {
+            $t->kill_all;
+            $t->run;
+        }
+
+        my $when = "with $how after a death at step $step of $what";
+        is_whole($when, 'between');
+        checkpoint('many');
+        my $base = read_base("$many/base");
+        is_deeply([files_of_many()], [names_in($base)],
+                  "no other checkpoint is left $when");
+        look_for_segments();
+        ok(!-e "$many/journal." . '0' x 16, "the segment is removed $when");
+        $t->kill_all;
+        $t->run;
+        is_whole("$when and another start", 'between');
+        $t->kill_all;
+    }
+
+    $faults->withdraw;
+    $t->kill_all;
+    cmp_ok($deaths, '>', 3, "the helper dies at $deaths steps of $what");
+    cmp_ok($deaths, '<', 60, "$what is completed with $how");
+}
+
+subtest 'the helper dies while a checkpoint becomes the base' => sub {
+    $faults->needed;
+
+    begin_with_one();
+    $t->stop;
+    rename $many, "$dir/template" or die "rename: $!";
+
+    for my $how ('the next helper', 'the next start') {
+        dies_at_each_step('a checkpoint', $how, sub {},
+                          sub { api($t, POST => 'zones/many/checkpoint') });
+
+        # a helper that begins looks for segments first
+
+        my $next = sub {
+            kill 'KILL', $t->helper or die "kill: $!";
+            wait_until(sub {
+                !$faults->pending || !-e "$many/journal." . '0' x 16;
+            });
+        };
+
+        dies_at_each_step('what follows', $how, sub { checkpoint('many') },
+                          $next);
+    }
 };
 
 

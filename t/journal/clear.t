@@ -14,9 +14,11 @@ use File::Path qw(remove_tree);
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Base;
 use BloomTest::Control;
 use BloomTest::Disk;
 use BloomTest::Faults;
+use BloomTest::Journal;
 use BloomTest::Process qw(wait_until resume_process);
 use BloomTest::Zones;
 
@@ -27,9 +29,6 @@ my $state = "$dir/state/ids";
 my $disk = BloomTest::Disk->new($t, 'state');
 my $faults = BloomTest::Faults->new($t);
 
-# bytes of the journal from which on it is compacted
-
-$t->environment(NGX_BLOOM_FAULT_COMPACT => 2_000_000);
 $t->expect_log(qr/exited on signal 9/) if $faults->built_in;
 
 $t->build_image('ids.bloom', [keys_of('id', 10)], '-p', '1e-9', '-n', '20k');
@@ -83,7 +82,7 @@ sub is_whole {
 }
 
 sub left_over {
-    return files("$state/{upload.*,checkpoint.*,*.tmp,clearing*}");
+    return files("$state/{upload.*,checkpoint.*,*.tmp}");
 }
 
 # What was decided stays, and keys that are added then stay, too.
@@ -125,11 +124,14 @@ subtest 'a clear that did not happen never does' => sub {
              'the clear fails when the helper dies');
     $t->wait_for_log(qr/exited on signal 9/, $mark);
     is_whole('after the failure', BEFORE);
+    is(api($t, GET => 'zones/ids/image')->status, 200,
+       'the next helper works');
 
     $t->kill_all;
     $t->run;
     is_whole('after a restart', BEFORE);
-    is(scalar files("$state/clearing*"), 0, 'no mark of the clear is left');
+    is(read_base("$state/base")->{from}{position}, 0,
+       'the journal begins where it did');
     $t->stop;
 };
 
@@ -287,7 +289,8 @@ subtest 'another instance clears the zone during a load' => sub {
         my $old_helper = $t->helper;
         my $new = $t->upgrade_begin;
         my %side = sides($t, $old, $new);
-        is(both($t, 'ids', \%side, 'old2'), 'new 1 old 1', 'both instances have the key');
+        is(both($t, 'ids', \%side, 'old2'), 'new 1 old 1',
+           'both instances have the key');
 
         # the first helper that loads stops just before its switch
 
@@ -328,25 +331,71 @@ subtest 'another instance clears the zone during a load' => sub {
 };
 
 
-subtest 'the journal is compacted after a clear' => sub {
-    $faults->needed;
+# The record is where the journal begins, and nothing before it counts.
 
+subtest 'the file base begins with the clear record' => sub {
     begin();
+    my $upload = read_base("$state/base");
+    is($upload->{kind}, BloomTest::Base::UPLOAD,
+       'the zone stands on an upload');
     is(clear()->status, 200, 'the zone is cleared');
-    add($t, 'ids', [map { "big$_-" . 'x' x 900 } 1 .. 500]) for 1 .. 45;
-    $t->wait_for_log(qr/the journal was compacted/, 0)
-        or fail('the journal is compacted');
-    is_whole('after a compaction', AFTER);
-    $t->kill_all;
+
+    my $base = read_base("$state/base");
+    is_deeply([@$base{qw(kind build_id replaced dropped)}],
+              [BloomTest::Base::FILE, build_id($t, 'ids'), '0' x 32, 0],
+              'it stands on the image of file=');
+    is_deeply([map { $base->{$_}{position} } qw(older newer)], [0, 0],
+              'it has no checkpoint');
+
+    my ($record) = records_of($t, 'ids');
+    is_deeply([$record->{type}, $record->{sequence}],
+              [CLEAR, $base->{from}{sequence}],
+              'the journal begins with the record');
+    ok(wait_until(sub { !left_over() }), 'files from before it are removed');
+    $t->stop;
+};
+
+
+# The keys of such a zone are in its checkpoints alone.
+
+subtest 'a zone that stands on its checkpoints is cleared' => sub {
+    my @big = map { "big$_-" . 'x' x 900 } 1 .. 500;
+
+    remove_tree("$dir/state");
+    configure($t, ['zone=ids capacity=20k fpr=1e-9'], api => 1);
     $t->run;
-    is_whole('after a compaction and a restart', AFTER);
-    is(ask_until_known($t, 'ids', map { "big$_-" . 'x' x 900 } 1, 500), '11',
-       'the keys that were added after the clear are present');
-    is(clear()->status, 200, 'the zone is cleared again');
-    $t->kill_all;
-    $t->run;
-    is(ask_until_known($t, 'ids', map { "big$_-" . 'x' x 900 } 1, 500), '00',
-       'the keys of the compacted journal are dropped');
+
+    for (1, 2) {
+        add($t, 'ids', \@big) for 1 .. 3;
+        api($t, POST => 'zones/ids/checkpoint')->status == 200
+            or die 'no checkpoint';
+    }
+
+    # a helper that begins looks for segments to remove
+
+    $t->expect_log(qr/exited on signal 9/);
+    $t->kill_helper;
+    ok(wait_until(sub {
+        read_base("$state/base")->{kind} == BloomTest::Base::CHECKPOINT
+    }), 'the zone stands on its older checkpoint');
+    add($t, 'ids', ['behind']);
+
+    for my $when ('', ' again') {
+        is(clear()->status, 200, "the zone is cleared$when");
+        is(ask_until_known($t, 'ids', @big[0, 499], 'behind'), '000',
+           "no key is left$when");
+        is(read_base("$state/base")->{kind}, BloomTest::Base::EMPTY,
+           "the zone stands on an empty filter$when");
+
+        add($t, 'ids', ['new']);
+        $t->kill_all;
+        $t->run;
+        is(ask_until_known($t, 'ids', @big[0, 499], 'behind', 'new'), '0001',
+           "after a restart only a later key is present$when");
+        ok(wait_until(sub { !left_over() }), "no checkpoint is left$when");
+        api($t, POST => 'zones/ids/checkpoint') for 1, 2;
+    }
+
     $t->stop;
 };
 

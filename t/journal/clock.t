@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # No key is lost because a clock was wrong, whether on the machine that built an
-# image or on the one that serves it, and no wrong time stops segments from
-# being removed for ever.
+# image or on the one that serves it.  The times of records never go back: after
+# a clock was ahead, new records keep its time, no image covers them, and the
+# log says so.
 
 use strict;
 use warnings;
@@ -11,6 +12,7 @@ use warnings;
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Clock;
+use BloomTest::Control;
 use BloomTest::Faults;
 use BloomTest::Image qw(patch_header);
 use BloomTest::Journal;
@@ -71,6 +73,16 @@ sub answers { return ask_until_known($t, 'ids', @_) }
 sub restart {
     $t->kill_all;
     $t->run;
+}
+
+# After a start, the helper looks for segments to remove before it saves an
+# image.
+
+sub keeps_its_first_segment {
+    is(api($t, GET => 'zones/ids/image')->status, 200,
+       'the helper has looked for segments to remove');
+    ok(-e "$state/journal.0000000000000000",
+       'a segment with a time to come is not removed');
 }
 
 # Returns, for each record of the journal, its first key and how many seconds
@@ -176,13 +188,22 @@ subtest 'the clock starts again from 1970' => sub {
 
 
 subtest 'the clock was ahead once' => sub {
+    my $mark = $t->log_mark;
+
     begin_with('plain', [['h3', 3 * HOUR]]);
     add($t, 'ids', ['before']);
     $clock->ahead(YEAR);
     add($t, 'ids', ['wrong']);
+    unlike($t->log_since($mark), qr/the clock was ahead once/,
+           'the journal is not ahead of the clock');
     $clock->right;
+    like($t->wait_for_log(qr/the clock was ahead once/, $mark),
+         qr/\[warn\].*"ids".* has times up to \d{4}-\d\d-\d\dT.*; until then new records get that time/,
+         'the log says what follows when the clock is right again');
     add($t, 'ids', ['after']);
+    $mark = $t->log_mark;
     restart();
+    $t->wait_for_log(qr/the clock was ahead once/, $mark);
     add($t, 'ids', ['later']);
     $clock->ahead(-1200);
     add($t, 'ids', ['back']);
@@ -192,46 +213,90 @@ subtest 'the clock was ahead once' => sub {
        '1111110', 'all keys are present');
 
     my $ahead = ahead_in_journal();
+    cmp_ok($ahead->{before}, '<', HOUR,
+           'a key has the time of the clock that was right');
     cmp_ok($ahead->{wrong}, '>', YEAR - 60,
            'a key has the time of the clock that was ahead');
-    cmp_ok($ahead->{$_}, '<', HOUR, "key $_ has the time of the right clock")
-        for qw(after later);
-    cmp_ok($ahead->{back}, '>=', $ahead->{later},
-           'time does not go back with a clock that is twenty minutes behind');
+    is($ahead->{$_}, $ahead->{wrong}, "key $_, which was added later, has that"
+                                      . ' time, too')
+        for qw(after later back);
 
-    # an image that is an hour newer than the last of these covers all but one
+    # images that are an hour newer than the keys before that
 
     $clock->ahead(3 * HOUR);
-    image('newer', $now + 2 * HOUR);
-    is(upload_image($t, 'ids', 'newer')->status, 200,
-       'an image of two hours later is uploaded');
-    is(answers('h3', 'before', 'after', 'later', 'back', 'no'), '000000',
-       'that image covers what was added while the clock was right');
-    $t->stop;
+
+    for my $name ('newer', 'newer2') {
+        image($name, $now + 2 * HOUR);
+        is(upload_image($t, 'ids', $name)->status, 200,
+           "image $name of two hours later is uploaded");
+    }
+
+    is(answers('h3', 'before', 'wrong', 'after', 'later', 'back', 'no'),
+       '0011110', 'it covers what was added before the clock was ahead, and'
+                  . ' nothing else');
+    restart();
+    is(answers('h3', 'before', 'wrong', 'after', 'later', 'back', 'no'),
+       '0011110', 'the keys are present after a start');
+    keeps_its_first_segment();
+
+    # a zone is cleared, and its new records keep the time
+
+    is(api($t, POST => 'zones/ids/clear')->status, 200, 'the zone is cleared');
+    add($t, 'ids', ['new']);
+    is(ahead_in_journal()->{new}, $ahead->{wrong},
+       'a clear does not take the time back');
     $clock->right;
+    $t->stop;
 };
 
 
-subtest 'the clock was ahead in an old segment' => sub {
+# The record with the time is not on disk, but an entry of base that was written
+# later is.
+
+subtest 'the clock was ahead before power was lost' => sub {
+    my $segment = 'state/ids/journal.0000000000000000';
+
+    begin_with('plain', [['h3', 3 * HOUR]]);
+
+    my $before = $t->read_file($segment);
+
+    $clock->ahead(YEAR);
+    add($t, 'ids', ['wrong']);
+    $clock->right;
+    image('then', $now - 60);
+    is(upload_image($t, 'ids', 'then')->status, 200, 'an image is uploaded');
+    $t->kill_all;
+    $t->write_file($segment, $before);
+    set_control("$state/control", synced => 0, rewrite => 0);
+    $t->run;
+    is(answers('wrong', 'no'), '00', 'the record is gone');
+    add($t, 'ids', ['after']);
+    cmp_ok(ahead_in_journal()->{after}, '>', YEAR - 60,
+           'a later key has no earlier time than that one had');
+    $t->stop;
+};
+
+
+# Such a journal was written by another program: a time that is ahead holds for
+# all records behind it.
+
+subtest 'times of the journal go back' => sub {
     begin_with('plain', [['h6', 6 * HOUR], ['wrong', -YEAR]],
                [['h5', 5 * HOUR]], [['h4', 4 * HOUR], ['wrong2', -YEAR]],
                [['h2', 2 * HOUR]]);
     is(answers('h6', 'wrong', 'h5', 'h4', 'wrong2', 'h2', 'no'), '1111110',
        'all keys are present');
 
-    image('between', $now - 3 * HOUR + 60);
-    is(upload_image($t, 'ids', 'between')->status, 200,
-       'an image of three hours ago is uploaded');
-    ok(wait_until(sub { !-e sprintf '%s/journal.%016x', $state, 262144 }),
-       'the segments before the last covered record are removed');
-    ok(!-e "$state/journal.0000000000000000",
-       'a segment with a time to come is removed when what follows is covered');
-    ok(-e sprintf('%s/journal.%016x', $state, 2 * 262144),
-       'a segment stays if what follows is not covered');
-    is(answers('h5', 'h4', 'wrong2', 'h2', 'no'), '00110',
-       'keys of a time to come are present as long as their segment is');
-    is(upload_image($t, 'ids', 'between')->status, 200,
-       'no image is too old because the clock was ahead');
+    for my $name ('between', 'between2') {
+        image($name, $now - 3 * HOUR + 60);
+        is(upload_image($t, 'ids', $name)->status, 200,
+           "image $name of three hours ago is uploaded");
+    }
+
+    is(answers('h6', 'wrong', 'h5', 'h4', 'wrong2', 'h2', 'no'), '0111110',
+       'the image covers only what is before the first time to come');
+    restart();
+    keeps_its_first_segment();
     $t->stop;
 };
 

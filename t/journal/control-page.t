@@ -1,15 +1,16 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# The control page is created once, and later starts take it over.  A page of a
-# newer version is refused.  No process allocates blocks for a page that others
-# have mapped.
+# The control page is created once, and later starts take it over.  A page of
+# another version is refused.  No process allocates blocks for a page that
+# others have mapped.
 
 use strict;
 use warnings;
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Base;
 use BloomTest::Control;
 use BloomTest::Disk;
 use BloomTest::Process qw(wait_until run_command);
@@ -58,29 +59,62 @@ subtest 'another nginx uses a page that has been replaced' => sub {
 };
 
 
-subtest 'the page is of a newer version' => sub {
-    set_control("$state/control", version => 3);
-    like($t->run_fails,
-         qr/cannot use.*control.*a newer version of the module has created it; start nginx with that version/,
-         'the start is refused with what to do');
-    is(control("$state/control")->{version}, 3, 'the page stays as it was');
-    set_control("$state/control", version => 2);
-};
+for my $version (2, 4) {
+    subtest "the page is of version $version" => sub {
+        set_control("$state/control", version => $version);
+        like($t->run_fails,
+             qr/cannot use.*control.*another version of the module has created it; start nginx with that version/,
+             'the start is refused with what to do');
+        is(control("$state/control")->{version}, $version,
+           'the page stays as it was');
+        set_control("$state/control", version => 3);
+    };
+}
 
 
 # state-files.t tests pages that are damaged.
 
 subtest 'the page is damaged' => sub {
     $t->expect_log(qr/\[alert\].*"ids" has lost added keys/);
-    truncate "$state/control", 100_000 or die "truncate: $!";
+
+    for (['cut off', qr/"control" was truncated/,
+          sub { truncate "$state/control", 100_000 }],
+         ['missing', qr/"control" is missing/,
+          sub { unlink "$state/control" }])
+    {
+        my ($how, $reason, $damage) = @$_;
+
+        set_base("$state/base", lost => 0);
+        set_control("$state/control", lost => 0);
+        $t->expect_log(qr/\[alert\].*$reason/);
+        $damage->() or die "$how: $!";
+        $t->run;
+        is(answers('no'), '11?', "a lost key is unknown if the page is $how");
+        $t->stop;
+        is(control("$state/control")->{version}, 3,
+           "a page that is $how is created again");
+        $t->run;
+        is(answers('no'), '11?', 'the next start knows of the loss');
+        $t->stop;
+    }
+
+    set_base("$state/base", lost => 0);
+    set_control("$state/control", lost => 0);
+};
+
+
+# It may say any time, also one that no image is ever complete up to.
+
+subtest 'the time of a loss is damaged' => sub {
+    set_control("$state/control", lost => 1 << 62, lost_check => 0);
     $t->run;
-    is(answers('no'), '11?', 'a lost key is unknown if the page is cut off');
+    is(answers('no'), '11?', 'keys may be lost');
+    cmp_ok(control("$state/control")->{lost} / 1000, '<=', time + 1,
+           'up to the start');
     $t->stop;
 
-    unlink "$state/control" or die "unlink: $!";
-    $t->run;
-    is(answers('no'), '110', 'a page that is missing is made again');
-    $t->stop;
+    set_base("$state/base", lost => 0);
+    set_control("$state/control", lost => 0);
 };
 
 
@@ -164,8 +198,9 @@ C
     $flags->environment(LD_PRELOAD => "$at/flags.so", FLAGS => "$at/flags");
     configure($flags, ['zone=seen capacity=1k fpr=0.001'], api => 1);
     $flags->run;
-    is($flags->read_file('flags'), "control.tmp: overwritten, size 0\n",
-       'the file system is asked to overwrite the page where it is');
+    is($flags->read_file('flags'),
+       join('', map { "$_.tmp: overwritten, size 0\n" } qw(control base)),
+       'the file system is asked to overwrite both files where they are');
     $flags->stop;
 };
 

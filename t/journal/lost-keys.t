@@ -12,14 +12,17 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Base;
 use BloomTest::Control;
 use BloomTest::Disk;
+use BloomTest::Journal;
 use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
 my $dir = $t->testdir;
 my $control = "$dir/state/ids/control";
+my $base = "$dir/state/ids/base";
 my $disk = BloomTest::Disk->new($t, 'state');
 
 $t->build_image('ids.bloom', ['id1'], '-p', '1e-9', '-n', '50k');
@@ -93,12 +96,21 @@ sub answers {
     return join ' ', sort values %answers;
 }
 
+# Changes the loss that both files record.  nginx is stopped.
+
+sub set_loss {
+    my (%field) = @_;
+
+    set_base($base, %field);
+    set_control($control, %field);
+}
+
 # Forgets the loss, for the next part of the test.
 
 sub forget {
     $disk->allow;
     $t->stop if $t->master;
-    set_control($control, lost => 0) if -e $control;
+    set_loss(lost => 0, lost_keys => 0);
     $t->run;
     is(ask_until_known($t, 'ids', 'id1', 'no'), '10', 'the zone serves again');
     drained() or die 'keys are still pending';
@@ -122,8 +134,8 @@ subtest 'keys are lost, but the generation that serves has them' => sub {
 };
 
 
-# Whatever happens while the disk is still full, and afterwards: every later filter
-# answers "unknown" about the lost keys.
+# Whatever happens while the disk is still full, and afterwards: every later
+# filter answers "unknown" about the lost keys.
 
 my %event = (
     'a load' => sub {
@@ -229,6 +241,24 @@ subtest 'an instance answers "unknown" as soon as another one loses keys' =>
 };
 
 
+# A process counts a key that it loses first, and then stores the time; the file
+# "base" may be written in between.
+
+subtest 'a lost key was counted, and the time is not stored yet' => sub {
+    forget();
+    $t->stop;
+    set_control($control, lost_keys => 1);
+    my $number = read_base($base)->{number};
+    $t->run;
+    is(upload_image($t, 'ids', 'later')->status, 200, 'an image is uploaded');
+    $t->kill_all;
+    cmp_ok(read_base($base)->{number}, '>', $number, 'base has a new entry');
+    $t->run;
+    is(ask($t, 'ids', 'id1', 'later', 'no'), '110',
+       'a start believes the entry that was written in between');
+};
+
+
 subtest 'an image has the lost keys' => sub {
     forget();
     $disk->refuse('ENOSPC', ALL);
@@ -247,12 +277,42 @@ subtest 'an image has the lost keys' => sub {
     cmp_ok(abs($lost / 1000 - time), '<', 60,
            'the control page has the time of the loss');
     $t->stop;
-    set_control($control, lost => $lost - 7200_000);
+    set_loss(lost => $lost - 7200_000);
     $t->run;
     is(ask($t, 'ids', $last, 'later', 'no'), '010',
        'a lost key is absent with an image of more than an hour later');
     is(state_of(), 'serving',
        'the zone is serving with an image of more than an hour later');
+};
+
+
+# A file that is older than the others is noticed once: later starts know the
+# loss from the files.
+
+subtest 'the file base is older than the journal' => sub {
+    for my $number (3, 4) {
+        $t->stop;
+        my $journal = BloomTest::Journal->new(entry => 7);
+        $journal->append(['old']);
+        begin_state($t, 'ids', $journal);
+        set_base($base, number => $number);
+
+        $t->expect_log(qr/\[alert\].*"base" is older than the journal/);
+        $t->run;
+        is(ask($t, 'ids', 'old', 'id1', 'no'), '11?',
+           "what may be lost is unknown if base has entry $number of 7");
+        my $lost = zone_state($t, 'ids')->{journal}{lost_at};
+        cmp_ok(read_base($base)->{number}, '>', 7,
+               'the entry that counts is a new one');
+
+        my $mark = $t->log_mark;
+        $t->kill_all;
+        $t->run;
+        is(zone_state($t, 'ids')->{journal}{lost_at}, $lost,
+           'the next start finds the same loss');
+        unlike($t->log_since($mark), qr/older than the journal/,
+               'and no other');
+    }
 };
 
 

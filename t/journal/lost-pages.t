@@ -57,9 +57,9 @@ sub drop {
         my $at = index $content, chr(length $key) . $key;
         next if $at < 0;
 
-        my $size = 32 + 1 + length $key;
+        my $size = BloomTest::Journal::RECORD + 1 + length $key;
         open my $fh, '+<:raw', $path or die "$path: $!";
-        seek $fh, $at - 32, 0;
+        seek $fh, $at - BloomTest::Journal::RECORD, 0;
         print $fh "\0" x ($size + -$size % 8);
         close $fh or die "$path: $!";
         return;

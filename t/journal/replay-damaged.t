@@ -28,7 +28,7 @@ $t->expect_log(qr/\[alert\].*"ids" has lost added keys/);
 sub begin {
     my $journal = BloomTest::Journal->new;
     my @at = map { $journal->append(["k$_"]) } 1 .. 3;
-    substr($journal->{data}, $at[1] + 34, 1) ^= "\1";
+    substr($journal->{data}, $at[1] + BloomTest::Journal::RECORD + 2, 1) ^= "\1";
 
     begin_state($t, 'ids', $journal);
     another_image($t);
@@ -93,10 +93,10 @@ subtest 'the end of the journal is lost while nginx runs' => sub {
 
     my ($segment) = files("$state/journal.*");
     my $content = do { local (@ARGV, $/) = $segment; <> };
-    my $at = index($content, "\4last") - 32;
+    my $at = index($content, "\4last") - BloomTest::Journal::RECORD;
     open my $fh, '+<:raw', $segment or die "$segment: $!";
     seek $fh, $at, 0;
-    print $fh "\0" x 40;
+    print $fh "\0" x 64;
     close $fh or die "$segment: $!";
 
     my $response = load_and_add(sub { }, ['later1'], ['later2']);

@@ -131,7 +131,7 @@ subtest 'a journal is damaged' => sub {
         created => (time - 5 * 3600) * 1000);
     my @at = map { $journal->append(["r$_", "s$_"]) } 1 .. 3;
     my $content = $journal->segment;
-    substr($content, $at[1] + 33, 1) ^= "\1";
+    substr($content, $at[1] + BloomTest::Journal::RECORD + 1, 1) ^= "\1";
     begin_state($t, 'ids', $content);
 
     my $mark = $t->log_mark;
@@ -162,22 +162,24 @@ subtest 'a journal is damaged' => sub {
 };
 
 
-subtest 'a journal has a newer version' => sub {
-    my $newer = BloomTest::Journal->new(version => 3);
-    $newer->append(['n1']);
-    begin_state($t, 'ids', $newer);
+subtest 'a journal has another version' => sub {
+    for ([4, 'a newer program'], [2, 'the program that wrote it']) {
+        my ($version, $program) = @$_;
+        my $other = BloomTest::Journal->new(version => $version);
+        $other->append(['n1']);
+        begin_state($t, 'ids', $other);
 
-    my $content = $t->read_file('state/ids/journal.0000000000000000');
-    my $log = $t->run_fails;
-    like($log, qr/\[emerg\].*journal\.0000000000000000/,
-         'the refused start names the segment of a newer version');
-    like($log, qr/newer/,
-         'the refused start says that the segment needs a newer version');
-    my ($exit, $output) = $t->test_config;
-    is($exit, 1, 'nginx -t refuses a journal of a newer version');
-    like($output, qr/newer/, 'nginx -t says that a newer version is needed');
-    ok($content eq $t->read_file('state/ids/journal.0000000000000000'),
-       'the segment of a newer version is not changed');
+        my $content = $t->read_file('state/ids/journal.0000000000000000');
+        my $refused = qr/journal\.0{16}" has version $version, .*use $program/;
+        my $log = $t->run_fails;
+        like($log, qr/\[emerg\].*$refused/,
+             "the refused start names the segment of version $version");
+        my ($exit, $output) = $t->test_config;
+        is($exit, 1, "nginx -t refuses a journal of version $version");
+        like($output, $refused, 'nginx -t says which program reads it');
+        ok($content eq $t->read_file('state/ids/journal.0000000000000000'),
+           "the segment of version $version is not changed");
+    }
 
     # the next start has an empty state directory
 

@@ -3,13 +3,14 @@
 
 # Images are synchronised in slices, so that durable additions never wait for a
 # whole image.  No segment of the journal is removed because of an image that is
-# not on disk.
+# not on disk, with its name.
 
 use strict;
 use warnings;
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Base;
 use BloomTest::Journal;
 use BloomTest::Process qw(wait_until);
 use BloomTest::Writes;
@@ -107,7 +108,8 @@ sub begin_with_segments {
     begin_state($t, 'ids', $old, $new);
 }
 
-# Tests that the file was synchronised in slices, and then a segment removed.
+# Tests that the file was synchronised in slices, with its file system, and then
+# a segment removed.
 
 sub synchronised_first {
     my ($when) = @_;
@@ -127,10 +129,30 @@ sub synchronised_first {
     my @what = map { $_->{what} } @calls;
 
     is("@what", join(' ', ('slice') x (($size + 4 * MIB - 1) / (4 * MIB)),
-                     'sync', 'remove'),
+                     'sync', 'syncfs', 'remove'),
        "the file of file= is synchronised in slices before that $when");
     is(scalar(grep { $_->{what} eq 'slice' && $_->{bytes} > 4 * MIB } @calls),
        0, "no slice has more than 4 MiB $when");
+}
+
+sub load {
+    my ($name) = @_;
+
+    $writes->begin;
+    install_image($t, $name);
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       "image $name is loaded");
+}
+
+# Waits until the image of file= is on disk.
+
+sub is_synchronised {
+    my ($what) = @_;
+
+    ok(wait_until(sub {
+        grep { $_->{what} eq 'syncfs' && $_->{path} eq "$dir/ids.bloom" }
+            $writes->calls;
+    }), "$what is synchronised");
 }
 
 subtest 'file= is loaded at a start' => sub {
@@ -152,16 +174,16 @@ subtest 'file= is loaded while nginx runs' => sub {
     $writes->begin;
     $t->run;
 
-    # the helper synchronises this image, too
+    # the helper synchronises this image, too, and one that covers the segment;
+    # it goes when the image before covers it as well
 
-    ok(wait_until(sub {
-        grep { $_->{what} eq 'sync' && $_->{path} eq "$dir/ids.bloom" }
-            $writes->calls;
-    }), 'the first image is synchronised');
+    is_synchronised('the first image');
+    load('one');
+    is_synchronised('the second image');
+    ok(-e "$state/journal.0000000000000000",
+       'a segment that the first image lacks is not removed');
 
-    $writes->begin;
-    install_image($t, 'two');
-    is(api($t, POST => 'zones/ids/reload')->status, 200, 'an image is loaded');
+    load('two');
     synchronised_first('after a load');
     $t->stop;
 };
@@ -177,8 +199,11 @@ subtest 'a damaged upload stands in the place of file=' => sub {
 
     my ($upload) = files("$state/upload.*");
     my $bytes = $t->read_file($upload =~ s{^\Q$dir/}{}r);
+    my $base = read_base("$state/base");
     begin_with_segments();
     $t->write_file($upload =~ s{^\Q$dir/}{}r, $bytes);
+    set_base("$state/base", map { $_ => $base->{$_} }
+                                qw(kind build_id replaced accepted));
     flip($upload, -1);
 
     $t->expect_log(qr/\[alert\].*is damaged/);
@@ -186,11 +211,19 @@ subtest 'a damaged upload stands in the place of file=' => sub {
     is(ask($t, 'ids', 'one', 'two'), '1?', 'the image of file= serves');
     add($t, 'ids', ['later'], durable => 1);
 
-    # the helper looks for segments to remove before it saves an image
+    # the helper looks for segments to remove before it saves a checkpoint
 
-    is(api($t, GET => 'zones/ids/image')->status, 200, 'the helper works');
+    is_error(api($t, POST => 'zones/ids/checkpoint'), 503,
+             qr/is not the one that a start would load/,
+             'no checkpoint is made of the image of file=');
     ok(-e "$state/journal.0000000000000000",
        'no segment is removed for the image of file=');
+
+    $t->kill_all;
+    $t->run;
+    is(ask($t, 'ids', 'one', 'two'), '1?', 'nor is the upload forgotten');
+    $t->stop;
+    ok(-e $upload, 'its file stays for a repair');
 };
 
 

@@ -30,9 +30,6 @@ $t->expect_log(qr/the process that loads a bloom zone, \d+, died of signal 9/);
 
 another_image($t);
 configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1);
-$t->run;
-$t->stop;
-my $control = $t->read_file('state/ids/control');
 
 
 # Creates a state directory as a loss of power leaves it: synchronised up to a
@@ -41,9 +38,7 @@ my $control = $t->read_file('state/ids/control');
 sub begin_with {
     my ($synced, @journals) = @_;
 
-    begin_state($t, 'ids');
-    $t->write_file('state/ids/control', $control);
-    write_segments($t, 'ids', @journals);
+    begin_state($t, 'ids', @journals);
     set_control("$state/control", synced => $synced);
 }
 
@@ -60,7 +55,7 @@ sub lose {
 # A journal of five records: the first is synchronised, the second is lost.
 
 sub one_segment {
-    my $journal = BloomTest::Journal->new;
+    my $journal = BloomTest::Journal->new(durable => 1);
     $journal->append(['k1']);
     my $synced = $journal->{used};
     lose($journal, 'gone');
@@ -72,15 +67,14 @@ sub one_segment {
 # The last records of the first segment are lost, and some of the second one.
 
 sub three_segments {
-    my $first = BloomTest::Journal->new;
+    my $first = BloomTest::Journal->new(durable => 1);
     $first->append(['k1']);
     my $synced = $first->{used};
     lose($first, 'gone', "\xa5");
     lose($first, 'gone') for 1 .. 4;
 
     # when this segment was created, a lost record was the last one
-    my $second = BloomTest::Journal->new(base => $first->{size},
-                                         sequence => $first->{next} - 1);
+    my $second = $first->next_segment(sequence => $first->{next} - 1);
     lose($second, 'gone');
     $second->append(['cut1']);
     lose($second, 'gone', "\xa5");
@@ -95,12 +89,12 @@ sub three_segments {
 # Of everything that was not synchronised only the last segment is left.
 
 sub last_segment {
-    my $first = BloomTest::Journal->new;
+    my $first = BloomTest::Journal->new(durable => 1);
     $first->append(['k1']);
     my $synced = $first->{used};
 
-    my $second = BloomTest::Journal->new(base => 2 * $first->{size},
-                                         sequence => 9);
+    my $second = $first->next_segment(base => 2 * $first->{size},
+                                      sequence => 9);
     $second->append(["cut$_"]) for 1 .. 3;
 
     return ($synced, $first, $second);
@@ -117,6 +111,20 @@ sub lost_end {
     return ($second->{base} + $second->{used}, $first, $second);
 }
 
+# The proof that the second record was on disk is behind a gap that is cut off.
+
+sub proof_behind_gap {
+    my $journal = BloomTest::Journal->new(durable => 1);
+    $journal->append(['k1']);
+    my $synced = $journal->{used};
+    lose($journal, 'lost');
+    $journal->append(['between']);
+    lose($journal, 'gone');
+    $journal->append(['cut2'], durable => 2);
+
+    return ($synced, $journal);
+}
+
 my @asked = qw(id1 k1 cut1 cut2 cut3 no);
 
 # Each row: what was lost, the directory, the answers, and how many steps there
@@ -126,7 +134,8 @@ my @asked = qw(id1 k1 cut1 cut2 cut3 no);
 for (['a gap has zeros', \&one_segment, '110000', 3],
      ['several segments have gaps', \&three_segments, '110000', 8],
      ['segments are missing', \&last_segment, '110000', 3],
-     ['the end is lost', \&lost_end, '11????', 8])
+     ['the end is lost', \&lost_end, '11????', 8],
+     ['a gap hides a loss', \&proof_behind_gap, '11????', 4])
 {
     my ($what, $make, $answers, $least) = @$_;
 

@@ -47,7 +47,7 @@ cmp_ok($n, '>', 20, 'there are exceptions');
 # an image whose exceptions have several kinds
 
 my $kinds = $t->write_file('kinds.bloom', with_exceptions(
-    content_of($t->build_image('v1.bloom', [qw(a b c d e)], '-n', 100)),
+    content_of($t->build_image('plain.bloom', [qw(a b c d e)], '-n', 100)),
     [[1, $time, 'a'], [2, $time, 'b'], [4, $time, 'c'], [3, $time, 'd'],
      [7, 0, 'e']]));
 
@@ -162,10 +162,10 @@ my $kinds = $t->write_file('kinds.bloom', with_exceptions(
 
     # an exception of two kinds in two images
 
-    my @small = ('--like', "$dir/v1.bloom");
+    my @small = ('--like', "$dir/plain.bloom");
     my @two = map {
         $t->write_file("two$_", with_exceptions(
-            content_of($t->build_image("two$_.v1", ['k'], @small)),
+            content_of($t->build_image("two$_.plain", ['k'], @small)),
             [[$_, $time, 'k']]))
     } 1, 2;
 

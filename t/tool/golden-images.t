@@ -84,7 +84,6 @@ for my $file (glob 't/golden/*.txt') {
     $shown{'key with ' . (/\0/ ? 'NUL' : /[\x80-\xff]/ ? '8 bits' : 'ASCII')}++
         for @{ $v->{keys} };
     $shown{'no key'}++ if !@{ $v->{keys} };
-    $shown{'version ' . unpack('x8 L<', $image)}++;
     $shown{"layers of a $v->{layout} base"}++ if @{ $v->{layers} };
 
     if ($v->{layout} eq 'fuse') {
@@ -103,6 +102,9 @@ for my $file (glob 't/golden/*.txt') {
     $shown{'layers ' . (@{ $v->{exceptions} } ? 'with' : 'without')
            . ' exceptions'}++ if @{ $v->{layers} };
 
+    $shown{"$_->{state} slice"}++ for @{ $v->{slices} };
+    $shown{'copy of a zone'}++ if $v->{copy}[0] ne '';
+
     my $source = $v->{source};
     my $others = @{ $v->{layers} } || @{ $v->{exceptions} };
 
@@ -117,19 +119,25 @@ for my $file (glob 't/golden/*.txt') {
                               ? 'after' : 'at') . ' the beginning'}++;
     }
 
-    # a key goes to the last part, unless a part has it already
+    # a key goes to the open slice; or to the last part, unless a part has it
+    # already
 
     for my $i (0 .. $#{ $v->{keys} }) {
         my @hash = hash_of($v, $v->{keys}[$i]);
         my @has = grep { is_set(\$payload, $parts[$_], @hash) } 0 .. $#parts;
 
         $shown{"key in part $_"}++ for @has;
-        $shown{'key that a part before the last has'}++
-            if $has[0] < $v->{grown}[$i];
+
+        if (@{ $v->{slices} }) {
+            $shown{'key in two slices'}++ if @has > 1;
+
+        } else {
+            $shown{'key that a part before the last has'}++
+                if $has[0] < $v->{grown}[$i];
+        }
     }
 
-    $shown{'imported image of version ' . unpack('x8 L<', $image)}++
-        if $v->{origin};
+    $shown{'imported image'}++ if $v->{origin};
 
     my $size = 0;
 
@@ -155,8 +163,9 @@ for my $what ('blocked murmur3', 'blocked siphash', 'classic murmur3',
               (map { "bits in a line $_" } 1, 2, 4, 8),
               'flags 0', 'flags 1', 'as of stated', 'as of not stated',
               'chunks one', 'chunks two', 'no key', 'key with NUL',
-              'key with 8 bits', 'version 1', 'version 2',
-              'imported image of version 2',
+              'key with 8 bits', 'imported image', 'copy of a zone',
+              (map { "$_ slice" } 'open', 'empty', 'closed', 'full'),
+              'key in two slices',
               'layers of a classic base', 'layers of a blocked base',
               'layers of a fuse base', 'fuse murmur3', 'fuse siphash',
               'fuse of shards', 'fuse of one shard', 'fuse of windows',

@@ -61,7 +61,7 @@ is(tool(0, undef, 'help', 'help'), $usage,
 is(tool(0, undef, 'help', '-h'), $usage, '"help -h" prints what --help prints');
 
 like(tool(0, undef, '--version'),
-     qr/^ngx-bloom \d\S*, image format version 2$/,
+     qr/^ngx-bloom \d\S*, image format version 3$/,
      '--version shows the versions of the program and of the format');
 
 my $list = join ', ', @commands, 'help';

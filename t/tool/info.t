@@ -46,7 +46,7 @@ my $siphash = example_image('siphash');
     my $text = tool(0, undef, 'info', $ids);
 
     for ([file => $ids], [size => qr/\S+ KiB \($info->{size_bytes} bytes\)/],
-         ['format version' => 1], ['build id' => $info->{build_id}],
+         ['format version' => 3], ['build id' => $info->{build_id}],
          [created => $info->{created}], ['complete as of' => $info->{as_of}],
          [layout => "blocked, $info->{bits} bits, k $info->{k}, lines 1"],
          [hash => 'murmur3, seed 4294967295'], ['key form' => 'raw'],

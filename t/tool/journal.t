@@ -22,7 +22,10 @@ my $t = tool_test();
 my $dir = $t->testdir;
 my $checkout = "$FindBin::Bin/../..";
 
-use constant SIZE => 262144;
+use constant {
+    SIZE => 262144,
+    RECORD => BloomTest::Journal::RECORD,
+};
 
 
 sub journal {
@@ -71,7 +74,7 @@ my ($journal, @at) = three_records();
 my $whole = $journal->segment;
 
 
-# ---- docs/journal-format.md, "An example", "An example of version 2" and "An
+# ---- docs/journal-format.md, "An example", "An example of other types" and "An
 # example of changes" ----
 
 # Returns the text of an example, after a check that it shows these bytes.
@@ -105,13 +108,13 @@ sub shows_bytes {
 
 {
     my $shown = BloomTest::Journal->new(
-        base => 2 * 2 ** 24, size => 2 ** 24, sequence => 42);
-    $shown->append(['one', "\x00\xff"], time => 1700000000123);
+        base => 2 * 2 ** 24, size => 2 ** 24, sequence => 42, entry => 1);
+    $shown->append(['one', "\x00\xff"], time => 1700000000123, durable => 40);
 
     my $data = $shown->{data};
     my $example = shows_bytes('An example', $data);
 
-    my ($message) = $example =~ /^    (0011 2233.*\n    2800.*)\n/m;
+    my ($message) = $example =~ /^    (0011 2233.*\n    4000.*\n    2800.*)\n/m;
     $message =~ s/\s//g;
     is(sprintf('%08x', crc32c(pack 'H*', $message)),
        unpack('H8', reverse substr($data, 132, 4)),
@@ -123,26 +126,33 @@ sub shows_bytes {
               ['one', '00ff'], 'journal --keys reads the example');
 
     my $second = $shown->next_segment(
-        created => 1700000000200, size => 2 ** 24,
+        created => 1700000000200, size => 2 ** 24, entry => 1,
         salt => pack('H*', 'ffeeddccbbaa99887766554433221100'));
-    $second->append_clear(time => 1700000000300);
-    $second->append(['two', 'three'], time => 1700000000323);
-    $second->append(['two'], type => REMOVE, time => 1700000000456);
-    $second->append_restoration(time => 1700000000500);
+    $second->append_clear(time => 1700000000300, durable => 42);
+    $second->append(['two', 'three'], time => 1700000000323, durable => 42);
+    $second->append(['two'], type => REMOVE, time => 1700000000456,
+                    durable => 43);
+    $second->append_restoration(time => 1700000000500, durable => 44);
 
-    shows_bytes('An example of version 2', $second->{data});
+    shows_bytes('An example of other types', $second->{data});
 
     my $third = $second->next_segment(
-        created => 1700000000600, size => 2 ** 24,
+        created => 1700000000600, size => 2 ** 24, entry => 2,
         salt => pack('H*', '0123456789abcdef0123456789abcdef'));
     $third->append_changes('ids', '1700000000000-2', '1700000000650', ['two'],
-                           ['four'], time => 1700000000700,
+                           ['four'], time => 1700000000700, durable => 46,
                            digest => unpack 'Q>', pack 'H16',
                            digest('-two', '+four'));
     $third->append_changes('ids', '1700000000900-1', '1700000000900-1', [], [],
-                           time => 1700000000950);
+                           time => 1700000000950, durable => 47);
 
     shows_bytes('An example of changes', $third->{data});
+
+    $t->write_file("examples/$_->[0]", $_->[1]->segment)
+        for ['1', $shown], ['2', $second], ['3', $third];
+    like(journal(0, undef, "$dir/examples"),
+         qr/: ok, 3 segments, 7 records, 7 keys \(cleared at the beginning, 5 added, 2 removed,/,
+         'journal accepts the examples');
 }
 
 
@@ -158,12 +168,14 @@ is(journal(0, undef, $file),
 
 is_deeply(json(journal(0, undef, '--json', $file)), {
     file => $file, result => 'ok', base => 0, size => SIZE,
-    version => 1, created => '2023-11-14T22:13:20.000Z', used => $used,
+    created => '2023-11-14T22:13:20.000Z', entry => 0,
+    journal => 'c0c1c2c3c4c5c6c7c8c9cacbcccdcecf', used => $used,
     torn => 0, broken => 0, missing => 0, records => 3, keys => 7, added => 7,
     removed => 0, restorations => 0, cleared => JSON::PP::false,
-    first_sequence => 1, last_sequence => 3,
+    first_sequence => 1, last_sequence => 3, durable_sequence => 2,
     first_time => '2023-11-14T22:13:20.001Z',
     last_time => '2023-11-14T22:13:20.003Z',
+    removed_so_far => 0, removed_bytes_so_far => 0,
 }, 'journal --json prints an object about a segment');
 
 is(journal(0, undef, '-q', $file), '',
@@ -289,8 +301,8 @@ for my $first ("a\rb", "\ra", "a\0b", "\x1f\x8b", "\x1f\x8b\x08rest", "\x1f",
 
 # ---- torn tails ----
 
-for my $cut ($at[2] + 1, $at[2] + 31, $at[2] + 32, $used - 3) {
-    my $left = $cut - $at[2];
+for my $cut ($at[2] + 1, $at[2] + RECORD - 1, $at[2] + RECORD + 1, $used - 3) {
+    my $left = length(substr($whole, $at[2], $cut - $at[2]) =~ s/\0+\z//r);
     my $s = $left == 1 ? '' : 's';
     my $torn = substr($whole, 0, $cut) . "\0" x (SIZE - $cut);
     my $path = $t->write_file('torn', $torn);
@@ -298,7 +310,7 @@ for my $cut ($at[2] + 1, $at[2] + 31, $at[2] + 32, $used - 3) {
     like(journal(0, undef, $path),
          qr/: ok, .* 2 records, 4 keys, .*, then a torn tail of $left byte$s$/,
          'journal tells how long a torn tail is');
-    is(journal(0, qr/warning: \S+: a torn tail of $left byte$s is left out: its keys were never acknowledged$/,
+    is(journal(0, qr/warning: \S+: a torn tail of $left byte$s is left out: its keys were never promised to be on disk$/,
                '--keys', $path),
        join('', map { "$_\n" } @three[0 .. 3]),
        'journal --keys does not print the keys of a torn tail');
@@ -318,7 +330,7 @@ for my $hit (0, 1) {
     my %damaged = (
         'a size' => flipped($whole, $at[$hit]),
         'a checksum' => flipped($whole, $at[$hit] + 4),
-        'a key' => flipped($whole, $at[$hit] + 33),
+        'a key' => flipped($whole, $at[$hit] + RECORD + 1),
     );
 
     $damaged{'a record of zeros'} = $whole;
@@ -327,8 +339,12 @@ for my $hit (0, 1) {
 
     for my $what (sort keys %damaged) {
         my $path = $t->write_file('damaged', $damaged{$what});
-        my $missing = $hit ? '1 record before it or in it is missing; '
-                           : 'load an image';
+
+        # what comes before the first record that is read is known by its number
+
+        my $missing = $hit || $what eq 'a key'
+                      ? '1 record before it or in it is missing; '
+                      : 'load an image';
         my $complaint = qr/\Q$path\E:\ is\ damaged:\ $length\ bytes\ from
                            \ position\ $at[$hit]\ on\ contain\ no\ valid
                            \ record;\ \Q$missing\E/x;
@@ -389,10 +405,11 @@ for my $hit (0, 1) {
     $old->append(['nine'], sequence => 9);
     $old->append(['three'], sequence => 3);
     $old->append(['ten'], sequence => 10);
+    $old->append(['eleven']);
 
     $path = $t->write_file('old', $old->segment);
-    is(journal(1, qr/40 bytes from position 168 on contain no valid record/,
-               '--keys', $path), "nine\nten\n",
+    is(journal(1, qr/64 bytes from position 192 on contain no valid record/,
+               '--keys', $path), "nine\nten\neleven\n",
        'journal --keys leaves out an old record between new ones');
 
     my $back = BloomTest::Journal->new;
@@ -417,12 +434,19 @@ for my $hit (0, 1) {
 {
     my $none = $t->write_file('none', "one\ntwo\n");
     my $nothing = $t->write_file('nothing', '');
-    my $newer = $t->write_file('newer', BloomTest::Journal
-                                        ->new(version => 3)->segment);
 
     journal(2, qr/none: is not a segment of a journal/, $none);
     journal(2, qr/nothing: is empty$/, $nothing);
-    journal(2, qr/newer: has version 3, .* use a newer program/, $newer);
+
+    for (4, 2, 1, 0) {
+        my $other = $t->write_file('other', BloomTest::Journal
+                                            ->new(version => $_)->segment);
+        my $program = $_ > 3 ? 'a newer program' : 'the program that wrote it';
+
+        journal(2, qr/other: has version $_, but this program reads version 3; use $program, or move the file away and lose its keys$/,
+                $other);
+    }
+
     journal(2, qr/missing: cannot be opened: No such file/, "$dir/missing");
     journal(2, qr/null: is not a regular file/, '/dev/null');
     is(json(journal(2, qr/./, '--json', $none))->{result}, 'unreadable',
@@ -487,10 +511,10 @@ sub directory {
        'journal -q prints nothing of a good directory');
 }
 
-my $compacted = sprintf 'compact.%016x.%016x', 2 * SIZE, 3 * SIZE;
-my ($both) = three_records(base => 2 * SIZE, sequence => 4);
-my ($other) = three_records(base => 2 * SIZE - 8, sequence => 1);
-my $unknown = BloomTest::Journal->new(version => 3)->segment;
+my ($over) = three_records(base => 2 * SIZE - 8, sequence => 4);
+my ($other) = three_records(base => 2 * SIZE, sequence => 4,
+                            journal => "\xff" x 16);
+my $unknown = BloomTest::Journal->new(version => 4)->segment;
 my $torn = $first->segment;
 substr($torn, $first->{used}, 5) = 'torn!';
 
@@ -498,15 +522,9 @@ substr($torn, $first->{used}, 5) = 'torn!';
 # what is printed of it.
 
 for (
-    # a process died while it replaced the first two segments: an incomplete
-    # file is ignored
-
-    ['a compacted segment replaces the segments that it was made from',
-     { 'journal.1' => $first->segment, 'journal.2' => $second->segment,
-       'journal.3' => $third->segment, $compacted => $both->segment,
-       'save.tmp' => $first->segment },
-     0, undef,
-     qr{/$compacted: ok, .*\n.*/journal\.3: ok, .*\n.*: ok, 2 segments, 6 records, 14 keys$}],
+    ['an incomplete file is passed over',
+     { 'journal.1' => $first->segment, 'segment.tmp' => $second->segment },
+     0, undef, qr/: ok, 1 segment, 3 records, 7 keys$/],
     ['a segment that nginx put aside at its start is passed over',
      { 'journal.1' => $first->segment,
        sprintf('damaged.%016x', 2 * SIZE) => flipped($second->segment, 20) },
@@ -523,11 +541,17 @@ for (
     ['a record that is missing at the end of a segment is damage',
      { a => substr($first->segment, 0, $at[2]), b => $second->segment },
      1, qr{/b: is damaged: 1 record before it or in it is missing;}, qr/damaged/],
-    ['segments of two journals in a directory are damage',
-     { a => $first->segment, b => $other->segment },
+    ['segments that overlap are damage',
+     { a => $first->segment, b => $over->segment },
      1, qr/begins\ at\ position\ 524280,\ but\ the\ segment\ before\ it\ ends
-           \ at\ 524288,\ so\ they\ belong\ to\ different\ journals/x,
+           \ at\ 524288;\ move\ the\ wrong\ one\ away/x,
      qr/: damaged, 2 segments/],
+    ['a segment of another journal is damage',
+     { a => $first->segment, b => $other->segment, c => $third->segment },
+     1, qr{/b:\ is\ damaged:\ it\ belongs\ to\ another\ journal\ than\ \S+/a;
+           \ move\ it\ away\n
+           .*/c:\ is\ damaged:\ the\ segment\ from}x,
+     qr{/a: ok, .*\n.*/c: damaged, .*\n.*: damaged, 3 segments, 6 records}],
     ['a damaged header makes a directory damaged',
      { a => $first->segment, b => flipped($second->segment, 20),
        c => $third->segment },
@@ -535,7 +559,7 @@ for (
      qr/: damaged, 3 segments, 6 records/],
     ['a segment of a newer version is an error',
      { a => $first->segment, b => $unknown },
-     2, qr{/b: has version 3}, qr/^/],
+     2, qr{/b: has version 4}, qr/^/],
     ['a directory without a segment is an error', { a => "one\n" },
      2, qr/: contains no segment of a journal/, qr/^\z/])
 {
@@ -549,7 +573,7 @@ for (
     is(journal(1, $complaint, '--keys', $path),
        join('', map { "$_\n" } (@three) x 2),
        "journal --keys prints the keys where $what")
-        if $what =~ /missing segment|two journals/;
+        if $what =~ /missing segment|overlap|another journal/;
 }
 
 # The first record of a journal is broken.  If it was never acknowledged, the
@@ -575,6 +599,182 @@ for my $acknowledged (0, 1) {
 }
 
 
+# ---- the end ----
+
+# Returns a segment with a record of a key for each of @durable, and what these
+# records say was on disk.  The records $lost are lost.
+
+sub with_holes {
+    my ($journal, $lost, @durable) = @_;
+
+    for (@durable) {
+        my $number = $journal->{next};
+        my $at = $journal->append(["k$number"], durable => $_);
+
+        substr($journal->{data}, $at) =~ tr/\0-\xff/\0/
+            if grep { $_ == $number } @$lost;
+    }
+
+    return $journal->segment;
+}
+
+# Each row has what is tested, which records of a segment are lost, what each
+# record says was on disk, the records that count, how many are missing (or that
+# a hole is at the beginning), and the bytes of a torn tail.
+
+for (['nothing says that a lost record was on disk', [3], [0, 0, 0, 2, 2],
+      [1, 2], undef, 3],
+     ['the last record says that a lost record was on disk', [3],
+      [0, 0, 0, 2, 3], [1, 2, 4, 5], 1],
+     ['the next record says that a lost record was on disk', [3],
+      [0, 0, 0, 3, 3], [1, 2, 4, 5], 1],
+     ['of two lost records, one was on disk', [3, 4], [0, 0, 0, 0, 3, 3],
+      [1, 2, 5, 6], 2],
+     ['of two holes, one was on disk', [2, 4], [0, 0, 2, 2, 3, 3], [1, 3], 1, 3],
+     ['two holes were on disk', [2, 4], [0, 0, 2, 2, 3, 4], [1, 3, 5, 6], 2],
+     ['nothing says that the first record was on disk', [1], [0, 0, 0], [],
+      undef, 3],
+     ['a record says that the first record was on disk', [1], [0, 0, 1], [2, 3],
+      'first'],
+     ['the last records are lost', [4, 5], [0, 1, 2, 3, 4], [1, 2, 3]])
+{
+    my ($what, $lost, $durable, $left, $missing, $torn) = @$_;
+    my $path = $t->write_file('end', with_holes(BloomTest::Journal->new, $lost,
+                                                @$durable));
+    my @complaint = !$missing ? (0, undef)
+                  : $missing eq 'first'
+                    ? (1, qr/: 64 bytes from position 128 on contain no valid record; load/)
+                    : (1, qr/ contain no valid record; $missing records? before it or in it (is|are) missing; load/);
+
+    is(join(' ', map { $_->{key} }
+                     json_lines(journal(@complaint, '--keys', '--json', '-q',
+                                        $path))),
+       join(' ', map { "k$_" } @$left), "the keys that count where $what");
+
+    my $found = json(journal(@complaint, '--json', $path));
+
+    is($found->{result}, $missing ? 'damaged' : 'ok', "the verdict where $what");
+    is($found->{missing}, $missing && $missing ne 'first' ? $missing : 0,
+       "the number of missing records where $what");
+    is($found->{torn} != 0, !!$torn, "the torn tail where $what");
+    is($found->{used}, 128 + 64 * ($missing ? $left->[-1] : @$left),
+       "the bytes that count where $what") if @$left;
+}
+
+# The records that say what was on disk may be in a later segment.
+
+for (['nothing says that the end of a segment was on disk', [0, 1, 2], [2, 2],
+      [1, 2], undef],
+     ['the next segment says that a lost record was on disk', [0, 0, 0], [2, 3],
+      [1, 2, 4 .. 7], 1],
+     ['a later segment says that a lost record was on disk', [0, 0, 0], [2, 2],
+      [1, 2, 4 .. 7], 1, 3])
+{
+    my ($what, $first, $second, $left, $missing, $last) = @$_;
+    my $one = BloomTest::Journal->new;
+    my $data = with_holes($one, [3], @$first);
+    my $two = $one->next_segment;
+    my $next = with_holes($two, [], @$second);
+    my $three = $two->next_segment;
+    my $path = directory($what =~ tr/ /-/r, 1 => $data, 2 => $next,
+                         3 => with_holes($three, [], 2, $last // 2));
+    my @complaint = !$missing ? (0, undef)
+                    : (1, qr{/2: is damaged: 1 record before it or in it is missing; load});
+
+    is(join(' ', map { $_->{key} }
+                     json_lines(journal(@complaint, '--keys', '--json', '-q',
+                                        $path))),
+       join(' ', map { "k$_" } @$left), "the keys that count where $what");
+    like(journal(@complaint, $path),
+         $missing ? qr{/3: ok, .* 2 records.*\n.*: damaged, 3 segments, 6 rec}
+                  : qr{/1:\ ok,\ .*\ 2\ records.*\n
+                       .*/2:\ ok,\ .*,\ 128\ of\ .*\ 0\ records,\ 0\ keys,
+                           \ then\ a\ torn\ tail\ of\ .*\n
+                       .*/3:\ ok,\ .*,\ 128\ of\ .*\ 0\ records,\ 0\ keys,
+                           \ then\ a\ torn\ tail\ of\ 123\ bytes\n
+                       .*:\ ok,\ 3\ segments,\ 2\ rec}x,
+         "what journal prints where $what");
+
+    # a segment that is missing is a hole like any other
+
+    unlink "$path/2" or die "unlink: $!";
+    journal($last ? (1, qr{/3: is damaged: the segment from position 262144 to 524288, which comes before it, is missing; 3 records before it or in it are missing; load})
+                  : (0, undef), $path);
+}
+
+{
+    # what another journal says of records with the same numbers does not count
+
+    my $one = BloomTest::Journal->new;
+    my $data = with_holes($one, [2], 0, 0, 0);
+    my $path = directory('promised-by-another', 1 => $data,
+                         2 => with_holes($one->next_segment(journal => 'x' x 16),
+                                         [], 3, 4));
+
+    like(journal(1, qr{^ngx-bloom journal: \S+/2: is damaged: it belongs to another journal than \S+/1; move it away$},
+                 $path), qr{/1: ok, .* 1 record, 1 key, .* a torn tail},
+         'another journal says nothing of the records of this one');
+    is_deeply([json_lines(journal(1, qr/another journal/, '--json', $path))]->[1],
+              { file => "$path/2", result => 'damaged',
+                error => "is damaged: it belongs to another journal than $path/1;"
+                         . ' move it away' },
+              'journal --json says that a segment is of another journal, and no'
+              . ' more');
+
+    # nothing behind the end counts: no removal, no clear, no type
+
+    my $end = BloomTest::Journal->new;
+    $end->append(['a']);
+    my $lost = $end->append(['b']);
+    $end->append(['a'], type => REMOVE, durable => 1);
+    $end->append(['c'], type => 77, durable => 1);
+    substr($end->{data}, $lost, RECORD) = "\0" x RECORD;
+    my $clear = $end->next_segment;
+    $clear->append_clear(durable => 1);
+    $path = directory('behind-the-end', 1 => $end->segment,
+                      2 => $clear->segment);
+
+    is(journal(0, undef, '--keys', '-q', $path), "a\n",
+       'what is behind the end removes nothing');
+    is(journal(0, undef, '--removed', '-q', $path), '',
+       'what is behind the end has removed nothing');
+}
+
+{
+    # a segment that was prepared: the numbers of its records may begin later
+    # than its header says
+
+    my $prepared = BloomTest::Journal->new(sequence => 5);
+    $prepared->append(['nine'], sequence => 9);
+    my $path = $t->write_file('prepared', $prepared->segment);
+
+    like(journal(0, undef, $path), qr/: ok, .* 1 record, .* sequence 9 to 9/,
+         'records before the first one of a segment are not missing');
+
+    for (8, 4) {
+        my $hole = BloomTest::Journal->new(sequence => 5);
+        $hole->append(['nine'], sequence => 9);
+        $hole->append(['ten'], durable => $_);
+        substr($hole->{data}, 128, RECORD) = "\0" x RECORD;
+        $path = $t->write_file('prepared-hole', $hole->segment);
+
+        is(journal($_ >= 5
+                   ? (1, qr/: is damaged: 64 bytes from position 128 on contain no valid record; load/)
+                   : (0, undef), '--keys', '-q', $path),
+           $_ >= 5 ? "ten\n" : '',
+           "a first record is a hole if record $_ was on disk, and 5 was the first");
+    }
+}
+
+for (1, ~0) {
+    my $bad = BloomTest::Journal->new;
+    $bad->append(['one'], durable => $_);
+    is(journal(0, qr/a torn tail/, '--keys',
+               $t->write_file('bad', $bad->segment)), '',
+       "the first record cannot know that record $_ was on disk");
+}
+
+
 # ---- records of all types ----
 
 # Returns what --keys or --removed prints of segments or a directory.
@@ -586,7 +786,7 @@ sub listed {
 }
 
 {
-    my $first = BloomTest::Journal->new(version => 1);
+    my $first = BloomTest::Journal->new;
     $first->append([qw(a b c d e f)]);
     my $second = $first->next_segment;
     $second->append([qw(b c d gone)], type => REMOVE);
@@ -628,9 +828,9 @@ sub listed {
          'journal prints how many keys were added, removed and restored');
 
     my $segment = json(journal(0, undef, '--json', $paths[1]));
-    is_deeply([@$segment{qw(version records keys added removed restorations
-                            cleared)}],
-              [2, 6, 10, 1, 9, 1, JSON::PP::false],
+    is_deeply([@$segment{qw(records keys added removed restorations cleared
+                            removed_so_far removed_bytes_so_far)}],
+              [6, 10, 1, 9, 1, JSON::PP::false, 9, 15],
               'journal --json has the numbers of keys of each type');
 
     my @removed = json_lines(journal(0, undef, '--removed', '--json', $path));
@@ -645,20 +845,68 @@ sub listed {
 }
 
 {
-    # a removal that was never published has the number of a later record
+    # a writer died before its removal counted, and the next one took the number
 
     my $first = BloomTest::Journal->new;
     $first->append(['a']);
     $first->append(['b']);
-    my $stale = $first->next_segment(sequence => 1);
-    $stale->append(['a'], type => REMOVE);
-    my $path = directory('stale', 1 => $first->segment,
-                         2 => $stale->segment);
+    my $next = $first->next_segment;
+    $first->append(['a'], type => REMOVE);
+    $next->append(['c']);
+    $next->append(['d']);
+    my $path = directory('unpublished', 1 => $first->segment,
+                         2 => $next->segment);
 
-    is(listed('--keys', '-q', $path), 'a b',
-       'a removal that was never published removes nothing');
+    is(listed('--keys', '-q', $path), 'a b c d',
+       'a removal that never counted removes nothing, and hides no key');
     is(listed('--removed', '-q', $path), '',
-       'a removal that was never published is not shown');
+       'a removal that never counted is not shown');
+    like(journal(0, undef, $path),
+         qr{/1:\ ok,\ .*\ 2\ records,\ .*,\ sequence\ 1\ to\ 2,\ .*\ a\ torn
+            \ tail\ of\ .*\n.*/2:\ ok,\ .*,\ sequence\ 3\ to\ 4,}x,
+         'it is a torn tail');
+}
+
+{
+    # what the zone had before its journal is in an image
+
+    my $later = BloomTest::Journal->new(base => 3 * SIZE, sequence => 42);
+    $later->append(['a', 'b']);
+    $later->append(['b'], type => REMOVE);
+    my $path = directory('later', 1 => $later->segment);
+    my $begins = 3 * SIZE + 128;
+
+    for (['--keys', "a\n"], ['--removed', "b\n"], ['-0', '--keys', "a\0"]) {
+        my ($out, @options) = reverse @$_;
+
+        is(journal(0, qr{^ngx-bloom journal: warning: \Q$path\E: the journal begins at position $begins: keys that were added or removed before that are in the image or the checkpoints of the zone\n\z},
+                   @options, $path), $out,
+           "journal @options says that the journal lacks earlier keys");
+        journal(0, undef, '-q', @options, $path);
+        journal(0, undef, @options, "$path/1");
+    }
+
+    my @keys = json_lines(journal(0, qr/the journal begins at position $begins/,
+                                  '--keys', '--json', $path));
+    is($keys[0]{position}, $begins, 'the first key has this position');
+    journal(0, undef, $path);
+
+    journal(0, qr/the journal begins at position $begins/, '--keys',
+            directory('later-empty',
+                      1 => BloomTest::Journal->new(base => 3 * SIZE,
+                                                   sequence => 2)->segment));
+
+    # nothing was before, or it was cleared
+
+    my $whole = BloomTest::Journal->new(base => 3 * SIZE);
+    $whole->append(['a']);
+    journal(0, undef, '--keys', directory('begins-first', 1 => $whole->segment));
+
+    my $cleared = BloomTest::Journal->new(sequence => 42);
+    $cleared->append_clear;
+    $cleared->append(['a']);
+    journal(0, undef, '--keys', directory('begins-cleared',
+                                          1 => $cleared->segment));
 }
 
 {
@@ -705,11 +953,11 @@ sub listed {
     $late->append_clear;
     $late->append(['b']);
     $path = $t->write_file('late-clear', $late->segment);
-    journal(1, qr/40 bytes from position 168 on contain no valid record; 1/,
+    journal(1, qr/64 bytes from position 192 on contain no valid record; 1/,
             $path);
 }
 
-for my $type (4, 6, 255) {
+for my $type (5, 6, 255) {
     my $newer = BloomTest::Journal->new;
     $newer->append(['before']);
     my $at = $newer->append(['k' x 17], type => $type, count => 70000);
@@ -756,9 +1004,10 @@ for my $type (4, 6, 255) {
 
     my @json = json_lines(journal(0, undef, '--json', $path));
 
-    is_deeply([map { [@$_{qw(keys added removed source_position)}] }
+    is_deeply([map { [@$_{qw(keys added removed source_position
+                             removed_so_far removed_bytes_so_far)}] }
                    @json[0, 1]],
-              [[8, 5, 3, '1700000000007'], [0, 0, 0, '9-9']],
+              [[8, 5, 3, '1700000000007', 3, 9], [0, 0, 0, '9-9', 3, 9]],
               'journal --json has the same numbers');
     ok(!exists json(journal(0, undef, '--json', $file))->{source_position},
        'without changes, there is no source_position');
@@ -774,7 +1023,7 @@ for my $type (4, 6, 255) {
                      json_lines(journal(0, undef, '--keys', '--json', $path));
 
     is_deeply([@$new{qw(sequence position time)}],
-              [2, 176, '2023-11-14T22:13:20.200Z'],
+              [2, 200, '2023-11-14T22:13:20.200Z'],
               'a key of changes has the place and the time of its record');
 
     my $clear = BloomTest::Journal->new;
@@ -788,7 +1037,7 @@ for my $type (4, 6, 255) {
        'a restored key of changes is not removed any more');
 }
 
-for (['too many removals', 0, 1, ['a'], ['b'], removals => 3],
+for (['too many removals', 0, 1, ['a'], ['b'], first => 3],
      ['a position that goes back', '5-1', 5, [], []],
      ['a digest that begins later', 5, 6, [], ['a'], since => '5-1'],
      ['keys in a gap', 5, 5, ['a'], []])
@@ -815,7 +1064,7 @@ for (['too many removals', 0, 1, ['a'], ['b'], removals => 3],
     $hole->append(['before']);
     my $from = $hole->append(['hole']);
     $hole->append(['behind']);
-    substr($hole->{data}, $from, 40) = "\0" x 40;
+    substr($hole->{data}, $from, RECORD + 8) = "\0" x (RECORD + 8);
     my $lengths = BloomTest::Journal->new;
     $lengths->append([map { 'k' x $_ } 1, 127, 128, 300]);
 
@@ -825,7 +1074,7 @@ for (['too many removals', 0, 1, ['a'], ['b'], removals => 3],
     $types->append(['added'], type => REMOVE);
     $types->append_restoration;
     my $newer = BloomTest::Journal->new;
-    $newer->append(['newer'], type => 6);
+    $newer->append(['newer'], type => 5);
     $newer->append(['behind']);
 
     my $changes = BloomTest::Journal->new;

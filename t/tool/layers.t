@@ -43,8 +43,8 @@ sub grown {
         form => 'raw', capacity => $capacity, items => scalar @$keys,
         fpr => $fpr, created => 1_700_000_000_000, as_of => 0,
         build_id => "\x11" x 16, exceptions => [], keys => $keys,
-        source => '', position => [0, 0],
-        grown => \@grown, layers => [@layers[0 .. $grown[-1] - 1]], %field,
+        slices => [], source => '', position => [0, 0],
+        copy => ['', (0) x 5], grown => \@grown, layers => [@layers[0 .. $grown[-1] - 1]], %field,
     }));
 }
 

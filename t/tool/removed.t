@@ -11,8 +11,7 @@ use FindBin;
 
 use BloomTest;
 use BloomTest::Image qw(image_of patch_header read_vector with_exceptions);
-use BloomTest::Tool qw(content_of header info json json_lines lines_of tool
-                       tool_test);
+use BloomTest::Tool qw(content_of info json json_lines lines_of tool tool_test);
 
 my $t = tool_test();
 my $dir = $t->testdir;
@@ -23,7 +22,7 @@ my $time = 1767225600000;
 sub image_with {
     my ($name, $keys, $removed, @options) = @_;
 
-    my $image = $t->build_image("$name.v1", $keys, @options);
+    my $image = $t->build_image("$name.plain", $keys, @options);
 
     return $t->write_file($name, with_exceptions(content_of($image),
                           [map { [2, $time, $_] } @$removed]));
@@ -41,7 +40,6 @@ my $image = image_with('removed.bloom', [qw(a b c d)], [qw(c d)], '-n', 100);
     my $info = info($image);
 
     is($info->{removed}, 2, 'info --json states the number of removed keys');
-    is($info->{version}, 2, 'an image with removed keys has version 2');
     is($info->{items}, 4, 'the items include the removed keys');
     is($info->{size_bytes}, -s $image, 'the size includes the removed keys');
 
@@ -51,7 +49,6 @@ my $image = image_with('removed.bloom', [qw(a b c d)], [qw(c d)], '-n', 100);
     my $none = info($t->build_image('none.bloom', ['a']));
 
     is($none->{removed}, 0, 'an image without removed keys has 0');
-    is($none->{version}, 1, 'an image without removed keys has version 1');
 
     is(removed_in($image), 'c d', 'info --removed lists the removed keys');
     is(tool(0, undef, 'info', '--removed', '-0', $image), "c\0d\0",
@@ -121,7 +118,7 @@ is(json(tool(0, undef, 'verify', '--json', $image))->{removed}, 2,
    'verify --json states the number of removed keys');
 
 {
-    my $plain = content_of("$dir/removed.bloom.v1");
+    my $plain = content_of("$dir/removed.bloom.plain");
     my @two = ([2, 1, 'c'], [2, 1, 'd']);
 
     for (['a key twice', qr/has a removed key twice/,
@@ -136,14 +133,19 @@ is(json(tool(0, undef, 'verify', '--json', $image))->{removed}, 2,
           with_exceptions($plain, \@two, size => 22 - 1, n => 1)],
          ['a size that exceeds the entries', qr/not valid/,
           with_exceptions($plain, \@two, size => 22 + 5)],
-         ['no removed keys', qr/0 exceptions/,
-          with_exceptions($plain, [], n => 0)],
+         ['a wrong number of built exceptions', qr/more or fewer/,
+          with_exceptions($plain, \@two, built => 1, built_size => 11)],
+         ['a wrong size of built exceptions', qr/more or fewer/,
+          with_exceptions($plain, [[1, 1, 'c'], [2, 1, 'dd']],
+                          built_size => 12)],
+         ['a number alone', qr/1 exceptions in 0 bytes/,
+          patch_header($plain, 3584 => pack 'Q<', 1)],
          ['layers', qr/or these layers/,
           patch_header(with_exceptions($plain, \@two), 3608 => "\1")],
          ['a source without a name', qr/the name of its source/,
           patch_header(with_exceptions($plain, \@two), 3648 => "\1")],
-         ['a version of 3', qr/versions up to 2; use a newer program/,
-          patch_header(with_exceptions($plain, \@two), 8 => "\3")])
+         ['a version of 2', qr/has version 2, but this program reads version 3/,
+          patch_header(with_exceptions($plain, \@two), 8 => "\2")])
     {
         my ($what, $why, $content) = @$_;
         my $file = $t->write_file('bad.bloom', $content);
@@ -172,9 +174,7 @@ is(json(tool(0, undef, 'verify', '--json', $image))->{removed}, 2,
     like(tool(0, undef, 'add', $copy, { stdin => "d\n" }),
          qr/: 1 key, 1 added \(of which 1 had been removed\), /,
          'add says how many keys had been removed');
-    is(header($copy)->{version}, 1,
-       'an image of which no key is removed any more has version 1');
-    is(-s $copy, -s "$dir/removed.bloom.v1",
+    is(-s $copy, -s "$dir/removed.bloom.plain",
        'an image without removed keys has no section for them');
 
     like(tool(0, undef, 'add', $image, { stdin => "a\n" }), qr/: 1 key, 0 added/,
@@ -193,7 +193,7 @@ is(json(tool(0, undef, 'verify', '--json', $image))->{removed}, 2,
 # ---- merge ----
 
 {
-    my @like = ('--like', "$dir/removed.bloom.v1");
+    my @like = ('--like', "$dir/removed.bloom.plain");
     my $has_c = $t->build_image('has-c.bloom', ['c', 'x'], @like);
     my $other = $t->build_image('other.bloom', ['y'], @like);
     my $same = image_with('same.bloom', ['c', 'd', 'z'], ['d'], @like);
@@ -222,8 +222,8 @@ is(json(tool(0, undef, 'verify', '--json', $image))->{removed}, 2,
        'the merged image has each key that is present in some image');
     is($merged->($image, $t->build_image('cd.bloom', ['c', 'd'], @like)),
        '0 2: ', 'all removed keys may be present in another image');
-    is(header("$dir/merged.bloom")->{version}, 1,
-       'a merged image without removed keys has version 1');
+    is(-s "$dir/merged.bloom", -s "$dir/removed.bloom.plain",
+       'a merged image without removed keys has no section for them');
 
     like(tool(0, undef, 'merge', '-o', "$dir/merged.bloom", $image, $has_c),
          qr/, 1 key removed, 1 no longer removed as another image has it$/,

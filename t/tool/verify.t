@@ -82,8 +82,14 @@ my @damages = (
      sub { substr($_[0], 100) = '' }],
     [magic => qr/is not a Bloom filter image; build/,
      sub { substr($_[0], 0, 1) = "\x09" }],
-    [newer => qr/has version 3, .* use a newer program/,
-     sub { substr($_[0], 8, 1) = "\3" }],
+    [newer => qr/has version 4, but this program reads version 3; use a newer program/,
+     sub { substr($_[0], 8, 1) = "\4" }],
+    (map {
+        my $version = $_;
+
+        ["version$_" => qr/has version $_, but this program reads version 3; build it again/,
+         sub { substr($_[0], 8, 1) = chr $version }];
+    } 0 .. 2),
     [swapped => qr/was written in big-endian byte order/,
      sub { substr($_[0], 12, 4) = "\1\2\3\4" }],
     [header => qr/is damaged: the checksum of its header /,

@@ -43,9 +43,23 @@
 #define ORIGIN_LEN    156
 #define LINKS         160
 #define LINK_TABLE    176
-#define EXCEPTIONS    3584            /* from here on: version 2 */
+#define SLICES        2048            /* from here on: if it is of a ring */
+#define OPEN          2052
+#define LIVE          2056
+#define FULL          2064
+#define OPENED        2072
+#define CLOSED        2520
+#define SLICES_END    2968
+#define PREFIXES      3504            /* from here on: any image */
+#define COPY          3520
+#define COPY_POSITION    3536
+#define COPY_SEQUENCE    3544
+#define COPY_END         3576
+#define EXCEPTIONS    3584
 #define EXCEPTIONS_SIZE  3592
 #define EXCEPTIONS_CRC   3600
+#define BUILT         3616
+#define BUILT_SIZE    3624
 #define LAYERS        3608
 #define SOURCE        3632
 #define SOURCE_LEN    3648
@@ -85,6 +99,10 @@ read_file(void *ctx, void *buf, size_t len, uint64_t offset)
 }
 
 
+/* The slices of the ring images. */
+static bloom_image_ring_t  slices;
+
+
 /* Makes a file of an image, of its words and of the entries of its exceptions,
  * image->exceptions_size bytes.  The header of an imported filter's source is
  * of bytes 0xab. */
@@ -116,8 +134,12 @@ file_of(const bloom_image_t *given, const uint64_t *words,
     }
 
     bloom_image_encode(&image, h);
-    memset(bloom_image_origin(&image, h), 0xab, image.origin_len);
+    memset(h + bloom_image_origin_at(&image), 0xab, image.origin_len);
     bloom_image_encode_again(h);
+
+    if (image.flags & BLOOM_IMAGE_RING) {
+        bloom_image_put_ring(&image, &slices, h);
+    }
 
     return file;
 }
@@ -180,8 +202,9 @@ some_bits(const bloom_image_t *image)
 }
 
 
-/* Makes entries of the number and of the size that the image states: each has a
- * key of one byte, except the last one, which has the rest. */
+/* Makes entries of the numbers and of the size that the image states: each has
+ * a key of one byte, except the last one, which has the rest.  The builder chose
+ * the last ones. */
 static inline uint8_t *
 some_entries(const bloom_image_t *image)
 {
@@ -192,7 +215,7 @@ some_entries(const bloom_image_t *image)
     data = unit_zeros(image->exceptions_size + 1);
 
     for (i = 1, p = data; i <= image->exceptions; i++) {
-        *p++ = 2;
+        *p++ = i > image->exceptions - image->built ? 1 : 2;
         bloom_put64(p, 1767225600000 + i);
         p += 8;
 
@@ -233,12 +256,13 @@ example_file(const bloom_image_t *image)
 
 
 /*
- * Images of each kind.  Those with exceptions, layers or a source have version
- * 2; `whole` has all of them.  `imported` has one part and the header of its
- * source; `linked` has as many links as an image may have, and no room left.
+ * Images of each kind: with exceptions, with layers, with a source, and a copy;
+ * `whole` is all of that.  `imported` has one part and the header of its source;
+ * `linked` has as many links as an image may have, and no room left.  `ring` has
+ * slices and exceptions.
  */
-static bloom_image_t  blocked, classic, removed, grown, sourced, whole;
-static bloom_image_t  imported, linked;
+static bloom_image_t  blocked, classic, removed, grown, sourced, copied, whole;
+static bloom_image_t  imported, linked, ring;
 
 
 static inline void
@@ -255,6 +279,19 @@ set_source(bloom_image_t *image, uint64_t high, uint64_t low, const char *name)
     memcpy(source.name, name, source.len);
 
     bloom_image_set_source(image, &source);
+}
+
+
+static inline void
+set_copy(bloom_image_t *image, uint64_t position, uint64_t sequence)
+{
+    memset(&image->copy, 0, sizeof(image->copy));
+    image->copy.journal[BLOOM_IMAGE_JOURNAL_LEN - 1] = 1;
+    image->copy.position = position;
+    image->copy.sequence = sequence;
+    image->copy.time = 1767225600000;
+    image->copy.removed = 3;
+    image->copy.removed_bytes = UINT64_MAX;
 }
 
 
@@ -289,9 +326,33 @@ make_examples(void)
     sourced = blocked;
     set_source(&sourced, 0x1122334455667788, 0x99aabbccddeeff01, "redis:ids");
 
+    copied = blocked;
+    set_copy(&copied, 0x1122334455667788, 1);
+
     whole = grown;
     set_exceptions(&whole, 3, 2 * 11 + 10 + 20);
+    whole.built = 1;
+    whole.built_size = 10 + 20;
     set_source(&whole, UINT64_MAX, 0, "stream/1._:/-");
+    set_copy(&whole, 0, UINT64_MAX);
+
+    ring = blocked;
+    ring.flags |= BLOOM_IMAGE_RING;
+    ring.geometry.slices = 5;
+    set_exceptions(&ring, 3, 2 * 11 + 10 + 20);
+
+    /* slice 1 is open, 2 has no keys, 3 and 4 are closed, 0 was full */
+
+    slices.open = 1;
+    slices.live = 0x1b;
+    slices.full = 0x01;
+    slices.opened[3] = 1000;
+    slices.closed[3] = 2000;
+    slices.opened[4] = 2000;
+    slices.closed[4] = 2000;
+    slices.opened[0] = UINT64_MAX - 1;
+    slices.closed[0] = UINT64_MAX;
+    slices.opened[1] = 3000;
 
     imported = example(BLOOM_LAYOUT_DOUBLE63, 200, 0, 1003);
     imported.flags |= BLOOM_IMAGE_IMPORTED;

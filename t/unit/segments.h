@@ -15,17 +15,20 @@
 
 #define ROOM         4096                /* of a test's segment in memory */
 #define RECORDS_MAX  16
+#define SMALL        64                  /* size of a record whose keys and
+                                            their lengths take up to 8 bytes */
 
 
 /* A segment in memory, and the places of its records. */
 typedef struct {
-    bloom_segment_t  segment;
-    size_t           size;               /* bytes of `data` */
-    size_t           used;               /* end of the last record */
-    uint64_t         sequence;           /* of the next record */
-    size_t           records;
-    size_t           at[RECORDS_MAX + 1];
-    uint8_t         *data;
+    bloom_segment_t   segment;
+    size_t            size;              /* bytes of `data` */
+    size_t            used;              /* end of the last record */
+    uint64_t          sequence;          /* of the next record */
+    bloom_removals_t  removals;          /* of all records */
+    size_t            records;
+    size_t            at[RECORDS_MAX + 1];
+    uint8_t          *data;
 } journal_t;
 
 
@@ -36,14 +39,16 @@ create(journal_t *journal, size_t size)
 
     memset(journal, 0, sizeof(*journal));
 
-    journal->segment.version = 1;
     journal->segment.base = 0x123456780;
     journal->segment.size = BLOOM_SEGMENT_SIZE;
     journal->segment.sequence = 1000;
     journal->segment.created = 1700000000000;
 
+    journal->segment.entry = 0x1122334455667788;
+
     for (i = 0; i < BLOOM_SEGMENT_SALT_LEN; i++) {
         journal->segment.salt[i] = (uint8_t) (0xa0 + i);
+        journal->segment.journal[i] = (uint8_t) (0xb0 + i);
     }
 
     journal->size = size;
@@ -63,21 +68,40 @@ time_of(uint64_t sequence)
 }
 
 
+/* Seals a record that says that all records before it are on disk, and that no
+ * key was removed before.  Returns its size. */
+static inline size_t
+seal(bloom_record_maker_t *maker, const bloom_segment_t *segment,
+    uint64_t position, uint64_t sequence, uint64_t time)
+{
+    bloom_stamp_t  stamp = { sequence, time, sequence - 1, { 0, 0 } };
+
+    return bloom_record_seal(maker, segment, position, &stamp);
+}
+
+
 /* Appends a record that has been begun. */
 static inline void
 append_made(journal_t *journal, bloom_record_maker_t *maker,
     const bloom_key_t *keys, size_t n)
 {
-    size_t  size;
+    size_t         size;
+    bloom_stamp_t  stamp;
 
     for ( /* void */ ; n > 0; n--, keys++) {
         assert_int_equal(bloom_record_put(maker, keys), 0);
     }
 
+    stamp.sequence = journal->sequence;
+    stamp.time = time_of(journal->sequence);
+    stamp.durable = journal->sequence - 1;
+    stamp.removals = journal->removals;
+
     size = bloom_record_seal(maker, &journal->segment,
-                             journal->segment.base + journal->used,
-                             journal->sequence, time_of(journal->sequence));
+                             journal->segment.base + journal->used, &stamp);
     assert_int_equal(size % 8, 0);
+
+    journal->removals = stamp.removals;
 
     journal->used += size;
     journal->sequence++;
@@ -218,14 +242,17 @@ read_all(found_t *found, const journal_t *journal, const uint8_t *data,
         found->skipped += n;
         at += n;
 
-        i = record.sequence - journal->segment.sequence;
+        i = record.stamp.sequence - journal->segment.sequence;
         assert_true(i < journal->records);
         assert_int_equal(at, journal->at[i]);
         assert_int_equal(record.size, journal->at[i + 1] - at);
-        assert_int_equal(record.time, time_of(record.sequence));
+        assert_int_equal(record.stamp.time, time_of(record.stamp.sequence));
+        assert_int_equal(record.stamp.durable, record.stamp.sequence - 1);
 
-        assert_int_equal(record_at(journal, at, record.sequence, &original),
-                         BLOOM_RECORD_OK);
+        assert_int_equal(record_at(journal, at, record.stamp.sequence,
+                                   &original), BLOOM_RECORD_OK);
+        assert_memory_equal(&record.stamp, &original.stamp,
+                            sizeof(record.stamp));
         assert_int_equal(record.count, original.count);
 
         while (bloom_record_key(&original, &original_key) == 1) {
@@ -238,7 +265,7 @@ read_all(found_t *found, const journal_t *journal, const uint8_t *data,
 
         found->records++;
         found->seen |= (uint64_t) 1 << i;
-        sequence = record.sequence + 1;
+        sequence = record.stamp.sequence + 1;
     }
 }
 
@@ -248,14 +275,14 @@ read_all(found_t *found, const journal_t *journal, const uint8_t *data,
 static inline void
 make_header_checksum(const journal_t *journal, size_t at)
 {
-    uint8_t  *h, message[52];
+    uint8_t  *h, message[76];
 
     h = journal->data + at;
 
     memcpy(message, journal->segment.salt, 16);
     bloom_put64(message + 16, journal->segment.base + at);
     memcpy(message + 24, h, 4);
-    memcpy(message + 28, h + 8, 24);
+    memcpy(message + 28, h + 8, 48);
 
     bloom_put32(h + 4, bloom_crc32c(0, message, sizeof(message)));
 }
@@ -268,7 +295,7 @@ make_checksums(const journal_t *journal, size_t at, size_t size)
 
     h = journal->data + at;
 
-    bloom_put32(h + 28, bloom_crc32c(0, h + 32, size - 32));
+    bloom_put32(h + 28, bloom_crc32c(0, h + 56, size - 56));
     make_header_checksum(journal, at);
 }
 

@@ -53,11 +53,14 @@ check_round_trip(const bloom_image_t *image)
 
     again = reader.image;
     assert_null(bloom_image_differs(&again, image));
-    assert_int_equal(bloom_image_version(&again),
-                     bloom_get32(file.bytes + VERSION));
+    assert_int_equal(bloom_get32(file.bytes + VERSION), 3);
     again.table_crc = image->table_crc;
     again.exceptions_crc = image->exceptions_crc;
     assert_memory_equal(&again, image, sizeof(again));
+
+    if (image->flags & BLOOM_IMAGE_RING) {
+        assert_memory_equal(&reader.ring, &slices, sizeof(slices));
+    }
 
     /* the header of an imported filter's source, and what is behind it */
 
@@ -65,7 +68,7 @@ check_round_trip(const bloom_image_t *image)
         got = realloc(got, image->origin_len + 1);
         assert_non_null(got);
         memset(got, 0xab, image->origin_len);
-        assert_memory_equal(bloom_image_origin(&again, file.bytes), got,
+        assert_memory_equal(file.bytes + bloom_image_origin_at(&again), got,
                             image->origin_len);
     }
 
@@ -82,15 +85,14 @@ TEST(images_of_each_kind_are_read_back)
     bloom_image_t  image;
 
     static const bloom_image_t  *const images[] = {
-        &blocked, &classic, &removed, &grown, &sourced, &whole, &imported,
-        &linked
+        &blocked, &classic, &removed, &grown, &sourced, &copied, &whole,
+        &imported, &linked, &ring
     };
 
     for (i = 0; i < array_len(images); i++) {
         check_round_trip(images[i]);
-        assert_int_equal(bloom_image_version(images[i]),
-                         images[i]->exceptions || images[i]->geometry.layers
-                         || images[i]->source.len ? 2 : 1);
+        assert_int_equal(bloom_image_is_copy(images[i]),
+                         images[i] == &copied || images[i] == &whole);
     }
 
     /* the smallest and the greatest value of each field */
@@ -125,9 +127,84 @@ TEST(images_of_each_kind_are_read_back)
     check_round_trip(&image);
 
     image = linked;
-    assert_int_equal(image.origin_len, 4092 - 176 - 16 * 56);
+    assert_int_equal(image.origin_len, 3328 - 16 * 56);
     image.origin_len--;
     check_round_trip(&image);
+
+    image = imported;
+    image.origin_len = BLOOM_IMAGE_ORIGIN_MAX;
+    assert_int_equal(bloom_image_origin_room(&image), image.origin_len);
+    assert_int_equal(bloom_image_origin_at(&image) + image.origin_len,
+                     PREFIXES);
+    set_source(&image, 1, 0, "ids");
+    set_exceptions(&image, 1, 11);
+    check_round_trip(&image);
+}
+
+
+/* Each slice may be the open one; slices that are not live are zeros. */
+TEST(rings_of_each_size_are_read_back)
+{
+    uint32_t            i, n;
+    bloom_image_t       image;
+    bloom_image_ring_t  before;
+
+    static const uint32_t  sizes[] = { 1, 2, 42, BLOOM_PARTS_MAX };
+
+    before = slices;
+
+    for (n = 0; n < array_len(sizes); n++) {
+        image = ring;
+        image.geometry.slices = (uint16_t) sizes[n];
+
+        for (i = 0; i < sizes[n]; i++) {
+            memset(&slices, 0, sizeof(slices));
+            slices.open = i;
+            slices.live = (uint64_t) 1 << i;
+            check_round_trip(&image);
+
+            /* all others are live, and were full */
+
+            slices.live = UINT64_MAX >> (64 - sizes[n]);
+            slices.full = slices.live & ~((uint64_t) 1 << i);
+            check_round_trip(&image);
+        }
+    }
+
+    slices = before;
+}
+
+
+/* The fields of slices are where the description says, and those of a copy. */
+TEST(slices_and_copies_have_their_places)
+{
+    file_t          file;
+    const uint8_t  *h;
+
+    file = example_file(&ring);
+    h = file.bytes;
+
+    assert_int_equal(bloom_get32(h + FLAGS), 0x1 | 0x4);
+    assert_int_equal(bloom_get32(h + SLICES), 5);
+    assert_int_equal(bloom_get32(h + OPEN), 1);
+    assert_int_equal(bloom_get64(h + LIVE), 0x1b);
+    assert_int_equal(bloom_get64(h + FULL), 0x01);
+    assert_int_equal(bloom_get64(h + OPENED + 8 * 3), 1000);
+    assert_int_equal(bloom_get64(h + CLOSED + 8 * 4), 2000);
+    assert_true(bloom_get64(h + CLOSED) == UINT64_MAX);
+    assert_int_equal(bloom_get64(h + PAYLOAD_SIZE), 5 * 3 * 64);
+    free(file.bytes);
+
+    file = example_file(&copied);
+    h = file.bytes;
+
+    assert_int_equal(h[COPY + 15], 1);
+    assert_int_equal(bloom_get64(h + COPY_POSITION), 0x1122334455667788);
+    assert_int_equal(bloom_get64(h + COPY_SEQUENCE), 1);
+    assert_int_equal(bloom_get64(h + COPY + 32), 1767225600000);
+    assert_int_equal(bloom_get64(h + COPY + 40), 3);
+    assert_true(bloom_get64(h + COPY + 48) == UINT64_MAX);
+    free(file.bytes);
 }
 
 
@@ -330,44 +407,6 @@ TEST(a_source_can_be_set_and_left_out)
 }
 
 
-/* Version 2 has less room for the header of an imported filter's source.  The
- * writer leaves out a header that has no room. */
-TEST(the_header_of_an_imported_filter_must_fit)
-{
-    uint8_t        data[64], table[4096];
-    bloom_image_t  image;
-
-    image = imported;
-    assert_int_equal(bloom_image_origin_room(&image), BLOOM_IMAGE_ORIGIN_MAX);
-
-    image.origin_len = EXCEPTIONS - LINK_TABLE;
-    set_source(&image, 1, 0, "ids");
-    assert_int_equal(bloom_image_origin_room(&image), EXCEPTIONS - LINK_TABLE);
-    assert_int_equal(image.origin_len, EXCEPTIONS - LINK_TABLE);
-    check_round_trip(&image);
-
-    bloom_image_set_source(&image, NULL);
-    image.origin_len++;
-    bloom_image_set_source(&image, NULL);
-    assert_int_equal(image.origin_len, EXCEPTIONS - LINK_TABLE + 1);
-
-    set_source(&image, 1, 0, "ids");
-    assert_int_equal(image.origin_len, 0);
-
-    /* so it does for exceptions, which are known when they are sealed */
-
-    image = imported;
-    image.origin_len = EXCEPTIONS - LINK_TABLE;
-    set_exceptions(&image, 1, 11);
-    check_round_trip(&image);
-
-    memset(data, 0, sizeof(data));
-    image.origin_len++;
-    bloom_image_seal_exceptions(&image, data, table);
-    assert_int_equal(image.origin_len, 0);
-}
-
-
 TEST(images_that_cannot_be_merged_differ)
 {
     bloom_image_t  other;
@@ -384,6 +423,7 @@ TEST(images_that_cannot_be_merged_differ)
     other.build_id[3] = 0;
     other.table_crc++;
     other.exceptions = 0;
+    other.copy.position = 8;
     other.geometry.layer[3].bits = 512;
     bloom_image_set_source(&other, NULL);
     assert_null(bloom_image_differs(&whole, &other));
@@ -414,7 +454,7 @@ TEST(images_that_cannot_be_merged_differ)
 /* ---- entries ---- */
 
 static void
-check_entries(const uint8_t *entries, size_t size, uint64_t n,
+check_entries(const bloom_image_t *image, const uint8_t *entries,
     const char *reason)
 {
     uint8_t     *copy;
@@ -422,9 +462,9 @@ check_entries(const uint8_t *entries, size_t size, uint64_t n,
 
     /* in memory of exactly that size */
 
-    copy = unit_copy(entries, size);
+    copy = unit_copy(entries, image->exceptions_size);
 
-    why = bloom_exceptions_check(copy, size, n);
+    why = bloom_exceptions_check(image, copy);
     assert_non_null(why);
     assert_non_null(strstr(why, reason));
 
@@ -443,23 +483,47 @@ TEST(entries_that_do_not_fit_are_refused)
     set_exceptions(&image, 5, size);
     entries = some_entries(&image);
 
-    assert_null(bloom_exceptions_check(entries, size, 5));
-    check_entries(entries, size, 4, "more or fewer");
-    check_entries(entries, size, 6, "more or fewer");
+    assert_null(bloom_exceptions_check(&image, entries));
+    image.exceptions = 4;
+    check_entries(&image, entries, "more or fewer");
+    image.exceptions = 6;
+    check_entries(&image, entries, "more or fewer");
+    image.exceptions = 5;
 
     /* an entry that is cut off is invalid, a whole one is missing */
 
     for (at = 0; at < size; at++) {
-        check_entries(entries, at, 5, at % 11 == 0 && at <= 44
-                                      ? "more or fewer" : "is not valid");
+        image.exceptions_size = at;
+        check_entries(&image, entries, at % 11 == 0 && at <= 44
+                                       ? "more or fewer" : "is not valid");
     }
 
+    image.exceptions_size = size;
+
     entries[11] = 0;
-    check_entries(entries, size, 5, "is not valid");
+    check_entries(&image, entries, "is not valid");
     entries[11] = 8;
-    check_entries(entries, size, 5, "is not valid");
+    check_entries(&image, entries, "is not valid");
+    entries[11] = 6;
+    assert_null(bloom_exceptions_check(&image, entries));
+
+    /* the builder chose one of the first, or the last */
+
     entries[11] = 7;
-    assert_null(bloom_exceptions_check(entries, size, 5));
+    check_entries(&image, entries, "more or fewer");
+    image.built = 1;
+    check_entries(&image, entries, "more or fewer");
+    image.built_size = 11;
+    assert_null(bloom_exceptions_check(&image, entries));
+    image.built = 0;
+    check_entries(&image, entries, "more or fewer");
+
+    image.built = 1;
+    entries[11] = 2;
+    entries[44] = 1;
+    check_entries(&image, entries, "more or fewer");
+    image.built_size = size - 44;
+    assert_null(bloom_exceptions_check(&image, entries));
 
     free(entries);
 }

@@ -30,11 +30,13 @@ typedef struct {
     const char     *file;
     bloom_image_t   image;
     blob_t          keys[KEYS_MAX];
-    uint32_t        grown[KEYS_MAX];     /* layers when that key is added */
+    uint32_t        grown[KEYS_MAX];     /* layers when that key is added, or its
+                                            slice */
     size_t          nkeys;
     blob_t          absent[KEYS_MAX];
     size_t          nabsent;
     uint8_t         origin[64];          /* header of an imported filter */
+    bloom_image_ring_t  ring;            /* of slices */
     uint8_t         data[DATA_MAX];      /* exceptions, and zeros */
     uint64_t        size;
     uint8_t        *bytes;               /* the listing */
@@ -146,7 +148,6 @@ parse_exception(vector_t *v, char *text)
 {
     int                 n;
     blob_t              key;
-    uint8_t            *end;
     unsigned            kinds;
     uint64_t            time;
     bloom_exception_t   exception;
@@ -165,11 +166,9 @@ parse_exception(vector_t *v, char *text)
     assert_true(v->image.exceptions_size + bloom_exception_size(&exception)
                 <= DATA_MAX);
 
-    end = bloom_exception_write(&exception,
-                                v->data + v->image.exceptions_size);
-
-    v->image.exceptions++;
-    v->image.exceptions_size = (uint64_t) (end - v->data);
+    (void) bloom_exception_write(&exception,
+                                 v->data + v->image.exceptions_size);
+    bloom_exception_count(&v->image, &exception);
 
     free(key.data);
 }
@@ -194,6 +193,53 @@ parse_source(vector_t *v, const char *text)
     }
 
     bloom_image_set_source(&v->image, &source);
+}
+
+
+/* Appends a slice, "STATE OPENED CLOSED". */
+static void
+parse_slice(vector_t *v, const char *text)
+{
+    char      state[8];
+    uint32_t  i;
+    uint64_t  bit;
+
+    i = v->image.geometry.slices++;
+    bit = (uint64_t) 1 << i;
+
+    if (sscanf(text, "%7s %" SCNu64 " %" SCNu64, state, &v->ring.opened[i],
+               &v->ring.closed[i])
+        != 3)
+    {
+        broken(v, text);
+    }
+
+    v->ring.live |= strcmp(state, "empty") != 0 ? bit : 0;
+    v->ring.full |= strcmp(state, "full") == 0 ? bit : 0;
+    v->ring.open = strcmp(state, "open") == 0 ? i : v->ring.open;
+}
+
+
+/* Sets the copy, "JOURNAL POSITION SEQUENCE TIME REMOVED BYTES". */
+static void
+parse_copy(vector_t *v, char *text)
+{
+    bloom_image_copy_t  *copy;
+
+    copy = &v->image.copy;
+
+    if (strcspn(text, " ") != 2 * BLOOM_IMAGE_JOURNAL_LEN
+        || sscanf(text + 2 * BLOOM_IMAGE_JOURNAL_LEN, "%" SCNu64 " %" SCNu64
+                  " %" SCNu64 " %" SCNu64 " %" SCNu64, &copy->position,
+                  &copy->sequence, &copy->time, &copy->removed,
+                  &copy->removed_bytes)
+           != 5)
+    {
+        broken(v, text);
+    }
+
+    text[2 * BLOOM_IMAGE_JOURNAL_LEN] = '\0';
+    parse_hex(v, text, copy->journal, BLOOM_IMAGE_JOURNAL_LEN);
 }
 
 
@@ -279,6 +325,12 @@ parse_field(vector_t *v, const char *name, char *value)
     } else if (strcmp(name, "layer") == 0) {
         parse_layer(v, value);
 
+    } else if (strcmp(name, "slice") == 0) {
+        parse_slice(v, value);
+
+    } else if (strcmp(name, "copy") == 0) {
+        parse_copy(v, value);
+
     } else if (strcmp(name, "salts") == 0) {
         /* of a fuse base, whose bytes are taken from the vector */
 
@@ -289,7 +341,8 @@ parse_field(vector_t *v, const char *name, char *value)
         parse_exception(v, value);
 
     } else if (strcmp(name, "key") == 0 && v->nkeys < KEYS_MAX) {
-        v->grown[v->nkeys] = im->geometry.layers;
+        v->grown[v->nkeys] = im->geometry.slices != 0
+                             ? im->geometry.slices - 1u : im->geometry.layers;
         v->keys[v->nkeys++] = parse_key(v, value);
 
     } else if (strcmp(name, "absent") == 0 && v->nabsent < KEYS_MAX) {
@@ -416,11 +469,17 @@ make(const vector_t *v)
     }
 
     for (i = 0; i < v->nkeys; i++) {
-        image.geometry.layers = v->grown[i];
+        if (image.geometry.slices != 0) {
+            image.geometry.open = v->grown[i];
+
+        } else {
+            image.geometry.layers = v->grown[i];
+        }
+
         bloom_layout_add(&image.geometry, words, hash(v, &v->keys[i]));
     }
 
-    image.geometry.layers = v->image.geometry.layers;
+    image.geometry = v->image.geometry;
 
     table = file + BLOOM_IMAGE_PAGE;
 
@@ -435,8 +494,12 @@ make(const vector_t *v)
 
     bloom_image_encode(&image, file);
 
-    memcpy(bloom_image_origin(&image, file), v->origin, image.origin_len);
+    memcpy(file + bloom_image_origin_at(&image), v->origin, image.origin_len);
     bloom_image_encode_again(file);
+
+    if (image.flags & BLOOM_IMAGE_RING) {
+        bloom_image_put_ring(&image, &v->ring, file);
+    }
 
     free(words);
 
@@ -503,9 +566,11 @@ check_read(const char *name)
     v.image.exceptions_crc = got->exceptions_crc;
     assert_memory_equal(got, &v.image, sizeof(*got));
     assert_true(bloom_geometry_equal(&got->geometry, &v.image.geometry));
-    assert_int_equal(bloom_image_version(got),
-                     got->exceptions || got->geometry.layers || got->source.len
-                     ? 2 : 1);
+
+    if (got->flags & BLOOM_IMAGE_RING) {
+        assert_memory_equal(&reader->ring, &v.ring, sizeof(v.ring));
+        got->geometry.live = v.ring.live;
+    }
 
     words = unit_alloc(bloom_image_payload_size(got));
 
@@ -524,8 +589,7 @@ check_read(const char *name)
     if (got->exceptions != 0) {
         assert_int_equal(bloom_image_next_exceptions(reader, data), 1);
         assert_memory_equal(data, v.data, got->exceptions_size);
-        assert_null(bloom_exceptions_check(data, got->exceptions_size,
-                                           got->exceptions));
+        assert_null(bloom_exceptions_check(got, data));
     }
 
     assert_int_equal(bloom_image_next_exceptions(reader, data), 0);

@@ -6,6 +6,7 @@
  */
 
 #include "image_files.h"
+#include "bloom_image_decode.h"
 
 #define MAX       BLOOM_IMAGE_EXCEPTIONS_MAX
 #define TABLE_AT  (8192 + 3 * 64)        /* of the exceptions of `removed` */
@@ -51,6 +52,7 @@ TEST(every_damaged_byte_is_detected)
 {
     corrupt_every_byte(&classic);
     corrupt_every_byte(&whole);
+    corrupt_every_byte(&ring);
 }
 
 
@@ -101,6 +103,7 @@ TEST(files_of_a_wrong_length_are_refused)
 {
     check_lengths(&classic);
     check_lengths(&whole);
+    check_lengths(&ring);
 }
 
 
@@ -176,18 +179,34 @@ TEST(another_kind_of_file_is_refused)
 }
 
 
-/* The header of a later version is not interpreted. */
-TEST(a_later_version_is_refused)
+/* The header of another version is not interpreted. */
+TEST(another_version_is_refused)
 {
+    size_t  i;
+    char    reason[BLOOM_IMAGE_ERROR_LEN];
     file_t  file;
 
-    file = example_file(&blocked);
-    bloom_put32(file.bytes + VERSION, 3);
-    bloom_put32(file.bytes + LAYOUT, 77);
-    bloom_put64(file.bytes + FILE_SIZE, 1);
-    assert_refused(&file, "has version 3, but this program reads versions up "
-                          "to 2; use a newer program");
-    free(file.bytes);
+    static const struct {
+        uint32_t     version;
+        const char  *remedy;
+    } others[] = {
+        { 0, "build it again" }, { 1, "build it again" },
+        { 2, "build it again" }, { 4, "use a newer program" },
+        { UINT32_MAX, "use a newer program" }
+    };
+
+    for (i = 0; i < array_len(others); i++) {
+        snprintf(reason, sizeof(reason), "has version %u, but this program "
+                 "reads version 3; %s", (unsigned) others[i].version,
+                 others[i].remedy);
+
+        file = example_file(&blocked);
+        bloom_put32(file.bytes + VERSION, others[i].version);
+        bloom_put32(file.bytes + LAYOUT, 77);
+        bloom_put64(file.bytes + FILE_SIZE, 1);
+        assert_refused(&file, reason);
+        free(file.bytes);
+    }
 }
 
 
@@ -202,9 +221,6 @@ TEST(values_out_of_range_are_refused)
         uint64_t              value;
         const char           *reason;
     } wrong[] = {
-        { &blocked, VERSION, 4, 3, "has version 3" },
-        { &blocked, VERSION, 4, UINT32_MAX, "has version 4294967295" },
-        { &blocked, VERSION, 4, 0, "version 0 does not exist" },
         { &blocked, VERSION, 8, 0x0403020101000000, "big-endian" },
         { &blocked, ORDER, 4, 0x04030201, "big-endian" },
         { &blocked, ORDER, 4, 0, "byte order mark is 0x00000000 instead of "
@@ -231,10 +247,11 @@ TEST(values_out_of_range_are_refused)
         { &linked, HASH, 4, BLOOM_HASH_FNV1, "is invalid" },
 
         { &blocked, KEY_FORM, 4, 4, "has key form 4" },
-        { &blocked, FLAGS, 4, 4, "has flags 0x4" },
+        { &blocked, FLAGS, 4, 8, "has flags 0x8" },
+        { &ring, FLAGS, 4, 0xc, "has flags 0xc" },
         { &blocked, FLAGS, 4, 0x80000001, "has flags" },
         { &imported, FLAGS, 4, 0, "and flags 0x0" },
-        { &imported, FLAGS, 4, 6, "has flags 0x6" },
+        { &imported, FLAGS, 4, 10, "has flags 0xa" },
 
         { &blocked, K, 4, 0, "k 0, lines 2" },
         { &blocked, K, 4, 15, "k 15, lines 2" },
@@ -286,7 +303,10 @@ TEST(values_out_of_range_are_refused)
 
         { &imported, ORIGIN, 4, 0, "has origin 0" },
         { &imported, ORIGIN, 4, 8, "has origin 8" },
-        { &imported, ORIGIN_LEN, 4, 4092 - 176 + 1, "bytes of its origin" },
+        { &imported, ORIGIN_LEN, 4, BLOOM_IMAGE_ORIGIN_MAX + 1,
+          "0 links and 3329 bytes of its origin's header" },
+        { &linked, ORIGIN_LEN, 4, 3328 - 16 * 56 + 1,
+          "56 links and 2433 bytes of its origin's header" },
         { &imported, ORIGIN_LEN, 4, UINT32_MAX, "bytes of its origin" },
         { &imported, LINKS, 4, 1, "1 links" },
         { &imported, LINKS + 4, 4, 1, "is invalid" },
@@ -303,8 +323,8 @@ TEST(values_out_of_range_are_refused)
         { &linked, LINK_TABLE + 12, 4, 1, "is invalid" },
         { &linked, K, 4, 61, "is invalid" },
 
-        /* exceptions: a size that fits the number, but not the file; version 1
-         * with them, and version 2 without them, layers and a source */
+        /* exceptions: a size that fits the number, but not the file; and a
+         * number, a size or a checksum alone */
 
         { &removed, EXCEPTIONS_SIZE, 8, 65, "in a file of 12544 with 65 bytes "
                                             "of exceptions" },
@@ -313,11 +333,25 @@ TEST(values_out_of_range_are_refused)
         { &removed, FILE_SIZE, 8, 12544 - 64, "is too long" },
         { &removed, EXCEPTIONS_CRC, 4, 1, "checksum of its table, bytes 8384 "
                                           "to 12479, differs" },
-        { &removed, VERSION, 4, 1, "do not make" },
-        { &blocked, EXCEPTIONS, 8, 3, "reserved bytes" },
-        { &blocked, VERSION, 4, 2, "0 exceptions in 0 bytes" },
+        { &removed, EXCEPTIONS_CRC + 4, 4, 1, "reserved bytes" },
+        { &blocked, EXCEPTIONS, 8, 3, "3 exceptions in 0 bytes" },
         { &grown, EXCEPTIONS_SIZE, 8, 11, "0 exceptions in 11 bytes" },
         { &grown, EXCEPTIONS_CRC, 4, 1, "reserved bytes" },
+
+        /* those that the builder chose: more than there are, and sizes that do
+         * not fit their number or that of the others */
+
+        { &removed, BUILT, 8, 4, "chose 4 exceptions in 0 bytes, of 3 in 52" },
+        { &whole, BUILT, 8, 4, "chose 4 exceptions in 30 bytes, of 3 in 52" },
+        { &whole, BUILT, 8, UINT64_MAX, "chose 18446744073709551615 " },
+        { &whole, BUILT, 8, 0, "chose 0 exceptions in 30 bytes" },
+        { &whole, BUILT, 8, 3, "chose 3 exceptions in 30 bytes" },
+        { &whole, BUILT_SIZE, 8, 10, "chose 1 exceptions in 10 bytes" },
+        { &whole, BUILT_SIZE, 8, 31, "chose 1 exceptions in 31 bytes" },
+        { &whole, BUILT_SIZE, 8, 53, "chose 1 exceptions in 53 bytes" },
+        { &whole, BUILT_SIZE, 8, UINT64_MAX, "chose 1 exceptions in " },
+        { &grown, BUILT, 8, 1, "chose 1 exceptions in 0 bytes" },
+        { &grown, BUILT_SIZE, 8, 11, "chose 0 exceptions in 11 bytes" },
 
         /* layers: more than possible, fewer than are described, and more */
 
@@ -339,7 +373,6 @@ TEST(values_out_of_range_are_refused)
         { &grown, LAYER_LINES + 15, 1, 1, "describes more" },
         { &grown, LAYER_BITS + 8, 8, 512, "do not make" },
         { &grown, LAYER_BITS + 8, 8, BLOOM_BITS_MAX / 2, "do not make" },
-        { &grown, VERSION, 4, 1, "is invalid" },
 
         /* sources: longer than the name, and shorter */
 
@@ -358,13 +391,157 @@ TEST(values_out_of_range_are_refused)
                                      "name" },
         { &removed, SOURCE + 15, 1, 0x80, "the position of a source without a "
                                           "name" },
-        { &sourced, VERSION, 4, 1, "reserved bytes" },
+
+        /* copies: without a record to come, within a record, and without a
+         * journal */
+
+        { &copied, COPY_SEQUENCE, 8, 0, "is invalid: it cannot be the copy of "
+          "a zone at position 1234605616436508552, record 0; copy the zone "
+          "again" },
+        { &copied, COPY_POSITION, 1, 0x84, "at position 123460561643650854" },
+        { &copied, COPY + 15, 1, 0, "cannot be the copy" },
+        { &blocked, COPY_SEQUENCE, 8, 1, "at position 0, record 1" },
+        { &blocked, COPY + 32, 1, 1, "cannot be the copy" },
+        { &blocked, COPY_END - 1, 1, 1, "cannot be the copy" },
+        { &copied, COPY_END, 8, 1, "reserved bytes" },
+        { &copied, COPY - 1, 1, 1, "reserved bytes" },
+        { &blocked, PREFIXES, 8, 1, "reserved bytes" },
     };
 
     for (i = 0; i < array_len(wrong); i++) {
         assert_value_refused(wrong[i].image, wrong[i].at, wrong[i].len,
                              wrong[i].value, wrong[i].reason);
     }
+}
+
+
+/* Slices that no ring can have: too many of them, and whatever they are said to
+ * be. */
+TEST(slices_that_cannot_be_are_refused)
+{
+    size_t  i;
+
+    static const char  cannot[] = "is invalid: its slices cannot be as they are "
+                                  "described; let nginx write it again";
+
+    static const struct {
+        const bloom_image_t  *image;
+        size_t                at;
+        size_t                len;
+        uint64_t              value;
+        const char           *reason;
+    } wrong[] = {
+        { &ring, SLICES, 4, 0, "is invalid: it cannot have 0 slices; let nginx "
+                               "write it again" },
+        { &ring, SLICES, 4, BLOOM_PARTS_MAX + 1, "cannot have 57 slices" },
+        { &ring, SLICES, 4, 65536 + 5, "cannot have 65541 slices" },
+        { &ring, SLICES, 4, UINT32_MAX, "cannot have 4294967295 slices" },
+        { &ring, SLICES, 4, 4, "do not make" },
+        { &ring, SLICES, 4, 6, "do not make" },
+        { &ring, LAYOUT, 4, BLOOM_LAYOUT_CLASSIC, "layout classic cannot" },
+        { &ring, BITS, 8, BLOOM_BITS_MAX / 4, "cannot have 2199023255552" },
+        { &ring, RESERVED, 1, 1, "cannot have 5 slices" },
+        { &ring, SLICES - 1, 1, 1, "cannot have 5 slices" },
+        { &ring, SLICES_END, 1, 1, "reserved bytes" },
+        { &ring, FLAGS, 4, BLOOM_IMAGE_ESTIMATED, "do not make" },
+        { &blocked, FLAGS, 4, BLOOM_IMAGE_RING, "cannot have 0 slices" },
+        { &grown, FLAGS, 4, BLOOM_IMAGE_RING, "cannot have 0 slices" },
+        { &imported, FLAGS, 4, BLOOM_IMAGE_IMPORTED | BLOOM_IMAGE_RING,
+          "cannot have " },
+
+        /* the open slice: one that does not exist, one that is not live, one
+         * that was full, and one that was closed */
+
+        { &ring, OPEN, 4, 5, cannot },
+        { &ring, OPEN, 4, 64 + 1, cannot },
+        { &ring, OPEN, 4, UINT32_MAX, cannot },
+        { &ring, OPEN, 4, 2, cannot },
+        { &ring, OPEN, 4, 0, cannot },
+        { &ring, OPEN, 4, 3, cannot },
+
+        /* live slices: none, not the open one, and slices that do not exist */
+
+        { &ring, LIVE, 8, 0, cannot },
+        { &ring, LIVE, 8, 0x19, cannot },
+        { &ring, LIVE, 8, 0x3b, cannot },
+        { &ring, LIVE, 8, UINT64_C(1) << 63 | 0x1b, cannot },
+
+        /* full ones: the open one, one that is not live, and others */
+
+        { &ring, FULL, 8, 0x03, cannot },
+        { &ring, FULL, 8, 0x05, cannot },
+        { &ring, FULL, 8, 0x21, cannot },
+        { &ring, FULL, 8, UINT64_MAX, cannot },
+
+        /* times: closed before it was opened, open and closed, and those of
+         * slices that are not live or do not exist */
+
+        { &ring, CLOSED + 8 * 3, 8, 999, cannot },
+        { &ring, OPENED + 8 * 4, 8, 2001, cannot },
+        { &ring, CLOSED, 8, 0, cannot },
+        { &ring, CLOSED + 8, 8, 4000, cannot },
+        { &ring, OPENED + 8 * 2, 8, 1, cannot },
+        { &ring, CLOSED + 8 * 2, 8, 1, cannot },
+        { &ring, LIVE, 8, 0x13, cannot },
+        { &ring, LIVE, 8, 0x0b, cannot },
+        { &ring, OPENED + 8 * 5, 8, 1, cannot },
+        { &ring, CLOSED + 8 * 55, 8, UINT64_C(1) << 63, cannot },
+    };
+
+    for (i = 0; i < array_len(wrong); i++) {
+        assert_value_refused(wrong[i].image, wrong[i].at, wrong[i].len,
+                             wrong[i].value, wrong[i].reason);
+    }
+
+    /* the open slice does not exist, and nothing else is wrong */
+
+    slices.opened[1] = 0;
+    assert_value_refused(&ring, OPEN, 4, 64 + 1, cannot);
+    slices.opened[1] = 3000;
+}
+
+
+/* A ring has neither layers nor an origin nor a fuse base. */
+TEST(slices_are_alone)
+{
+    size_t         i;
+    file_t         file;
+    bloom_image_t  image, fuse;
+
+    const bloom_image_t  *images[] = { &grown, &imported, &fuse };
+
+    fuse = example(BLOOM_LAYOUT_FUSE, 3, 0, 512);
+    fuse.geometry.fuse.keys = 11;
+    fuse.geometry.fuse.room = 1000;
+    fuse.geometry.fuse.length = 7;
+    fuse.geometry.fuse.segments = 3;
+    fuse.geometry.fuse.width = 7;
+    fuse.capacity = 1011;
+
+    for (i = 0; i < array_len(images); i++) {
+        image = *images[i];
+        image.geometry.slices = 2;
+        image.flags |= BLOOM_IMAGE_RING;
+
+        memset(&file, 0, sizeof(file));
+        file.size = bloom_image_file_size(&image);
+        file.bytes = unit_zeros(file.size);
+        bloom_image_encode(&image, file.bytes);
+        assert_refused(&file, "cannot have 2 slices");
+        free(file.bytes);
+    }
+
+    /* the header of an origin may reach beyond the slices */
+
+    image = imported;
+    image.origin_len = BLOOM_IMAGE_ORIGIN_MAX;
+    image.flags |= BLOOM_IMAGE_RING;
+
+    file = example_file(&image);
+    bloom_put32(file.bytes + SLICES, 2);
+    remake_header_crc(&file);
+    assert_refused(&file, "cannot have 2 slices");
+    free(file.bytes);
 }
 
 
@@ -509,12 +686,36 @@ is_within(size_t at, size_t begin, size_t len)
 }
 
 
+/* Returns 1 if the highest bit of that byte belongs to the times of a slice which
+ * are in order without it, too. */
+static int
+may_be_another_time(size_t at)
+{
+    size_t    i;
+    uint64_t  bit, opened, closed;
+
+    if (!is_within(at, OPENED, SLICES_END - OPENED)) {
+        return 0;
+    }
+
+    i = (at - OPENED) / 8 % BLOOM_PARTS_MAX;
+    bit = (uint64_t) 0x80 << 8 * (at % 8);
+
+    opened = slices.opened[i] ^ (at < CLOSED ? bit : 0);
+    closed = slices.closed[i] ^ (at < CLOSED ? 0 : bit);
+
+    return i == slices.open ? at < CLOSED
+                            : (slices.live >> i & 1) && opened <= closed;
+}
+
+
 /*
  * A reader cannot judge hash key, capacity, items, rate, times, build id, and
- * the position of a source, nor the header of the source of an imported filter,
- * whose k may be any byte.  The highest byte of a rate is not changed, which
- * would make it negative, and no byte that makes the capacity of a filter with
- * layers too large.
+ * the position of a source, the journal, the position, and the numbers of a
+ * copy, nor the header of the source of an imported filter, whose k may be any
+ * byte.  The highest byte of a rate is not changed, which would make it
+ * negative, and no byte that makes the capacity of a filter with layers too
+ * large.  The times of a slice may be any as long as they are in order.
  */
 static int
 may_differ(const bloom_image_t *image, size_t at)
@@ -525,6 +726,8 @@ may_differ(const bloom_image_t *image, size_t at)
            || is_within(at, ITEMS, FPR + 7 - ITEMS)
            || is_within(at, CREATED, RESERVED - CREATED)
            || is_within(at, SOURCE, image->source.len ? 16 : 0)
+           || is_within(at, COPY, bloom_image_is_copy(image) ? 56 : 0)
+           || (image->geometry.slices != 0 && may_be_another_time(at))
            || (image->origin
                && (at == K || at == ORIGIN_LEN
                    || is_within(at, LINKS + 8, 8 + image->origin_len)));
@@ -538,7 +741,8 @@ TEST(only_free_header_fields_may_change)
     file_t  file;
 
     static const bloom_image_t  *const images[] = {
-        &blocked, &classic, &removed, &grown, &sourced, &whole, &imported
+        &blocked, &classic, &removed, &grown, &sourced, &copied, &whole,
+        &imported, &ring
     };
 
     for (i = 0; i < array_len(images); i++) {

@@ -27,21 +27,15 @@ TEST(a_written_segment_header_is_read_back)
                                           BLOOM_SEGMENT_SIZE, error),
                      BLOOM_SEGMENT_OK);
 
-    assert_int_equal(segment.version, 1);
     assert_int_equal(segment.base, journal.segment.base);
     assert_int_equal(segment.size, journal.segment.size);
     assert_int_equal(segment.sequence, journal.segment.sequence);
     assert_int_equal(segment.created, journal.segment.created);
+    assert_int_equal(segment.entry, journal.segment.entry);
     assert_memory_equal(segment.salt, journal.segment.salt,
                         BLOOM_SEGMENT_SALT_LEN);
-
-    journal.segment.version = 2;
-    bloom_segment_encode(&journal.segment, journal.data);
-
-    assert_int_equal(bloom_segment_decode(&segment, journal.data,
-                                          BLOOM_SEGMENT_SIZE, error),
-                     BLOOM_SEGMENT_OK);
-    assert_int_equal(segment.version, 2);
+    assert_memory_equal(segment.journal, journal.segment.journal,
+                        BLOOM_JOURNAL_ID_LEN);
 
     free(journal.data);
 }
@@ -116,6 +110,7 @@ refused_with(const journal_t *journal, size_t at, uint64_t value, size_t bytes,
 TEST(refused_segment_headers_have_a_reason)
 {
     size_t     i;
+    uint32_t   version;
     journal_t  journal;
 
     static const uint8_t  zeros[BLOOM_SEGMENT_HEADER];
@@ -125,7 +120,6 @@ TEST(refused_segment_headers_have_a_reason)
         size_t    bytes;
         uint64_t  value;
     } impossible[] = {
-        {   8, 4, 0 },                             /* version */
         {  12, 4, 0x01020305 },                    /* byte order */
         {  16, 8, 0 },                             /* size */
         {  16, 8, BLOOM_SEGMENT_MIN - 8 },
@@ -135,7 +129,7 @@ TEST(refused_segment_headers_have_a_reason)
         {  24, 8, 4 },                             /* base */
         {  24, 8, UINT64_MAX - 7 },
         {  32, 8, 0 },                             /* sequence */
-        {  64, 8, 1 },                             /* reserved */
+        {  88, 8, 1 },                             /* reserved */
         { 116, 8, (uint64_t) 1 << 63 }
     };
 
@@ -150,7 +144,16 @@ TEST(refused_segment_headers_have_a_reason)
     refused(journal.data, BLOOM_SEGMENT_SIZE + 1, BLOOM_SEGMENT_DAMAGED,
             "is too long");
 
-    refused_with(&journal, 8, 3, 4, BLOOM_SEGMENT_NEWER,
+    for (version = 0; version <= 2; version++) {
+        refused_with(&journal, 8, version, 4, BLOOM_SEGMENT_FOREIGN,
+                     "but this program reads version 3; use the program that "
+                     "wrote it, or move the file away and lose its keys");
+    }
+
+    refused_with(&journal, 8, 4, 4, BLOOM_SEGMENT_FOREIGN,
+                 "has version 4, but this program reads version 3; use a newer "
+                 "program, or move the file away and lose its keys");
+    refused_with(&journal, 8, UINT32_MAX, 4, BLOOM_SEGMENT_FOREIGN,
                  "use a newer program");
     refused_with(&journal, 12, 0x04030201, 4, BLOOM_SEGMENT_DAMAGED,
                  "big-endian byte order");
@@ -202,8 +205,9 @@ TEST(keys_of_all_lengths_are_read_back)
                          BLOOM_RECORD_OK);
 
         assert_int_equal(record.count, 1);
-        assert_int_equal(record.sequence, 1000 + i);
-        assert_int_equal(record.time, time_of(1000 + i));
+        assert_int_equal(record.stamp.sequence, 1000 + i);
+        assert_int_equal(record.stamp.time, time_of(1000 + i));
+        assert_int_equal(record.stamp.durable, 1000 + i - 1);
         assert_int_equal(record.size, journal.at[i + 1] - journal.at[i]);
 
         assert_int_equal(bloom_record_key(&record, &key), 1);
@@ -270,8 +274,7 @@ TEST(a_record_takes_keys_up_to_its_limits)
     assert_int_equal(bloom_record_put(&maker, &key), -1);
     key.len = 1;
     assert_int_equal(bloom_record_put(&maker, &key), 0);
-    assert_int_equal(bloom_record_seal(&maker, &journal.segment, 8, 1000, 1),
-                     40);
+    assert_int_equal(seal(&maker, &journal.segment, 8, 1000, 1), SMALL);
 
     /* a record of exactly the greatest size: two keys */
 
@@ -284,7 +287,7 @@ TEST(a_record_takes_keys_up_to_its_limits)
     key.len--;
     assert_int_equal(bloom_record_put(&maker, &key), 0);
 
-    size = bloom_record_seal(&maker, &journal.segment, 8, 1000, 1);
+    size = seal(&maker, &journal.segment, 8, 1000, 1);
     assert_int_equal(size, BLOOM_RECORD_MAX);
     assert_int_equal(bloom_record_read(&record, &journal.segment, 8, 1000, buf,
                                        size), BLOOM_RECORD_OK);
@@ -302,7 +305,7 @@ TEST(a_record_takes_keys_up_to_its_limits)
     }
 
     assert_int_equal(n, (BLOOM_RECORD_MAX - BLOOM_RECORD_HEADER) / 2);
-    size = bloom_record_seal(&maker, &journal.segment, 8, 1000, 1);
+    size = seal(&maker, &journal.segment, 8, 1000, 1);
     assert_int_equal(bloom_record_read(&record, &journal.segment, 8, 1000, buf,
                                        size), BLOOM_RECORD_OK);
     assert_int_equal(record.count, n);
@@ -319,7 +322,7 @@ TEST(a_record_takes_keys_up_to_its_limits)
 
         assert_int_equal(n, (room / 8 * 8 - BLOOM_RECORD_HEADER) / 2);
 
-        size = n ? bloom_record_seal(&maker, &journal.segment, 8, 1000, 1)
+        size = n ? seal(&maker, &journal.segment, 8, 1000, 1)
                  : BLOOM_RECORD_HEADER;
         assert_true(size <= room);
         assert_int_equal(buf[room], 0xcc);
@@ -331,11 +334,10 @@ TEST(a_record_takes_keys_up_to_its_limits)
 }
 
 
-/* Each type but an addition needs version 2.  A clear has no keys.  Records of
- * changes are tested in test_record_changes.c. */
+/* Records of changes are tested in test_record_changes.c. */
 TEST(records_of_all_types_are_read_back)
 {
-    uint8_t               buf[64];
+    uint8_t               buf[2 * SMALL];
     uint32_t              type, kinds;
     uint64_t              position;
     journal_t             journal;
@@ -358,21 +360,18 @@ TEST(records_of_all_types_are_read_back)
             assert_int_equal(bloom_record_put(&maker, &one), 0);
         }
 
-        assert_int_equal(bloom_record_size(&maker), 40);
-        assert_int_equal(bloom_record_seal(&maker, &journal.segment, position,
-                                           1000, 5),
-                         40);
+        assert_int_equal(bloom_record_size(&maker), SMALL);
+        assert_int_equal(seal(&maker, &journal.segment, position, 1000, 5),
+                         SMALL);
         assert_int_equal(buf[27], type);
-        assert_int_equal(buf[40], 0xcc);
+        assert_int_equal(buf[SMALL], 0xcc);
 
         assert_int_equal(bloom_record_read(&record, &journal.segment, position,
-                                           1000, buf, 40),
+                                           1000, buf, SMALL),
                          BLOOM_RECORD_OK);
         assert_int_equal(record.type, type);
-        assert_int_equal(record.size, 40);
-        assert_int_equal(record.time, 5);
-        assert_int_equal(bloom_record_version(type),
-                         type == BLOOM_RECORD_ADD ? 1 : 2);
+        assert_int_equal(record.size, SMALL);
+        assert_int_equal(record.stamp.time, 5);
 
         if (bloom_record_keyless(type)) {
             assert_int_equal(record.count, 0);
@@ -388,11 +387,11 @@ TEST(records_of_all_types_are_read_back)
 
     /* a clear is valid only as the first record of its segment */
 
-    assert_int_equal(bloom_record_seal(&maker, &journal.segment, position + 40,
-                                       1000, 5),
-                     40);
-    assert_int_equal(bloom_record_read(&record, &journal.segment,
-                                       position + 40, 1000, buf, 40),
+    position += SMALL;
+
+    assert_int_equal(seal(&maker, &journal.segment, position, 1000, 5), SMALL);
+    assert_int_equal(bloom_record_read(&record, &journal.segment, position,
+                                       1000, buf, SMALL),
                      BLOOM_RECORD_BROKEN);
 
     /* a restoration says of which kinds, and nothing else */
@@ -402,11 +401,10 @@ TEST(records_of_all_types_are_read_back)
         maker.type = BLOOM_RECORD_RESTORE;
         maker.kinds = kinds;
 
-        assert_int_equal(bloom_record_seal(&maker, &journal.segment,
-                                           position + 40, 1000, 5),
-                         40);
-        assert_int_equal(bloom_record_read(&record, &journal.segment,
-                                           position + 40, 1000, buf, 40),
+        assert_int_equal(seal(&maker, &journal.segment, position, 1000, 5),
+                         SMALL);
+        assert_int_equal(bloom_record_read(&record, &journal.segment, position,
+                                           1000, buf, SMALL),
                          kinds == 2 || kinds == 4 || kinds == 6
                          ? BLOOM_RECORD_OK : BLOOM_RECORD_BROKEN);
 
@@ -467,6 +465,8 @@ read_example(const char *title, uint8_t *bytes, size_t size)
 }
 
 
+#define ID  "\xc0\xc1\xc2\xc3\xc4\xc5\xc6\xc7\xc8\xc9\xca\xcb\xcc\xcd\xce\xcf"
+
 /* t/tool/journal.t compares the same examples with a second writer. */
 TEST(the_bytes_are_as_documented)
 {
@@ -474,6 +474,7 @@ TEST(the_bytes_are_as_documented)
     uint8_t               data[512], shown[512];
     bloom_key_t           key, name = { (const uint8_t *) "ids", 3 };
     const uint8_t        *p;
+    bloom_stamp_t         stamp;
     bloom_digest_t        digest;
     bloom_record_maker_t  maker;
 
@@ -482,15 +483,15 @@ TEST(the_bytes_are_as_documented)
         bloom_segment_t   segment;
     } examples[] = {
         { "An example",
-          { 1, 2 << 24, 1 << 24, 42, 1700000000000,
+          { 2 << 24, 1 << 24, 42, 1700000000000, 1, ID,
             "\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff"
           } },
-        { "An example of version 2",
-          { 2, 3 << 24, 1 << 24, 43, 1700000000200,
+        { "An example of other types",
+          { 3 << 24, 1 << 24, 43, 1700000000200, 1, ID,
             "\xff\xee\xdd\xcc\xbb\xaa\x99\x88\x77\x66\x55\x44\x33\x22\x11\x00"
           } },
         { "An example of changes",
-          { 2, 4 << 24, 1 << 24, 47, 1700000000600,
+          { 4 << 24, 1 << 24, 47, 1700000000600, 2, ID,
             "\x01\x23\x45\x67\x89\xab\xcd\xef\x01\x23\x45\x67\x89\xab\xcd\xef"
           } },
     };
@@ -499,22 +500,25 @@ TEST(the_bytes_are_as_documented)
         size_t            example;
         uint32_t          type;
         uint64_t          time;
+        uint64_t          durable;
         size_t            count;
         const char       *keys;          /* each after its length */
         uint32_t          removals;
         bloom_position_t  before, after;
         uint64_t          digest;
     } records[] = {
-        { 0, BLOOM_RECORD_ADD, 1700000000123, 2, "\3one\2\0\xff" },
-        { 1, BLOOM_RECORD_CLEAR, 1700000000300 },
-        { 1, BLOOM_RECORD_ADD, 1700000000323, 2, "\3two\5three" },
-        { 1, BLOOM_RECORD_REMOVE, 1700000000456, 1, "\3two" },
-        { 1, BLOOM_RECORD_RESTORE, 1700000000500 },
-        { 2, BLOOM_RECORD_CHANGES, 1700000000700, 2, "\3two\4four", 1,
+        { 0, BLOOM_RECORD_ADD, 1700000000123, 40, 2, "\3one\2\0\xff" },
+        { 1, BLOOM_RECORD_CLEAR, 1700000000300, 42 },
+        { 1, BLOOM_RECORD_ADD, 1700000000323, 42, 2, "\3two\5three" },
+        { 1, BLOOM_RECORD_REMOVE, 1700000000456, 43, 1, "\3two" },
+        { 1, BLOOM_RECORD_RESTORE, 1700000000500, 44 },
+        { 2, BLOOM_RECORD_CHANGES, 1700000000700, 46, 2, "\3two\4four", 1,
           { 1700000000000, 2 }, { 1700000000650, 0 }, 0x9dc70ed0b3ee10e3 },
-        { 2, BLOOM_RECORD_CHANGES, 1700000000950, 0, NULL, 0,
+        { 2, BLOOM_RECORD_CHANGES, 1700000000950, 47, 0, NULL, 0,
           { 1700000000900, 1 }, { 1700000000900, 1 }, 0 },
     };
+
+    memset(&stamp, 0, sizeof(stamp));
 
     for (i = 0, j = 0; i < array_len(examples); i++) {
         memset(data, 0, sizeof(data));
@@ -546,10 +550,12 @@ TEST(the_bytes_are_as_documented)
                 assert_int_equal(bloom_record_put(&maker, &key), 0);
             }
 
+            stamp.sequence = examples[i].segment.sequence + k;
+            stamp.time = records[j].time;
+            stamp.durable = records[j].durable;
+
             at += bloom_record_seal(&maker, &examples[i].segment,
-                                    examples[i].segment.base + at,
-                                    examples[i].segment.sequence + k,
-                                    records[j].time);
+                                    examples[i].segment.base + at, &stamp);
         }
 
         read_example(examples[i].title, shown, sizeof(shown));
@@ -612,4 +618,129 @@ TEST(a_record_is_valid_in_one_place_only)
                      BLOOM_RECORD_BROKEN);
 
     free(journal.data);
+}
+
+
+/* ---- counts of removed keys ---- */
+
+
+/* Seals a record behind `before`, reads it, and checks what it has counted. */
+static void
+counts(bloom_record_maker_t *maker, bloom_removals_t before, uint64_t keys,
+    uint64_t bytes)
+{
+    int              again;
+    size_t           size;
+    uint64_t         position;
+    journal_t        journal;
+    bloom_stamp_t    stamp;
+    bloom_record_t   record;
+
+    create(&journal, ROOM);
+    position = journal.segment.base + BLOOM_SEGMENT_HEADER;
+
+    /* the second seal adds no more than the first one */
+
+    for (again = 0; again <= 1; again++) {
+        stamp.sequence = 1000;
+        stamp.time = 5;
+        stamp.durable = 7;
+        stamp.removals = before;
+
+        size = bloom_record_seal(maker, &journal.segment, position, &stamp);
+
+        assert_int_equal(stamp.removals.keys, before.keys + keys);
+        assert_int_equal(stamp.removals.bytes, before.bytes + bytes);
+
+        assert_int_equal(bloom_record_read(&record, &journal.segment, position,
+                                           1000, maker->buf, size),
+                         BLOOM_RECORD_OK);
+        assert_memory_equal(&record.stamp, &stamp, sizeof(stamp));
+        assert_int_equal(bloom_get64(maker->buf + 40), stamp.removals.keys);
+        assert_int_equal(bloom_get64(maker->buf + 48), stamp.removals.bytes);
+    }
+
+    free(journal.data);
+}
+
+
+TEST(removed_keys_are_counted)
+{
+    size_t                i, len;
+    uint8_t              *buf, *bytes;
+    uint32_t              type, first;
+    bloom_key_t           name = { (const uint8_t *) "ids", 3 };
+    bloom_key_t           key;
+    bloom_digest_t        digest = { 7, { 0, 9 } };
+    bloom_position_t      here = { 1, 0 }, there = { 2, 0 };
+    bloom_record_maker_t  maker;
+
+    static const bloom_removals_t  before[] = {
+        { 0, 0 }, { 3, 14 }, { (uint64_t) 1 << 40, (uint64_t) 1 << 50 }
+    };
+
+    /* lengths of keys: 302 bytes, of which the first two keys have 2 */
+
+    static const size_t  lens[] = { 1, 1, 300 };
+
+    buf = unit_alloc(BLOOM_RECORD_MAX);
+    bytes = unit_zeros(BLOOM_KEY_MAX);
+    key.data = bytes;
+
+    for (i = 0; i < array_len(before); i++) {
+
+        for (type = BLOOM_RECORD_ADD; type <= BLOOM_RECORD_CLEAR; type++) {
+            bloom_record_begin(&maker, buf, BLOOM_RECORD_MAX);
+            maker.type = type;
+            maker.kinds = BLOOM_EXCEPTION_REMOVED;
+
+            for (len = 0; !bloom_record_keyless(type) && len < array_len(lens);
+                 len++)
+            {
+                key.len = lens[len];
+                assert_int_equal(bloom_record_put(&maker, &key), 0);
+            }
+
+            if (type == BLOOM_RECORD_REMOVE) {
+                counts(&maker, before[i], 3, 302);
+
+            } else {
+                counts(&maker, before[i], 0, 0);
+            }
+        }
+
+        /* of changes, the first keys, also of a part */
+
+        for (first = 0; first <= array_len(lens); first++) {
+            bloom_record_begin_changes(&maker, buf, BLOOM_RECORD_MAX, &name,
+                                       here, there, digest);
+            maker.removals = first;
+
+            for (len = 0; len < array_len(lens); len++) {
+                key.len = lens[len];
+                assert_int_equal(bloom_record_put(&maker, &key), 0);
+            }
+
+            for (maker.part = 0; maker.part <= 1; maker.part++) {
+                counts(&maker, before[i], first, first == 3 ? 302 : first);
+            }
+        }
+
+        /* a gap has none */
+
+        bloom_record_begin_changes(&maker, buf, BLOOM_RECORD_MAX, &name, there,
+                                   there, digest);
+        counts(&maker, before[i], 0, 0);
+    }
+
+    /* the longest key */
+
+    bloom_record_begin(&maker, buf, BLOOM_RECORD_MAX);
+    maker.type = BLOOM_RECORD_REMOVE;
+    key.len = BLOOM_KEY_MAX;
+    assert_int_equal(bloom_record_put(&maker, &key), 0);
+    counts(&maker, before[1], 1, BLOOM_KEY_MAX);
+
+    free(buf);
+    free(bytes);
 }

@@ -208,11 +208,11 @@ TEST(sequence_numbers_show_gaps_and_old_records)
     find_at(&journal, journal.at[i], expected, &record)
 
     assert_int_equal(find_from(0, 0), 0);
-    assert_int_equal(record.sequence, 1000);
+    assert_int_equal(record.stamp.sequence, 1000);
     assert_int_equal(find_from(1, 1001), 0);
-    assert_int_equal(record.sequence, 1005);
+    assert_int_equal(record.stamp.sequence, 1005);
     assert_int_equal(find_from(2, 1006), journal.at[3] - journal.at[2]);
-    assert_int_equal(record.sequence, 1006);
+    assert_int_equal(record.stamp.sequence, 1006);
     assert_int_equal(find_from(4, 1007), journal.size - journal.at[4]);
     assert_int_equal(find_from(0, 1007), journal.size - journal.at[0]);
 
@@ -240,9 +240,9 @@ read_made(uint32_t size, uint32_t count, const char *keys, size_t len)
     bloom_put64(h + 8, 1000);
     bloom_put64(h + 16, time_of(1000));
     bloom_put32(h + 24, count);
-    memcpy(h + 32, keys, len);
+    memcpy(h + 56, keys, len);
     make_checksums(&journal, BLOOM_SEGMENT_HEADER,
-                   size > 32 && size <= BLOOM_RECORD_MAX + 8 ? size : 40);
+                   size > 56 && size <= BLOOM_RECORD_MAX + 8 ? size : SMALL);
 
     rc = read_at(&journal, BLOOM_SEGMENT_HEADER, 1000);
 
@@ -250,7 +250,7 @@ read_made(uint32_t size, uint32_t count, const char *keys, size_t len)
                      rc == BLOOM_RECORD_OK
                      ? 0 : journal.size - BLOOM_SEGMENT_HEADER);
 
-    if (size >= 40 && size <= BLOOM_RECORD_MAX) {
+    if (size >= SMALL && size <= BLOOM_RECORD_MAX) {
 
         /* the memory ends with the record: no byte after it is read */
 
@@ -275,71 +275,117 @@ TEST(records_that_violate_the_format_are_broken)
 
 #define made(size, count, keys)  read_made(size, count, keys, sizeof(keys) - 1)
 
-    assert_int_equal(made(40, 1, "\1a"), BLOOM_RECORD_OK);
-    assert_int_equal(made(40, 2, "\1a\4bcde"), BLOOM_RECORD_OK);
-    assert_int_equal(made(40, 4, "\1a\1b\1c\1d"), BLOOM_RECORD_OK);
+    assert_int_equal(made(SMALL, 1, "\1a"), BLOOM_RECORD_OK);
+    assert_int_equal(made(SMALL, 2, "\1a\4bcde"), BLOOM_RECORD_OK);
+    assert_int_equal(made(SMALL, 4, "\1a\1b\1c\1d"), BLOOM_RECORD_OK);
 
     /* sizes */
 
-    assert_int_equal(made(32, 1, "\1a"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(made(36, 1, "\1a"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(56, 1, "\1a"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(60, 1, "\1a"), BLOOM_RECORD_BROKEN);
     assert_int_equal(made(0, 1, "\1a"), BLOOM_RECORD_BROKEN);
     assert_int_equal(made(8, 1, "\1a"), BLOOM_RECORD_BROKEN);
     assert_int_equal(made(UINT32_MAX - 7, 1, "\1a"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(made(48, 1, "\1a"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(SMALL + 8, 1, "\1a"), BLOOM_RECORD_BROKEN);
 
     /* counts */
 
-    assert_int_equal(made(40, 0, "\1a"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(made(40, 0, ""), BLOOM_RECORD_BROKEN);
-    assert_int_equal(made(40, 2, "\1a"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(made(40, 1, "\1a\1b"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(made(40, 5, "\1a\1b\1c\1d"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(made(40, 0xffffff, "\1a\1b\1c\1d"),
+    assert_int_equal(made(SMALL, 0, "\1a"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(SMALL, 0, ""), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(SMALL, 2, "\1a"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(SMALL, 1, "\1a\1b"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(SMALL, 5, "\1a\1b\1c\1d"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(SMALL, 0xffffff, "\1a\1b\1c\1d"),
                      BLOOM_RECORD_BROKEN);
 
     /* counts of other types, which are in byte 27 */
 
-    assert_int_equal(made(40, 1 | 1 << 24, "\1a"), BLOOM_RECORD_OK);
-    assert_int_equal(made(40, 1 << 24, "\1a"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(made(40, 2 | 2 << 24, "\1a"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(made(40, 3 << 24, ""), BLOOM_RECORD_OK);
-    assert_int_equal(made(40, 3 << 24, "\0\0\0\0\0\0\0x"),
+    assert_int_equal(made(SMALL, 1 | 1 << 24, "\1a"), BLOOM_RECORD_OK);
+    assert_int_equal(made(SMALL, 1 << 24, "\1a"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(SMALL, 2 | 2 << 24, "\1a"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(SMALL, 3 << 24, ""), BLOOM_RECORD_OK);
+    assert_int_equal(made(SMALL, 3 << 24, "\0\0\0\0\0\0\0x"),
                      BLOOM_RECORD_BROKEN);
-    assert_int_equal(made(40, 1 | 3 << 24, "\1a"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(made(48, 3 << 24, ""), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(SMALL, 1 | 3 << 24, "\1a"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(SMALL + 8, 3 << 24, ""), BLOOM_RECORD_BROKEN);
 
     /* keys; test_packed_key.c has more of them */
 
-    assert_int_equal(made(40, 1, "\0a"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(made(40, 2, "\1a\0"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(made(40, 1, "\x08zzzzzzz"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(made(40, 2, "\x08zzzzzzz"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(made(40, 1, "\x81"), BLOOM_RECORD_BROKEN);
-    assert_int_equal(made(40, 1, "\1a\0\0\0\0\0x"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(SMALL, 1, "\0a"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(SMALL, 2, "\1a\0"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(SMALL, 1, "\x08zzzzzzz"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(SMALL, 2, "\x08zzzzzzz"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(SMALL, 1, "\x81"), BLOOM_RECORD_BROKEN);
+    assert_int_equal(made(SMALL, 1, "\1a\0\0\0\0\0x"), BLOOM_RECORD_BROKEN);
 
     /* the longest key, and one byte more */
 
     memset(long_key, 'k', sizeof(long_key));
     memcpy(long_key, "\xff\xff\x03", 3);
     memset(long_key + 3 + 65535, 0, 6);
-    assert_int_equal(read_made(32 + 65544, 1, long_key, 65544),
+    assert_int_equal(read_made(56 + 65544, 1, long_key, 65544),
                      BLOOM_RECORD_OK);
     memcpy(long_key, "\x80\x80\x04k", 4);
     long_key[3 + 65535] = 'k';
-    assert_int_equal(read_made(32 + 65544, 1, long_key, 65544),
+    assert_int_equal(read_made(56 + 65544, 1, long_key, 65544),
                      BLOOM_RECORD_BROKEN);
 
     /* the largest record, and a record of 8 bytes more */
 
     memset(long_key, 'k', sizeof(long_key));
     memcpy(long_key, "\xff\xff\x03", 3);
-    memcpy(long_key + 65538, "\xdb\xff\x03", 3);
+    memcpy(long_key + 65538, "\xc3\xff\x03", 3);
     assert_int_equal(read_made(BLOOM_RECORD_MAX, 2, long_key,
-                               BLOOM_RECORD_MAX - 32), BLOOM_RECORD_OK);
-    memcpy(long_key + 65538, "\xe3\xff\x03", 3);
+                               BLOOM_RECORD_MAX - 56), BLOOM_RECORD_OK);
+    memcpy(long_key + 65538, "\xcb\xff\x03", 3);
     assert_int_equal(read_made(BLOOM_RECORD_MAX + 8, 2, long_key,
-                               BLOOM_RECORD_MAX - 24), BLOOM_RECORD_BROKEN);
+                               BLOOM_RECORD_MAX - 48), BLOOM_RECORD_BROKEN);
+}
+
+
+/* A record can know of no other records that they are on disk than of those
+ * before it. */
+TEST(what_was_on_disk_is_before_the_record)
+{
+    size_t          i;
+    uint8_t        *h;
+    journal_t       journal;
+    bloom_record_t  record;
+
+    static const struct {
+        uint64_t        durable;
+        bloom_record_e  rc;
+    } cases[] = {
+        { 0, BLOOM_RECORD_OK },
+        { 999, BLOOM_RECORD_OK },
+        { 1000, BLOOM_RECORD_OK },
+        { 1001, BLOOM_RECORD_BROKEN },
+        { 1002, BLOOM_RECORD_BROKEN },
+        { UINT64_MAX, BLOOM_RECORD_BROKEN }
+    };
+
+    create(&journal, ROOM);
+    append_text(&journal, "before");
+    append_text(&journal, "this");
+    append_text(&journal, "after");
+
+    h = journal.data + journal.at[1];
+
+    for (i = 0; i < array_len(cases); i++) {
+        bloom_put64(h + 32, cases[i].durable);
+        make_checksums(&journal, journal.at[1], SMALL);
+
+        assert_int_equal(record_at(&journal, journal.at[1], 1001, &record),
+                         cases[i].rc);
+        assert_int_equal(find_from(1, 1001),
+                         cases[i].rc == BLOOM_RECORD_OK ? 0 : SMALL);
+
+        if (cases[i].rc == BLOOM_RECORD_OK) {
+            assert_int_equal(record.stamp.durable, cases[i].durable);
+        }
+    }
+
+    free(journal.data);
 }
 
 
@@ -359,21 +405,16 @@ TEST(records_of_unknown_types_are_found)
 
     h = journal.data + journal.at[1];
 
-    for (type = 4; type <= 255; type++) {
-
-        if (bloom_record_known(type)) {
-            continue;
-        }
-
+    for (type = BLOOM_RECORD_TYPES; type <= 255; type++) {
         bloom_put32(h + 24, 0xabcdef | type << 24);
-        make_checksums(&journal, journal.at[1], 40);
+        make_checksums(&journal, journal.at[1], SMALL);
 
         assert_int_equal(read_at(&journal, journal.at[1], 1001),
                          BLOOM_RECORD_OK);
         assert_int_equal(find_from(1, 1001), 0);
         assert_int_equal(record.type, type);
         assert_int_equal(record.count, 0xabcdef);
-        assert_int_equal(record.size, 40);
+        assert_int_equal(record.size, SMALL);
         assert_int_equal(bloom_record_key(&record, &key), 0);
         assert_int_equal(read_at(&journal, journal.at[2], 1002),
                          BLOOM_RECORD_OK);
@@ -381,7 +422,7 @@ TEST(records_of_unknown_types_are_found)
 
     /* if its bytes are damaged, it is broken like any other record */
 
-    h[32] ^= 1;
+    h[56] ^= 1;
     assert_int_equal(read_at(&journal, journal.at[1], 1001),
                      BLOOM_RECORD_BROKEN);
 
@@ -400,7 +441,7 @@ TEST(a_record_within_a_key_is_not_found)
 {
     int              known, broken;
     size_t           at, inner_at, i;
-    uint8_t          bytes[7 + 40];
+    uint8_t          bytes[7 + SMALL];
     uint64_t         sequence;
     journal_t        journal;
     bloom_key_t      inner_key = { (const uint8_t *) "evil", 4 };
@@ -424,17 +465,16 @@ TEST(a_record_within_a_key_is_not_found)
             guessed.salt[0] ^= known ? 0 : 1;
 
             memset(bytes, 'p', sizeof(bytes));
-            bloom_record_begin(&maker, bytes + 7, 40);
+            bloom_record_begin(&maker, bytes + 7, SMALL);
             assert_int_equal(bloom_record_put(&maker, &inner_key), 0);
-            assert_int_equal(
-                bloom_record_seal(&maker, &guessed,
+            assert_int_equal(seal(&maker, &guessed,
                                   journal.segment.base + inner_at, 1001, 1),
-                40);
+                             SMALL);
 
             append(&journal, &key, 1);
             append_text(&journal, "after");
 
-            assert_memory_equal(journal.data + inner_at, bytes + 7, 40);
+            assert_memory_equal(journal.data + inner_at, bytes + 7, SMALL);
 
             if (broken & 1) {
                 journal.data[at + BLOOM_RECORD_HEADER + 2] ^= 1;
@@ -457,7 +497,7 @@ TEST(a_record_within_a_key_is_not_found)
 
             } else {
                 assert_int_equal(i, journal.at[2] - at);
-                assert_int_equal(record.sequence, 1002);
+                assert_int_equal(record.stamp.sequence, 1002);
             }
 
             free(journal.data);
@@ -482,7 +522,7 @@ TEST(a_hostile_segment_is_searched_quickly)
     seed = 1;
 
     for (at = BLOOM_SEGMENT_HEADER; at < journal.size - BLOOM_RECORD_MAX;
-         at += 32)
+         at += 64)
     {
         bloom_put32(journal.data + at, BLOOM_RECORD_MAX);
         bloom_put64(journal.data + at + 8, 1000);
@@ -501,12 +541,12 @@ TEST(a_hostile_segment_is_searched_quickly)
         bloom_put64(journal.data + at, unit_random(&seed));
     }
 
-    journal.used = journal.size - 40;
+    journal.used = journal.size - SMALL;
     append_text(&journal, "at last");
     assert_int_equal(journal.used, journal.size);
 
     assert_int_equal(find_at(&journal, BLOOM_SEGMENT_HEADER, 1000, &record),
-                     journal.size - 40 - BLOOM_SEGMENT_HEADER);
+                     journal.size - SMALL - BLOOM_SEGMENT_HEADER);
 
     free(journal.data);
 }

@@ -7,9 +7,12 @@
 use strict;
 use warnings;
 
-use BloomTest;
-use BloomTest::Zones;
+use FindBin;
 use POSIX ();
+
+use BloomTest;
+use BloomTest::Image qw(image_of read_vector);
+use BloomTest::Zones;
 
 my $t = BloomTest->new;
 my $dir = $t->testdir;
@@ -68,8 +71,11 @@ for my $which (qw(new old)) {
     # t/http/conf-errors.t has the reasons
 
     for (['a flipped first byte', flipped($good, 0)],
-         ['an unsupported version',
-          substr($good, 0, 8) . "\3\0\0\0" . substr($good, 12)],
+         (map { ["version $_", substr($good, 0, 8) . pack('L<', $_)
+                               . substr($good, 12),
+                 "has version $_, but this program reads version 3; "
+                 . ($_ > 3 ? 'use a newer program' : 'build it again')] }
+              1, 2, 4),
          ['a flipped bit in the header', flipped($good, 140)],
          ['a flipped bit in reserved bytes of the header',
           flipped($good, 3000)],
@@ -103,6 +109,11 @@ refused('a text file');
 
 install("\0" x 10_000);
 refused('a file of zeros');
+
+install(image_of(read_vector("$FindBin::Bin/../golden/slices.txt")));
+refused('a checkpoint of a zone whose keys expire',
+        'is a checkpoint of a zone whose keys expire, and only that zone can '
+        . 'load it; use another image');
 
 install(undef);
 refused('a missing file');

@@ -126,6 +126,40 @@ subtest 'keys that are added after a flood expire in time' => sub {
 };
 
 
+# A clock that followed the system's would give keys that are added meanwhile an
+# earlier time, and would take their lives when it is right again.  In doubt keys
+# live longer: nothing expires by a time that is far ahead of the system's.
+
+subtest 'the system clock is set back for ten hours' => sub {
+    begin('back', $expires);
+
+    my $ledger = ledger('back');
+
+    $ledger->add(['before']);
+    $clock->ahead($clock->{ahead} - DAY);
+    $time->passes(7 * HOUR);
+    $ledger->check('while the clock is behind');
+    $time->passes(3 * HOUR);
+    is(ask_until_known($t, 'back', 'before'), '1',
+       'nothing expires while the clock is so far behind');
+    $ledger->add(['meanwhile']);
+    $clock->ahead($clock->{ahead} + DAY);
+    $time->settle;
+    $ledger->check('when the clock is right again');
+    $t->stop;
+    $t->run;
+    $time->passes(8 * HOUR - 60);
+    $ledger->check('before the end of a life after a restart');
+    $time->passes(2 * HOUR);
+    $ledger->check('a life after the clock was right again');
+};
+
+
+# Without its control page, a zone does not know what was on disk.
+
+$t->expect_log(qr/the file "control" is missing or empty: keys .* may be lost/);
+$t->expect_log(qr/answers "unknown" instead of "absent" for one life, 28800 s/);
+
 for my $jump (-DAY, 0, DAY) {
     my $zone = 'lost' . ($jump + DAY);
 
@@ -145,6 +179,8 @@ for my $jump (-DAY, 0, DAY) {
         $ledger->{key}{$_}{must} = $time->now + 4 * HOUR for qw(a b);
         $ledger->prolong(3 * DAY);
         $ledger->check('when the control page was lost');
+        is(ask($t, $zone, 'never'), '?',
+           'a key that was never added is unknown');
         $time->passes(3 * HOUR);
         $ledger->check('three hours later');
         lives($zone, 'c', 'when the control page was lost');

@@ -87,6 +87,15 @@ sub asks {
     ask_until_known($t, $ledger->{zone}, @keys);
 }
 
+# Sets the system's clock.
+
+sub jumps {
+    my $by = any(-DAY, DAY);
+
+    $clock->ahead($clock->{ahead} + $by);
+    $_->lead(-$by) for @ledgers;
+}
+
 sub passes { $time->passes(any(10, 60, 600, 1800, HOUR, 2 * HOUR)) }
 
 # The names of the disturbances, and what they do.  The memory of a zone without
@@ -115,12 +124,12 @@ my %disturb = (
         $memory->forget;
     },
     'a clock that jumps while nginx runs' => sub {
-        $clock->ahead($clock->{ahead} + any(-DAY, DAY));
+        jumps();
         $time->settle;
     },
     'a clock that jumps while nginx is stopped' => sub {
         $t->kill_all;
-        $clock->ahead($clock->{ahead} + any(-DAY, DAY));
+        jumps();
         $t->run;
         $memory->forget;
     },
@@ -132,6 +141,7 @@ my %disturb = (
         $clock->pass_all($off);
         $clock->reboot;
         $ids->prolong($off + 10);
+        $ids->lead(-$off);
         $t->run;
         $memory->forget;
     },

@@ -367,7 +367,8 @@ subtest 'a zone that is too small for the first layer' => sub {
     install_image($t, 'large');
 
     my $config = sub {
-        configure($t, ["zone=ids:$_[0]k file=ids.bloom"], api => 1, add => 1);
+        configure($t, ["zone=ids:$_[0]k file=ids.bloom removals=0"],
+                  api => 1, add => 1);
         return $t->test_config;
     };
 

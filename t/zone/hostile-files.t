@@ -65,10 +65,11 @@ sub begin_again {
 # The files of a zone, by the names that assertions give them.
 
 my %file = map { my ($name) = /(\w+)[^\/]*$/; $name => s{.*/}{}r }
-           glob "$ids/{control,lock,instance.0,journal.*,upload.*,checkpoint.*}";
+           glob "$ids/{base,control,lock,instance.0,journal.*,upload.*,"
+                . 'checkpoint.*}';
 
 is(join(' ', sort keys %file),
-   'checkpoint control instance journal lock upload',
+   'base checkpoint control instance journal lock upload',
    'a zone has all the files whose places are to be taken');
 
 
@@ -225,9 +226,11 @@ for my $size (0, 100) {
 
 
 # The locks in the page are forged: they look as if a process held them for
-# ever, or they hold random bytes.
+# ever, or they hold random bytes.  So is the end of the journal, behind them.
 
-for my $forged ('held', 'ones', 'zeros') {
+for my $forged ('held', 'ones', 'zeros', 'ones up to the end',
+                'zeros up to the end')
+{
     subtest "the locks of the control page are forged: $forged" => sub {
         begin_again();
         set_up(':2m');
@@ -235,12 +238,13 @@ for my $forged ('held', 'ones', 'zeros') {
 
         my $holder = spawn(sub { sleep 1000 while 1 });
         my $mark = $t->log_mark;
-        my $bytes = $forged eq 'held' ? pack('L<', $holder) x 28
-                    : ($forged eq 'ones' ? "\xff" : "\0") x 112;
+        my $bytes = $forged eq 'held' ? pack('L<', $holder) x 20
+                    : ($forged =~ /ones/ ? "\xff" : "\0")
+                      x ($forged =~ /end/ ? 200 : 80);
 
         as_user($user, sub {
             open my $page, '+<:raw', "$ids/control" or die "control: $!\n";
-            sysseek $page, 24, 0;
+            sysseek $page, 40, 0;
             syswrite $page, $bytes;
         });
 

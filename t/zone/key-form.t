@@ -8,6 +8,8 @@
 use strict;
 use warnings;
 
+use File::Path qw(remove_tree);
+
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Process qw(wait_until);
@@ -23,6 +25,7 @@ $t->build_image("$_.bloom", [$key{$_}], '-p', '1e-9', '-n', '1k', '--form', $_)
     for sort keys %key;
 
 my $odd = 'http://WWW.evil.example/x';
+
 # Returns what messages say about an image of a key form that the zone does not
 # want.
 
@@ -161,7 +164,7 @@ subtest 'a zone that starts empty takes uploads of its form only' => sub {
     is(ask_until_known($t, 'urls', 'www.evil.example', 'no.example'), '10',
        'that image serves');
     $t->stop;
-    unlink uploaded();
+    remove_tree("$dir/state");
 
     set_up($empty);
     $t->run;
@@ -169,14 +172,15 @@ subtest 'a zone that starts empty takes uploads of its form only' => sub {
        'without form= it takes an upload of any form');
     is(form(), 'host', 'that image serves in its form');
     $t->stop;
-    unlink uploaded();
+    remove_tree("$dir/state");
 };
 
 
 subtest 'form= is added while an upload of another form serves' => sub {
     for my $source ($file, $empty) {
-        my $instead = $source eq $file ? 'the image of "file"'
-                                       : 'an empty filter';
+        my ($instead, $task) = $source eq $file
+                               ? ('the image of "file"', 'reload')
+                               : ('an empty filter', 'clear');
 
         set_up($source);
         $t->run;
@@ -186,9 +190,10 @@ subtest 'form= is added while an upload of another form serves' => sub {
 
         my $path = uploaded();
         my $starts = qr/"urls" in \S+nginx\.conf:\d+ starts with the uploaded/;
-        my $remove = quotemeta 'and upload it before you add "form="; or remove'
-                               . " that file to start with $instead instead";
-        my $which = qr/image "\Q$path\E", which $wrong, $remove/;
+        my $then = quotemeta 'and upload it before you add "form="; or start'
+                             . qq( without "form=", and go back to $instead)
+                             . " by POST $task";
+        my $which = qr/image "\Q$path\E", which $wrong, $then/;
         my $refused = qr/\[emerg\] .*bloom zone $starts $which/;
 
         set_up("$source form=url");
@@ -199,19 +204,22 @@ subtest 'form= is added while an upload of another form serves' => sub {
         $t->stop;
         like($t->run_fails, $refused, 'nginx does not start');
 
-        # remove the upload while it serves
+        # do what the message says
 
         set_up($source);
         $t->run;
-        is(form(), 'raw', 'the upload serves again without key=');
-        unlink $path;
+        is(form(), 'raw', 'the upload serves again without form=');
+        is(api($t, POST => "zones/urls/$task")->status, 200,
+           "POST $task goes back to $instead");
         set_up("$source form=url");
         $t->reload;
         ok(wait_until(sub { form() eq 'url' }),
-           'a reload without that file brings an image of the form url');
+           'a reload then brings an image of the form url');
         is(ask_until_known($t, 'urls', 'http://ADDED.example/x', 'no.example'),
-           '10', 'with the key that was added in another form');
+           $task eq 'reload' ? '10' : '00',
+           'with the key that was added in another form, if it was kept');
         $t->stop;
+        remove_tree("$dir/state");
     }
 };
 
@@ -227,11 +235,13 @@ subtest 'form= has the form that the zone started with' => sub {
        'an upload of the form host serves');
     unlink uploaded();
     set_up("$empty form=raw");
+    $t->expect_log(qr/\[alert\].*upload\..*cannot be opened.*"unknown"/);
     $t->reload;
     is(form(), 'raw', 'a reload without its file brings an empty filter back');
-    is(ask_until_known($t, 'urls', 'evil.example', 'www.evil.example'), '10',
-       'with the key that was added');
+    is(ask($t, 'urls', 'evil.example', 'www.evil.example'), '1?',
+       'with the key that was added, and other keys are unknown');
     $t->stop;
+    remove_tree("$dir/state");
 };
 
 
@@ -249,7 +259,7 @@ subtest 'form= is added to a zone in memory' => sub {
     $t->wait_for_log(qr/going to load .*, since the image that serves has/);
     serves_on('after the reload');
     $t->stop;
-    unlink uploaded();
+    remove_tree("$dir/state");
 };
 
 

@@ -60,17 +60,22 @@ $t->stop;
 
 subtest 'a start finds an unusable checkpoint with a long path' => sub {
     my $state = "$deep/" . 's' x 100;
-    my $checkpoint = "$state/seen/checkpoint." . '0' x 32 . '.'
-                     . '0' x 15 . '1.bloom';
 
-    mkdir $_ or die "mkdir $_: $!" for $state, "$state/seen";
+    configure($t, ['zone=seen capacity=1k fpr=1e-6'], api => 1, add => 1,
+              http => "bloom_state_path $state;");
+    $t->run;
+    add($t, 'seen', ['added']);
+    is(api($t, POST => 'zones/seen/checkpoint')->status, 200,
+       'a checkpoint is written');
+    $t->stop;
+
+    my ($checkpoint) = files("$state/seen/checkpoint.*");
+    unlink $checkpoint or die "unlink: $!";
     symlink "$dir/nowhere", $checkpoint or die "symlink: $!";
 
-    configure($t, ['zone=seen capacity=1k fpr=1e-6'], add => 1,
-              http => "bloom_state_path $state;");
-    $t->expect_log(qr/\[warn\] .*image "\Q$state\E/);
+    $t->expect_log(qr/\[warn\] .*checkpoint "\Q$state\E/);
     $t->run;
-    is(ask($t, 'seen', 'id1'), '0',
+    is(ask($t, 'seen', 'id1', 'added'), '01',
        'nginx starts without an unusable checkpoint that has a long path');
 };
 

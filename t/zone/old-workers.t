@@ -32,10 +32,10 @@ $t->build_image('plain.bloom', ['id1'], '-n', '100k', '-p', '1e-6');
 
 # the tool refuses a time in the future
 
-$t->write_file('recent.bloom', patch_header(
+$t->write_file("$_.bloom", patch_header(
     $t->read_file('plain.bloom'),
     128 => pack('Q<', 1000 * (time + $hours * 3600)),
-    136 => 'another build id'));
+    136 => sprintf('%-16s', $_))) for 'recent', 'later';
 
 
 sub configured {
@@ -114,12 +114,13 @@ add($t, 'ids', ['new', @many]);
 is(ask_until_known($t, 'ids', 'id1', 'no', 'new', $many[-1]), '1011',
    'new workers have all keys');
 
-# the first segment becomes so old that the image covers it; an instance that
-# still had to catch up would lack its keys
+# the first segment becomes so old that the last two images cover it; an instance
+# that still had to catch up would lack its keys
 
 $clock->ahead($hours * 3600);
-is(upload_image($t, 'ids', 'recent')->status, 200,
-   'an image that covers the first segment is uploaded');
+is(upload_image($t, 'ids', $_)->status, 200,
+   "the $_ image, which covers the first segment, is uploaded")
+    for 'recent', 'later';
 ok(wait_until(sub { !-e "$state/journal.0000000000000000" }, 60),
    'a segment is removed that the old worker has not followed');
 ok(alive($old), 'the old worker runs when the segment is removed');

@@ -1,13 +1,13 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 
-# nginx is upgraded by USR2 across versions of the module: from an earlier module
-# to this one, back to the earlier one, and from this one to itself.  Keys are
-# added and removed before, between and after: no acknowledged key is absent, and
-# removed keys are absent in the end.  What only this module knows, such as
-# changes of a source, the earlier module refuses in plain words.
+# nginx is upgraded by USR2 from this module to itself.  Keys are added and removed
+# before, between and after: no acknowledged key is absent, and removed keys are
+# absent in the end.  A module that writes other files into the state directory
+# cannot take over, nor can this one take over from it: the new one refuses in
+# plain words, and the old one goes on.
 #
-# TEST_NGINX_OLD_MODULE names the earlier module, built for the same nginx by
+# TEST_NGINX_OLD_MODULE names such a module, built for the same nginx by
 # scripts/build-old-module.sh.
 
 use strict;
@@ -18,6 +18,7 @@ use File::Path qw(remove_tree);
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Process qw(wait_until);
 use BloomTest::Upgrades;
 use BloomTest::Zones;
 
@@ -28,15 +29,12 @@ my %module = (this => $t->{module}, earlier => $ENV{TEST_NGINX_OLD_MODULE});
 
 $t->{module} or plan(skip_all => 'the module is linked into nginx');
 
-$t->build_image('ids.bloom', [keys_of('id', 10)], '-p', '1e-9', '-n', '50k',
-                '--as-of', rfc3339(time - 600));
 
+# A zone that both modules know
 
-# Both modules know these zones.
+my @plain = ('zone=seen capacity=50k fpr=1e-9');
 
-my @plain = ('zone=ids file=ids.bloom', 'zone=seen capacity=50k fpr=1e-9');
-
-# Only this module knows these.
+# Zones that only this module knows
 
 my @new = ('zone=grows capacity=100 fpr=1e-9 max_keys=5k',
            'zone=lives capacity=5k fpr=1e-9 expire=24h',
@@ -73,34 +71,41 @@ sub loaded {
 
 my $keys;    # of the zones
 
-# The zones that both modules know have the keys of the image, and no others.
+# The zone that both modules know has no keys.
 
-sub forget {
-    $keys = BloomTest::Upgrades->new($t, ids => [keys_of('id', 10)],
-                                     seen => []);
-}
+sub forget { $keys = BloomTest::Upgrades->new($t, seen => []) }
 
 
-# Upgrades nginx to a module while keys are added and removed.
+# Upgrades to a module that refuses the files of the other one.
 
-sub upgrade_to {
-    my ($which, @zones) = @_;
+sub refuses {
+    my ($which, $says) = @_;
+
+    my $mark = $t->log_mark;
+
+    with($which, @plain);
+    kill 'USR2', $t->master;
+    like($t->wait_for_log(qr/\[emerg\].*\/control"/, $mark), $says,
+         "the new master with $which module says why it does not start");
+    ok(wait_until(sub { !-e "$dir/nginx.pid.oldbin" }), 'the new master ends');
+    $t->excuse_log($mark);
 
     $keys->change;
-    with($which, @zones);
-    loaded($which, $t->upgrade_begin);
-
-    for (1 .. 3) {
-        $keys->change;
-        $keys->none_is_absent("while both run, in an upgrade to $which module");
-    }
-
-    $t->upgrade_finish;
-    $keys->all_is_known("after the upgrade to $which module");
+    $keys->all_is_known('in the old master, which goes on');
 }
 
 
-subtest 'between the earlier module and this one' => sub {
+# Starts with a module that refuses the files of the other one.
+
+sub does_not_start {
+    my ($which, $says) = @_;
+
+    with($which, @plain);
+    like($t->run_fails, $says, "nginx does not start with $which module");
+}
+
+
+subtest 'between a module with other files and this one' => sub {
     my $why = dirname($module{earlier} // '') . '/reason';
 
     plan skip_all => 'TEST_NGINX_OLD_MODULE names no earlier module'
@@ -112,107 +117,33 @@ subtest 'between the earlier module and this one' => sub {
         plan skip_all => $text;
     }
 
-    subtest 'an upgrade to this module' => sub {
-        forget();
-        begin('earlier', @plain);
-        loaded('earlier', $t->master);
-        upgrade_to('this', @plain);
-        $keys->change;
-        $keys->all_is_known('when this module has changed it');
+    # what either says about the files of the other
 
-        $t->kill_all;
-        $t->run;
-        $keys->all_is_known('after kill -9 of all processes');
-    };
+    my $advice = qr/has created it; start nginx with that version/;
+    my %says = (this => qr/another version of the module $advice/,
+                earlier => qr/a newer version of the module $advice/);
 
-    subtest 'a new master with this module that is sent away' => sub {
-        forget();
-        begin('earlier', @plain);
-        $keys->add_some;
-        with('this', @plain);
-        $t->upgrade_begin;
-        $keys->change;
-        $t->upgrade_back;
-        loaded('earlier', $t->master);
-        $keys->add_some;
-        $keys->all_is_known('in the earlier module, which goes on');
-    };
+    for my $which ('earlier', 'this') {
+        my ($other) = grep { $_ ne $which } keys %says;
 
-    subtest 'an upgrade back to the earlier module' => sub {
-        forget();
-        begin('this', @plain);
-        $keys->change;
-        is(api($t, POST => "zones/$_/checkpoint")->status, 200,
-           "a checkpoint of zone $_ is written") for qw(ids seen);
-        upgrade_to('earlier', @plain);
+        subtest "$which module runs" => sub {
+            forget();
+            begin($which, @plain);
+            loaded($which, $t->master);
+            $keys->change;
 
-        $t->kill_all;
-        $t->run;
-        $keys->all_is_known('when the earlier module starts with it');
-    };
-
-    # The names of zones stay, and the earlier configuration lacks the parameter.
-    # Then its outcome, and what it says.
-
-    my %back = (
-        grows => ['starts', qr/has layers, .*; use a newer program; .*300 keys/s],
-        lives => ['starts', qr/300 keys of its journal/],
-        follows => ['refused', qr/has a record of type 5 .*; use a newer program/],
-    );
-    my @without = map { s/ (?:max_keys|expire)=.*|;.*//r } @new;
-    my @keys = keys_of('key', 300);
-
-    for my $i (0 .. $#new) {
-        my ($zone) = $new[$i] =~ /zone=(\w+)/;
-
-        subtest "a zone that only this module knows: $zone" => sub {
-            begin('this', $new[$i]);
-
-            if ($zone eq 'follows') {
-                api($t, POST => "zones/$zone/changes?source=s&after=0"
-                                . '&position=7',
-                    body => join '', map { "+$_\n" } @keys)->status == 200
-                    or die 'changes are not applied';
-            } else {
-                add($t, $zone, \@keys);
-            }
-
-            is(api($t, POST => "zones/$zone/checkpoint")->status, 200,
-               'a checkpoint has the layers') if $zone eq 'grows';
-            is(ask_until_known($t, $zone, @keys), '1' x @keys,
-               'this module has the keys');
-
-            # the parameter itself
+            refuses($other, $says{$other});
 
             $t->stop;
-            with('earlier', $new[$i]);
-            like($t->run_fails, qr/invalid parameter "\w+=|unknown directive "/,
-                 'the earlier module names what it does not know');
+            does_not_start($other, $says{$other});
 
-            # and what this module has written
-
-            with('earlier', $without[$i]);
-            my ($outcome, $log) = $t->try_run;
-            my ($expected, $says) = @{ $back{$zone} };
-
-            is($outcome, $expected, "the earlier module without it: $expected");
-            like($log, $says, 'the log says what it does not know, and whether'
-                              . ' it has the keys');
-            is(ask_until_known($t, $zone, @keys), '1' x @keys,
-               'the earlier module has all keys, from the journal')
-                if $outcome eq 'starts';
-
-            $t->stop;
-            with('this', $new[$i]);
+            with($which, @plain);
             $t->run;
-            is(ask_until_known($t, $zone, @keys), '1' x @keys,
-               'this module has the keys again');
+            $keys->all_is_known("after a start with $which module");
         };
     }
 };
 
-
-# This module to itself, with the zones that the earlier one does not know
 
 subtest 'from this module to itself' => sub {
     my $position = 0;

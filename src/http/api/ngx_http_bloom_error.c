@@ -86,9 +86,15 @@ static ngx_http_bloom_error_entry_t  ngx_http_bloom_errors[] = {
 
     /* `changes` and `gap` need `bloom_source`, and `clear?only=` must not have
      * it; `reload` needs `file=`; images and checkpoints need a state directory;
-     * a zone whose keys expire has no images and no checkpoints.
+     * a zone whose keys expire sends and takes no images.
      * Remedy: the message says what the zone lacks. */
     { 409, "not_possible" },
+
+    /* The zone is [damaged](operations.md#lost-keys): an image of it would lack
+     * added keys, and another zone that loads it would answer "absent" for
+     * them.
+     * Remedy: repair the zone, and get the image again. */
+    { 409, "damaged" },
 
     /* The zone has another source.
      * Remedy: send the changes to the zones of their source. */
@@ -121,8 +127,9 @@ static ngx_http_bloom_error_entry_t  ngx_http_bloom_errors[] = {
     /* The image cannot be read by the workers' user (the message has its owner
      * and mode), is damaged, is not an image, has another key form than the
      * zone's `form=` (the message has both), lacks the `as_of` that `max_age`
-     * needs, has changes of another source, may lack keys that were already
-     * dropped from the journal, or is refused by a
+     * needs, has an `as_of` more than an hour in the future, has changes of
+     * another source, may lack keys that were already dropped from the journal,
+     * is a checkpoint of a zone whose keys expire, or is refused by a
      * [guard](directives.md#bloom_guard) of the zone (the message has the guard,
      * and the key or both numbers of keys).
      * Remedy: correct the image or its build. The old image keeps serving. */

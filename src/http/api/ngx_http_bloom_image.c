@@ -188,6 +188,13 @@ ngx_http_bloom_image_send(ngx_http_bloom_operation_t *op)
 
         return ngx_http_bloom_response_refuse(r, &op->error);
 
+    } else if (ngx_bloom_zone_damaged(op->zone->sh, op->zone->pending)) {
+        ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_DAMAGED,
+                             "zone \"%V\" is damaged: an image would lack "
+                             "added keys", &op->zone->name);
+
+        return ngx_http_bloom_response_refuse(r, &op->error);
+
     } else {
 
         /* the size of an image with removed keys is not known before it is

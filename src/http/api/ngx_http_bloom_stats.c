@@ -107,6 +107,7 @@ ngx_http_bloom_stats_get(ngx_http_bloom_stats_t *stats,
     }
 
     stats->ring = (info->expire != 0 && info->generation != 0);
+    stats->journal_grows = (info->journal_warning != NULL);
 
     ngx_http_bloom_stats_journal(stats);
 

@@ -63,6 +63,7 @@ typedef struct {
     ngx_uint_t                   ring;                 /* of slices serves */
 
     u_char                       journal_error[512];
+    ngx_uint_t                   journal_grows;
     ngx_http_bloom_stats_state_t  load_result;
     ngx_uint_t                   load_ok;
 

@@ -365,7 +365,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
 
     /* ... The number is from the time of the load. See
      * [lists](key-forms.md#lists). */
-    { "image.excepted", NUMBER(info.excepted), IF(info.generation),
+    { "image.excepted", NUMBER(info.image.built), IF(info.generation),
       "image_excepted", NULL,
       "Number of exceptions that the builder of the image that serves chose "
       "(--except)." },
@@ -509,7 +509,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "Number of removed and excepted keys that the zone has room for "
       "(removals)." },
 
-    /* ... Those that the image itself has do not count. */
+    /* ... Those that the image itself has count, too. */
     { "removals.count", NUMBER(info.removed), ALWAYS,
       "removed_keys", NULL,
       "Number of removed and excepted keys that take this room." },
@@ -582,6 +582,17 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     { "journal.error", TEXT(journal_error), ALWAYS,
       "journal_error", NULL,
       "1 while the journal cannot be written or synchronised, else 0." },
+
+    /* Why the journal of a zone with `file=` grows, and what to do, once it is
+     * ten times as large as the image and has more than 64 MiB; `null` until
+     * then. */
+    { "journal.warning", STRING(info.journal_warning), ALWAYS, MEMBER },
+
+    { NULL, NUMBER(journal_grows), ALWAYS,
+      "journal_grows", NULL,
+      "1 while the journal of a zone with file= has more than 64 MiB and is "
+      "ten times as large as the image, because images state no as_of or an "
+      "old one, else 0." },
 
     { NULL, BOOL(load_ok), IF(info.loaded.started_at),
       "last_load_success", NULL,

@@ -166,7 +166,8 @@ ngx_http_bloom_task_done(ngx_http_bloom_task_t *task)
         NGX_HTTP_BLOOM_E_NONE,
         NGX_HTTP_BLOOM_E_REFUSED,
         NGX_HTTP_BLOOM_E_NO_ROOM,
-        NGX_HTTP_BLOOM_E_FAILED
+        NGX_HTTP_BLOOM_E_FAILED,
+        NGX_HTTP_BLOOM_E_DAMAGED
     };
 
     task->done = 1;

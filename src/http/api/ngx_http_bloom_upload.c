@@ -13,6 +13,7 @@
 #include "ngx_bloom_layers.h"
 #include "ngx_bloom_load.h"
 #include "ngx_bloom_state_files.h"
+#include "bloom_image_decode.h"
 
 
 /* How often a file is created again if the helper removes it before it is
@@ -98,7 +99,12 @@ ngx_http_bloom_upload_max(ngx_bloom_zone_t *zone)
 
     image.geometry.bits = (uint64_t) zone->image_room * 8;
 
-    return bloom_image_file_size(&image);
+    /* an exception takes more bytes in memory than in a file, and another page
+     * suffices for the tables, however both parts are divided */
+
+    image.exceptions_size = ngx_bloom_zone_removals_size(zone->removals);
+
+    return bloom_image_file_size(&image) + BLOOM_IMAGE_PAGE;
 }
 
 
@@ -119,10 +125,10 @@ ngx_http_bloom_upload_too_large(ngx_http_bloom_upload_t *upload, uint64_t size)
                                 NGX_HTTP_BLOOM_E_TOO_LARGE,
                                 "the body has %s%uL bytes, but bloom zone "
                                 "\"%V\" has room for images of up to %uL "
-                                "bytes; make the zone larger with "
-                                "\"zone=%V:%uLk\", or with \"zone=%V:%uLk\" if "
-                                "the image was built with \"--layout fuse\" "
-                                "and without \"-n\"",
+                                "bytes, with the room for removed keys; make "
+                                "the zone larger with \"zone=%V:%uLk\", or "
+                                "with \"zone=%V:%uLk\" if the image was built "
+                                "with \"--layout fuse\" and without \"-n\"",
                                 size == upload->size ? "at least " : "", size,
                                 name, upload->max, name, (needs + 1023) / 1024,
                                 name, (fuse + 1023) / 1024);

@@ -2,14 +2,16 @@
 
 package BloomTest::Control;
 
-# Reads and changes the control page of a state directory, as docs/state.md
-# describes it for x86-64.  Stop nginx before you change a page.
+# Makes, reads and changes the control page of a state directory, as
+# docs/state.md describes it for x86-64.  Stop nginx before you change a page.
 #
 #   control($path)                      returns all fields, as a hash:
 #                                       {synced => 4096, ...}
 #   set_control($path, lost => 0)       changes some fields
+#   new_control($path, journal => $id)  makes a page as it is kept over a start,
+#                                       with these fields
 #
-# set_control() always writes `synced` with its complement.
+# `synced` and `lost` are always written with their complements.
 
 use strict;
 use warnings;
@@ -17,21 +19,26 @@ use warnings;
 use Carp qw(croak);
 use Exporter qw(import);
 
-our @EXPORT = qw(control set_control);
+our @EXPORT = qw(control new_control set_control);
 
 use constant {
     SIZE => 12288 + 2 * 1024 * 1024,
     KEYS => 12288,
+    VERSION => 3,
+    END_SIZE => 56,
 };
 
+# where fields of 8 bytes are, and one of 16: `journal`
+
 my %place = (
-    magic => 0, version => 8, size => 16,
-    append => 24, keeper => 64, history => 104,
-    which => 144, end => 152, begin => 232, compacted => 240, prepared => 248,
-    synced => 256, synced_check => 264, wanted => 272, dropped => 280,
-    err => 288, failed => 296, rewrite => 304, instances => 312,
+    magic => 0, version => 8, size => 16, journal => 24,
+    append => 40, keeper => 80,
+    which => 120, end => 128, based => 240, prepared => 1448,
+    synced => 1456, synced_check => 1464, durable => 1472, wanted => 1480,
+    err => 1488, failed => 1496, rewrite => 1504, instances => 1528,
+    clock => 1584, clock_time => 1608, clock_saved => 1624,
     pending_begin => 8232, pending_end => 8240, pending_keys => 8248,
-    lost_keys => 8256, lost => 8264,
+    lost_keys => 8256, lost => 8264, lost_check => 8272,
 );
 
 # Returns the offset of a field.
@@ -48,11 +55,13 @@ sub control {
     my %field = map {
         my $at = $place{$_};
         ($_ => unpack "x$at Q<", $page)
-    } grep { !/^(?:append|keeper|history)$/ } keys %place;
+    } grep { !/^(?:append|keeper|journal)$/ } keys %place;
+
+    $field{journal} = substr $page, $place{journal}, 16;
 
     # the first field of an end is the journal's end; one of the two is valid
 
-    my $at = $place{end} + 40 * ($field{which} & 1);
+    my $at = $place{end} + END_SIZE * ($field{which} & 1);
     $field{end} = unpack "x$at Q<", $page;
 
     return \%field;
@@ -62,16 +71,30 @@ sub control {
 sub set_control {
     my ($path, %field) = @_;
 
-    $field{synced_check} = ~$field{synced} if exists $field{synced};
+    for (qw(synced lost)) {
+        $field{$_ . '_check'} //= ~$field{$_} if exists $field{$_};
+    }
 
     open my $fh, '+<:raw', $path or croak "cannot change $path: $!";
 
     for my $name (keys %field) {
         seek $fh, place($name), 0 or croak "cannot seek in $path: $!";
-        print $fh pack 'Q<', $field{$name};
+        print $fh $name eq 'journal' ? $field{$name} : pack 'Q<', $field{$name};
     }
 
     close $fh or croak "cannot write $path: $!";
+}
+
+
+sub new_control {
+    my ($path, %field) = @_;
+
+    open my $fh, '>:raw', $path or croak "cannot create $path: $!";
+    truncate $fh, SIZE or croak "cannot write $path: $!";
+    close $fh;
+
+    set_control($path, magic => unpack('Q<', 'BLOOMCTL'), version => VERSION,
+                size => SIZE, synced => 0, lost => 0, %field);
 }
 
 

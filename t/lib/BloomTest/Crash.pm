@@ -350,7 +350,7 @@ sub _failed_once {
     # the body of an upload stays for up to ten seconds
 
     ok(wait_until(sub {
-        !files($t->testdir . '/state/ids/{save,upload,compact}.*.tmp');
+        !files($t->testdir . '/state/ids/{save,upload}.*.tmp');
     }), "no temporary file is left $when");
 }
 

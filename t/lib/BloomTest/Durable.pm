@@ -25,6 +25,7 @@ use Exporter qw(import);
 use File::Path qw(make_path remove_tree);
 
 use BloomTest::Api;
+use BloomTest::Base;
 use BloomTest::Process qw(wait_until);
 use BloomTest::Promises;
 use BloomTest::Source;
@@ -126,7 +127,7 @@ my @sequences = (
      [[durable => 'a'], [upload => 'image1'], [add => 'b'], [clear => ],
       [add => 'c']]],
 
-    ['a checkpoint', [qw(image growing)],
+    ['a checkpoint', [qw(image growing expiring)],
      [[durable => 'a'], [add => 'b'], [checkpoint => ], [add => 'c'],
       [durable => 'd'], [checkpoint => ], [add => 'e']]],
 
@@ -423,8 +424,11 @@ sub check {
     $t->kill_all;
 
     for my $zone (@{ $self->{kinds} }) {
-        my ($exit, $out, $err) = $t->run_tool(
-            'journal', '--json', "$t->{dir}/$self->{directory}/state/$zone");
+        my $state = "$t->{dir}/$self->{directory}/state/$zone";
+        my ($exit, $out, $err) = $t->run_tool('journal', '--json', $state);
+
+        push @problems, map { "zone $zone: base: $_" }
+                            base_problems("$state/base");
 
         push @problems, "zone $zone: ngx-bloom journal: $out$err"
             if !$option{lies}

@@ -15,6 +15,8 @@ package BloomTest::Expiry;
 #   $ledger->check('after a restart');   an assertion
 #   $ledger->change(life => 3600, slices => 4);
 #   $ledger->prolong(600);               lives may be so much longer
+#   $ledger->lead(600);                  the zone's clock gets so much further
+#                                        ahead of the system's
 #   $ledger->forget;                     the zone is empty now
 #
 # Times are seconds since the real machine was booted, plus the time that has
@@ -37,6 +39,10 @@ use constant {
     # step late, and drops it up to a step late.  The rest is for a busy machine.
     STEP => 600,
     LATE => 2 * 600 + 300,
+
+    # Nothing expires by a clock that is further ahead of the system's.  Then no
+    # slice becomes ready, and the open one is closed late.
+    LEAD => 3600,
 };
 
 
@@ -90,7 +96,8 @@ sub ledger {
     my ($self, $zone, %option) = @_;
 
     return bless {
-        t => $self->{t}, time => $self, zone => $zone, key => {}, %option,
+        t => $self->{t}, time => $self, zone => $zone, key => {}, lead => 0,
+        %option,
     }, 'BloomTest::Expiry::Ledger';
 }
 
@@ -177,7 +184,30 @@ sub prolong {
 }
 
 
-sub forget { $_[0]{key} = {} }
+sub lead {
+    my ($self, $seconds) = @_;
+
+    $self->prolong($self->late);
+    $self->{lead} += $seconds;
+    $self->{since} = $self->{time}->now;
+}
+
+
+# Returns for how long the zone's clock has been too far ahead.
+
+sub late {
+    my ($self) = @_;
+
+    return $self->{lead} > BloomTest::Expiry::LEAD
+           ? $self->{time}->now - $self->{since} : 0;
+}
+
+
+sub forget {
+    my ($self) = @_;
+
+    @$self{qw(key lead)} = ({}, 0);
+}
 
 
 # Returns since when a key is absent.
@@ -185,8 +215,12 @@ sub forget { $_[0]{key} = {} }
 sub absent_since {
     my ($self, $key) = @_;
 
+    my $late = $self->late;
+
+    $late += $self->{lead} - BloomTest::Expiry::LEAD if $late;
+
     return $key->{to} + $self->{life} * (1 + 1 / $self->{slices})
-           + BloomTest::Expiry::LATE + $key->{extra};
+           + BloomTest::Expiry::LATE + $key->{extra} + $late;
 }
 
 

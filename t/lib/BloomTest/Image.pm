@@ -35,23 +35,32 @@ sub patch_header {
 }
 
 
-# Returns an image of version 1 as one of version 2 with exceptions: [kinds,
-# time in milliseconds, key]. The number and the size may be given, to be wrong.
+# Returns the data of exceptions: [kinds, time in milliseconds, key].
+
+sub _entries {
+    return join '', map { pack('C Q<', @$_) . leb128(length $_->[2])
+                          . $_->[2] } @_;
+}
+
+
+# Returns an image without exceptions as one with exceptions. The numbers and the
+# sizes may be given, to be wrong.
 
 sub with_exceptions {
     my ($image, $exceptions, %header) = @_;
 
-    my $data = join '', map { pack('C Q<', @$_) . leb128(length $_->[2])
-                              . $_->[2] } @$exceptions;
+    my @built = grep { $_->[0] & 1 } @$exceptions;
+    my $data = _entries(@$exceptions);
     my $padded = padded($data, 64);
     my $table = table_of($padded);
 
     return patch_header(
         $image . $table . $padded,
-        8 => pack('L<', 2),
         16 => pack('Q<', length($image) + length($table) + length $padded),
         3584 => pack('Q< Q< L<', $header{n} // scalar @$exceptions,
-                     $header{size} // length $data, crc32c($table)));
+                     $header{size} // length $data, crc32c($table)),
+        3616 => pack('Q< Q<', $header{built} // scalar @built,
+                     $header{built_size} // length _entries(@built)));
 }
 
 
@@ -111,11 +120,11 @@ sub bits_set {
 sub exceptions_in {
     my ($image) = @_;
 
-    return if unpack('x8 L<', $image) == 1;
-
     my ($at, $payload) = unpack 'x24 Q< Q<', $image;
     my ($n, $size) = unpack 'x3584 Q< Q<', $image;
     my @exceptions;
+
+    return if $n == 0;
 
     for (unpack "x$at x$payload x4096 a$size", $image) {
         while (/\G(.)(.{8})([\x80-\xff]*[\0-\x7f])/gcs) {

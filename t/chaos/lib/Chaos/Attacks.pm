@@ -44,6 +44,10 @@ sub tamper {
     my $kill = $self->{ledger}->begin('kill', '*');
     my $full = $self->{ledger}->begin('full');
 
+    # an instance that cannot start yet counts all removals of the journal
+
+    my $crowded = $self->{ledger}->begin('crowded');
+
     if ($stopped) {
         $self->{note}->('stopped');
         $t->stop;
@@ -81,10 +85,9 @@ sub tamper {
 
     $t->stop or die "nginx does not stop with a $trick\n";
     $repair->();
-    $self->forget_loads if $trick eq 'cut';
     $t->run;
 
-    $self->{ledger}->end($_) for $kill, $full;
+    $self->{ledger}->end($_) for $kill, $full, $crowded;
     $self->{command}->('lively');
 
     # a process that could not read a file has logged it
@@ -109,8 +112,8 @@ sub _victim {
     return "$dir/lock" if $trick eq 'locked';
     return "$dir/control" if $trick eq 'cut';
 
-    my @files = glob "$dir/{control,lock,instance.*,journal.*,upload.*.bloom,"
-                     . 'checkpoint.*.bloom}';
+    my @files = glob "$dir/{base,control,lock,instance.*,journal.*,"
+                     . 'upload.*.bloom,checkpoint.*.bloom}';
     @files = grep { -f } @files;
 
     return $files[rand @files];

@@ -84,7 +84,7 @@ sub prepare {
     $journal->append([map { "old$_" } 1 .. OLD], time => $time);
     mkdir "$state", 0711;
     mkdir "$state/shield", 0700;
-    $t->write_file('state/shield/journal.0000000000000000', $journal->segment);
+    write_state($t, 'shield', $journal);
     BloomTest::Hostile::hand_over("$state/shield", $self->{user})
         if $self->{user};
 
@@ -197,13 +197,22 @@ sub make_image {
 sub install {
     my ($self, $image) = @_;
 
+    $self->_place($image);
+    $self->{installed} = $image;
+    $self->_announce($image);
+}
+
+
+# Makes an image the file of zone shield.
+
+sub _place {
+    my ($self, $image) = @_;
+
     my $dir = $self->{t}->testdir;
 
     unlink "$dir/new";
     link "$dir/$image->{name}", "$dir/new" or die "link: $!";
     rename "$dir/new", "$dir/shield.bloom" or die "rename: $!";
-    $self->{installed} = $image;
-    $self->_announce($image);
 }
 
 
@@ -226,18 +235,6 @@ sub _announce {
     $self->{ledger}->write(horizon => ($as_of < $now + 120 ? $as_of
                                                            : $now + 120) - HOUR);
     $self->{newest} = $end if $end > $self->{newest};
-    $self->{latest} = $as_of if $as_of > ($self->{latest} // 0);
-}
-
-
-# Notes that the times of first loads are forgotten.
-
-sub forget_loads {
-    my ($self) = @_;
-
-    $_->{sure} = 0 for values %{ $self->{truths} };
-    $self->{ledger}->write(horizon => $self->{latest} - HOUR)
-        if $self->{latest};
 }
 
 
@@ -336,41 +333,32 @@ sub upload {
 }
 
 
-# Loads an image that claims to be complete up to a time in the future.
+# Tests that an image is refused that claims to be complete up to a time in the
+# future.
 
 sub future {
     my ($self) = @_;
 
     return $self->reload if $self->{offset};
 
-    my $before = generation($self->{t}, 'shield');
+    my $t = $self->{t};
+    my $before = generation($t, 'shield');
     my $image = $self->make_image('future');
 
-    $self->install($image);
-    $self->_loaded($image, api($self->{t}, POST => 'zones/shield/reload'),
-                   $before);
-}
+    $self->_place($image);
 
+    my $response = rand() < 0.5
+                   ? api($t, POST => 'zones/shield/reload')
+                   : api($t, PUT => 'zones/shield/image',
+                         body => $t->read_file($image->{name}));
 
-# Replaces an image that claims to be complete up to a time in the future.  Such
-# a time is believed by a clock that is ahead, if the control page has lost when
-# the image was first loaded.
+    $self->_place($self->{installed});
 
-sub load_present {
-    my ($self) = @_;
-
-    return if ($self->{latest} // 0) <= time;
-
-    my $image = $self->_good_image;
-
-    $self->install($image);
-
-    my $response = api($self->{t}, POST => 'zones/shield/reload');
-
-    $response->status == 200 or die "a good image is refused: $response\n";
-    $self->_serves($image);
-    $self->{count}{reloads}++;
-    $self->{latest} = $image->{as_of} // 0;
+    $response->status == 422
+        && $response->body =~ /more than an hour ahead/
+        or die "image $image->{number} of the future: $response\n";
+    generation($t, 'shield') == $before
+        or die "a refused image has changed the generation\n";
 }
 
 

@@ -4,7 +4,8 @@ package Chaos::Expiring;
 
 # Events of the driver that concern zones whose keys expire: another life,
 # a reboot of the machine, more keys than there is room for, and a time without
-# faults.
+# faults.  It also knows when a zone's clock is so far ahead of the system's that
+# nothing expires.
 #
 # Zone visits has a journal.  Zone tickets has none, and may lose its keys
 # whenever nginx starts again.
@@ -20,7 +21,7 @@ use BloomTest::Zones;
 
 # CAPACITY is for the longest life
 use constant { EXPIRING_CAPACITY => 6000, EXPIRING_REMOVALS => 4000,
-               FLOOD => 5, GONE => 60 };
+               FLOOD => 5, GONE => 60, HOUR => 3600, MARGIN => 5 };
 use constant EXPIRING => ['visits', 'tickets'];
 
 # expire=
@@ -170,9 +171,63 @@ sub _check_flood {
             delete $self->{floods}{$zone};
         }
 
-    } elsif ($age > $most + GONE) {
+    } elsif ($age > $most + GONE && !$self->{standing}{$zone}) {
         $self->{count}{outlived}++;
         die "outlived: zone $zone, key $flood->{keys}[0]: of a flood\n";
+    }
+}
+
+
+# ---- zones in which nothing expires ----
+
+# Returns whether nothing expires in a zone with this offset of the system's
+# clock: the zone has a journal, and its own clock, which has started when the
+# system's was right, is more than an hour ahead.
+
+sub _stands {
+    my ($zone, $offset) = @_;
+
+    return $zone eq 'visits' && $offset < -HOUR;
+}
+
+
+# Notes before the system's clock jumps that keys will not expire, and so a zone
+# will have more of them than it has room for.
+
+sub stand_still {
+    my ($self, $offset) = @_;
+
+    for my $zone (grep { _stands($_, $offset) } @{ +EXPIRING }) {
+        my $standing = $self->{standing}{$zone} //= {
+            number => $self->{ledger}->begin('flood', $zone) };
+
+        delete $standing->{since};
+    }
+}
+
+
+# Notes when nothing has stood still for so long that the keys of that time have
+# expired, also those of slices that were closed late.
+
+sub _check_standing {
+    my ($self, $zone, $absent) = @_;
+
+    my $standing = $self->{standing}{$zone};
+
+    return if !$standing || _stands($zone, $self->{offset});
+
+    my $now = now();
+    my $since = $standing->{since} //= $now;
+    my $age = $now - $since - $self->{history}{ledger}->faults($since, $now);
+
+    if ($absent && $age > $longest + MARGIN) {
+        $self->{ledger}->end($standing->{number});
+        delete $self->{standing}{$zone};
+
+    } elsif ($age > $longest + GONE) {
+        $self->{count}{outlived}++;
+        die "outlived: zone $zone takes keys for present that were never added,"
+            . " $age s after its clock was right again\n";
     }
 }
 
@@ -205,6 +260,8 @@ sub check_expiring {
         $answer =~ tr/0// >= 15
             || $self->{history}{ledger}->flooded($zone, $time, now())
             or die "zone $zone, of keys that were never added: $answer\n";
+
+        $self->_check_standing($zone, $answer !~ /1/);
     }
 
     $self->_check_flood($_) for @{ +EXPIRING };

@@ -12,6 +12,8 @@ use warnings;
 use File::Path qw(remove_tree);
 
 use BloomTest::Api;
+use BloomTest::Base;
+use BloomTest::Control;
 use BloomTest::Process qw(now wait_until alive children title);
 use BloomTest::Zones;
 
@@ -308,13 +310,16 @@ sub _none_is_absent {
 }
 
 
-# Removes the record of the loss: the control page, and the file "lost" of
-# earlier versions.
+# Removes the record of the loss.
 
 sub _forget_the_loss {
     my ($self, $zone) = @_;
 
-    unlink map { $self->{t}->testdir . "/state/$zone/$_" } 'control', 'lost';
+    my $state = $self->{t}->testdir . "/state/$zone";
+    my $base = read_base("$state/base");
+
+    write_base("$state/base", %$base, lost => 0, lost_keys => 0);
+    set_control("$state/control", lost => 0, lost_keys => 0);
 }
 
 
@@ -403,7 +408,6 @@ sub clock {
     }
 
     if (rand() < 0.5) {
-        $self->load_present;
         $self->_set_clock(rand() < 0.5 ? 2 * HOUR : 24 * HOUR);
         return;
     }
@@ -432,6 +436,7 @@ sub _set_clock {
     # before it can count, and no longer than it may
 
     $self->{ledger}->write(clock => $offset) if $offset < $self->{offset};
+    $self->stand_still($offset);
     $self->{note}->($offset);
     $self->{clock}->ahead($offset);
     $self->{ledger}->write(clock => $offset);

@@ -16,7 +16,8 @@ package Chaos::Ledger;
 #                         instances, or files that cannot be read
 #   ahead N TIME          removals of zone shield may be forgotten from now on:
 #                         images and records may have times in the future
-#   flood N TIME ZONE      a zone will have more keys than it has room for
+#   flood N TIME ZONE      a zone will have more keys than it has room for, or
+#                         its keys will not expire
 #   anew N TIME           zones without a journal may begin empty
 #   end N TIME            event N is over
 #   lives ZONE TIME LIFE SLICE

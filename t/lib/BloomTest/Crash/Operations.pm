@@ -341,6 +341,21 @@ my %operation;
     'slices that pass' => sub { passes($_[0], 3, SLICE / 2) },
     'half a life that passes' => sub { passes($_[0], 2, LIFE / 4 + SLICE / 2) },
 
+    # The new helper lets the zone stand on the older of two checkpoints, and
+    # removes the first segment, which has room for 1 MiB.
+
+    'HUP behind two checkpoints' => sub {
+        my ($zone) = @_;
+
+        for my $n (1, 2) {
+            $zone->insist(adds('', map { $_ . 'x' x 16_000 }
+                                       $zone->new_keys($n == 1 ? 70 : 1)));
+            $zone->insist($zone->operation('a checkpoint'));
+        }
+
+        return $operation{HUP}->($zone);
+    },
+
     # nginx is reloaded; a process that is stopped keeps its part of it waiting.
 
     'HUP' => sub {

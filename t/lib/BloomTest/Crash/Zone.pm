@@ -13,6 +13,7 @@ use Carp qw(croak);
 
 use BloomTest;
 use BloomTest::Account;
+use BloomTest::Base;
 use BloomTest::Crash::Operations;
 use BloomTest::Feedback;
 use BloomTest::Image qw(with_exceptions);
@@ -168,6 +169,19 @@ sub check {
             or diag(explain { map { $_ => $state->{$_} }
                                    qw(state generation journal removals) });
     }
+
+    $self->_base_is_valid($when) if !$self->{memory};
+}
+
+
+# A writer of `base` overwrites the entry that does not count, so both must be
+# valid.
+
+sub _base_is_valid {
+    my ($self, $when) = @_;
+
+    is(join('; ', base_problems($self->{t}->testdir . '/state/ids/base')), '',
+       "no entry of base is invalid $when");
 }
 
 
