@@ -19,7 +19,8 @@ use BloomTest::Zones;
 
 use Chaos::Feedback;
 
-use constant { HOUR => 3600, ZONES => ['shield', 'empty'] };
+use constant { HOUR => 3600, ZONES => ['shield', 'empty'],
+               HELPER_NEEDS => 3 << 20 };
 
 
 # ---- commands that nginx may refuse ----
@@ -360,10 +361,14 @@ sub memory {
     my $mark = $t->log_mark;
 
     # memory that was touched before does not count; the limit does not apply to
-    # workers and the master
+    # workers and the master.  A helper needs some to begin, and to read journals
+
+    my $spare = $size - HELPER_NEEDS;
+
+    return $self->{note}->('small') if $spare < HELPER_NEEDS;
 
     $memory->take_all(sub { $t->helpers });
-    $memory->limit($memory->used + int($size * (0.1 + rand 0.7)));
+    $memory->limit($memory->used + HELPER_NEEDS + int($spare * rand 0.7));
 
     $self->install($image);
     my $response = api($t, POST => 'zones/shield/reload');
