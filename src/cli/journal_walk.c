@@ -68,8 +68,8 @@ durable_in(const piece_t *piece)
 }
 
 
-/* Reads all segments of the journal, and returns the greatest sequence that a
- * record of theirs says was on disk. */
+/* Reads all segments of the journal, and returns the greatest sequence that
+ * their records say was on disk. */
 static uint64_t
 find_durable(const journal_walk_t *walk)
 {

@@ -71,7 +71,7 @@ typedef struct {
     uint64_t          time;              /* of the record before, ms since 1970;
                                             0: there was none */
     bloom_removals_t  removals;          /* of the records before */
-    bloom_reached_t     place;             /* in the zone's source */
+    bloom_reached_t   place;             /* in the zone's source */
 } bloom_point_t;
 
 /* An image that was accepted. */

@@ -114,8 +114,8 @@ typedef struct {
 
 /* A phrase to follow the name of an image with BLOOM_IMAGE_RING. */
 #define BLOOM_IMAGE_IS_RING                                                  \
-    "is a checkpoint of a zone whose keys expire, and only that zone can load " \
-    "it; use another image"
+    "is a checkpoint of a zone whose keys expire, and only that zone can "    \
+    "load it; use another image"
 
 /* The slices of a ring, see bloom_ring.h; bit i of a bitmap belongs to slice i.
  * Times are ms since 1970 of the zone's clock. */

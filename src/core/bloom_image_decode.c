@@ -23,7 +23,8 @@
 int
 bloom_image_is(const void *data, size_t len)
 {
-    return len >= BLOOM_IMAGE_MAGIC_LEN && memcmp(data, BLOOM_IMAGE_MAGIC, BLOOM_IMAGE_MAGIC_LEN) == 0;
+    return len >= BLOOM_IMAGE_MAGIC_LEN
+           && memcmp(data, BLOOM_IMAGE_MAGIC, BLOOM_IMAGE_MAGIC_LEN) == 0;
 }
 
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * These functions decode the header of an image, field by field.  It is accepted
- * only if every field is in range and agrees with the file's size.
+ * These functions decode the header of an image, field by field.  It is
+ * accepted only if every field is in range and agrees with the file's size.
  */
 
 #ifndef BLOOM_IMAGE_DECODE_H

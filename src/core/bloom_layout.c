@@ -202,8 +202,8 @@ has_parts(const bloom_geometry_t *g)
 
 
 /*
- * Each kind of test is a function of its own, and the last thing that its caller
- * does.  So no test saves registers for another one.
+ * Each kind of test is a function of its own, and the last thing that its
+ * caller does.  So no test saves registers for another one.
  */
 
 static int __attribute__((noinline))
@@ -288,8 +288,8 @@ bloom_layout_test(const bloom_geometry_t *g, const uint64_t *words,
 }
 
 
-/* Sets the bits of a pattern with one bit in each word, the usual case.  Returns
- * how many were not set before. */
+/* Sets the bits of a pattern with one bit in each word, the usual case.
+ * Returns how many were not set before. */
 static inline int
 line_words_add(uint64_t *line, uint64_t pattern, int atomic)
 {

@@ -177,8 +177,8 @@ by_magic(const uint8_t *data, size_t len)
  * ASCII characters, and in line ends.  Keys that are put together with zero
  * bytes, such as "a\0b", have other line ends.
  *
- * In random bytes, one of nine is a control character, one of 256 is a line end,
- * and half are above 0x7f.  Keys of such bytes have more line ends.
+ * In random bytes, one of nine is a control character, one of 256 is a line
+ * end, and half are above 0x7f.  Keys of such bytes have more line ends.
  */
 static const char *
 by_bytes(const uint8_t *data, size_t all)

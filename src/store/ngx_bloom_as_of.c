@@ -13,7 +13,8 @@
 static uint64_t ngx_bloom_as_of_first(ngx_bloom_state_t *state,
     const bloom_image_t *image);
 static uint64_t ngx_bloom_as_of_loaded(ngx_bloom_state_t *state,
-    const bloom_image_t *image, bloom_base_t *base);
+    const bloom_image_t *image);
+static uint64_t ngx_bloom_as_of_until(uint64_t as_of, uint64_t loaded);
 static uint64_t ngx_bloom_as_of_stated(const bloom_image_t *image);
 static uint64_t ngx_bloom_as_of_covered(ngx_bloom_state_t *state,
     uint64_t complete);
@@ -24,10 +25,9 @@ static uint64_t ngx_bloom_as_of_covered(ngx_bloom_state_t *state,
 static uint64_t
 ngx_bloom_as_of_first(ngx_bloom_state_t *state, const bloom_image_t *image)
 {
-    uint64_t      loaded;
-    bloom_base_t  base;
+    uint64_t  loaded;
 
-    loaded = ngx_bloom_as_of_loaded(state, image, &base);
+    loaded = ngx_bloom_as_of_loaded(state, image);
 
     return loaded != 0 ? loaded : ngx_bloom_time();
 }
@@ -35,23 +35,23 @@ ngx_bloom_as_of_first(ngx_bloom_state_t *state, const bloom_image_t *image)
 
 /* Returns the same, but 0 for an image that is not one of the accepted ones. */
 static uint64_t
-ngx_bloom_as_of_loaded(ngx_bloom_state_t *state, const bloom_image_t *image,
-    bloom_base_t *base)
+ngx_bloom_as_of_loaded(ngx_bloom_state_t *state, const bloom_image_t *image)
 {
-    ngx_uint_t  i;
+    ngx_uint_t    i;
+    bloom_base_t  base;
 
     if (state == NULL) {
         return 0;
     }
 
-    ngx_bloom_base_file_get(state, base);
+    ngx_bloom_base_file_get(state, &base);
 
     for (i = 0; i < 2; i++) {
-        if (ngx_memcmp(base->accepted[i].build_id, image->build_id,
+        if (ngx_memcmp(base.accepted[i].build_id, image->build_id,
                        BLOOM_IMAGE_BUILD_ID_LEN)
             == 0)
         {
-            return base->accepted[i].loaded;
+            return base.accepted[i].loaded;
         }
     }
 
@@ -62,10 +62,8 @@ ngx_bloom_as_of_loaded(ngx_bloom_state_t *state, const bloom_image_t *image,
 ngx_uint_t
 ngx_bloom_as_of_ahead(ngx_bloom_state_t *state, const bloom_image_t *image)
 {
-    bloom_base_t  base;
-
     return image->as_of > ngx_bloom_time() + NGX_BLOOM_CLOCKS_DIFFER
-           && ngx_bloom_as_of_loaded(state, image, &base) == 0;
+           && ngx_bloom_as_of_loaded(state, image) == 0;
 }
 
 
@@ -88,12 +86,18 @@ ngx_bloom_as_of_truth(ngx_bloom_state_t *state, const bloom_image_t *image)
 uint64_t
 ngx_bloom_as_of_complete(ngx_bloom_state_t *state, bloom_image_t *image)
 {
-    uint64_t  loaded;
+    return ngx_bloom_as_of_until(image->as_of,
+                                 ngx_bloom_as_of_first(state, image));
+}
 
-    loaded = ngx_bloom_as_of_first(state, image);
 
-    return image->as_of > loaded + NGX_BLOOM_CLOCKS_DIFFER
-           ? 0 : ngx_min(image->as_of, loaded);
+/* Returns the time up to which an image is complete that was first loaded at
+ * the time `loaded`; 0 if its as_of cannot be true. */
+static uint64_t
+ngx_bloom_as_of_until(uint64_t as_of, uint64_t loaded)
+{
+    return as_of > loaded + NGX_BLOOM_CLOCKS_DIFFER
+           ? 0 : ngx_min(as_of, loaded);
 }
 
 
@@ -145,8 +149,7 @@ ngx_bloom_as_of_both(ngx_bloom_state_t *state, const bloom_base_t *base,
             continue;                    /* there is none */
         }
 
-        complete = accepted->as_of > accepted->loaded + NGX_BLOOM_CLOCKS_DIFFER
-                   ? 0 : ngx_min(accepted->as_of, accepted->loaded);
+        complete = ngx_bloom_as_of_until(accepted->as_of, accepted->loaded);
 
         if (cut == UINT64_MAX
             || bloom_position_cmp(accepted->position, source->position) < 0)

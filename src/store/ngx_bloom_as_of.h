@@ -13,10 +13,11 @@
  * cover it (I19).
  *
  * The as_of of an image may lie in the future.  Such an image must not cover
- * more records when the clock reaches its as_of.  So the file "base" has, of the
- * last two accepted images, the time of the first load, and an image counts as
- * complete up to that time at most.  If as_of is ahead of the clock by more than
- * NGX_BLOOM_CLOCKS_DIFFER, it cannot be true, and the image covers nothing.
+ * more records when the clock reaches its as_of.  So the file "base" has, of
+ * the last two accepted images, the time of the first load, and an image
+ * counts as complete up to that time at most.  If as_of is ahead of the clock
+ * by more than NGX_BLOOM_CLOCKS_DIFFER, it cannot be true, and the image
+ * covers nothing.
  */
 
 #ifndef _NGX_BLOOM_AS_OF_H_INCLUDED_
@@ -80,8 +81,8 @@ uint64_t ngx_bloom_as_of_both(ngx_bloom_state_t *state,
 void ngx_bloom_as_of_serve(ngx_bloom_state_t *state, bloom_image_t *image);
 
 /*
- * Returns the time for a new record.  `last` is the greatest time of the records
- * before it.  The caller holds the lock control->append.
+ * Returns the time for a new record.  `last` is the greatest time of the
+ * records before it.  The caller holds the lock control->append.
  */
 uint64_t ngx_bloom_as_of_now(ngx_bloom_state_t *state, uint64_t last);
 

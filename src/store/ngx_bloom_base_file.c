@@ -235,8 +235,8 @@ ngx_bloom_base_file_decode(ngx_bloom_state_t *state, bloom_base_t *base,
 }
 
 
-/* Looks at the headers of all segments.  Returns NGX_OK, or NGX_ERROR with errno
- * and *failure. */
+/* Looks at the headers of all segments.  Returns NGX_OK, or NGX_ERROR with
+ * errno and *failure. */
 static ngx_int_t
 ngx_bloom_base_file_survey(ngx_bloom_state_t *state,
     ngx_bloom_base_survey_t *survey, ngx_bloom_failure_t *failure)
@@ -296,8 +296,8 @@ ngx_bloom_base_file_survey(ngx_bloom_state_t *state,
 
 /*
  * Compares the files.  *rc is what ngx_bloom_base_file_decode() returned; it
- * becomes NGX_DECLINED if the entry is not that of the other files.  Returns why
- * keys may be lost, a sentence for the log, or NULL.
+ * becomes NGX_DECLINED if the entry is not that of the other files.  Returns
+ * why keys may be lost, a sentence for the log, or NULL.
  */
 static const char *
 ngx_bloom_base_file_doubt(ngx_bloom_state_t *state, ngx_bloom_control_e found,
@@ -377,8 +377,8 @@ ngx_bloom_base_file_agrees(const uint8_t *journal, const uint8_t *other)
 
 /*
  * Makes an entry for a directory without a valid one.  The segments that there
- * are belong to it; images are moved aside, since nothing says which of them the
- * zone stands on.  Returns NGX_OK, or NGX_ERROR with errno.
+ * are belong to it; images are moved aside, since nothing says which of them
+ * the zone stands on.  Returns NGX_OK, or NGX_ERROR with errno.
  */
 static ngx_int_t
 ngx_bloom_base_file_renew(ngx_bloom_state_t *state, bloom_base_t *base,

@@ -12,10 +12,10 @@
  *               pending keys, the record of the loss, uploads, checkpoints and
  *               older segments.
  *
- * The record is the truth: whoever finds one behind the beginning of the journal
- * settles the clear, whichever process has died meanwhile.  Nothing is removed
- * before the record is on disk, because a machine that loses power earlier has
- * not cleared the zone.
+ * The record is the truth: whoever finds one behind the beginning of the
+ * journal settles the clear, whichever process has died meanwhile.  Nothing is
+ * removed before the record is on disk, because a machine that loses power
+ * earlier has not cleared the zone.
  */
 
 #ifndef _NGX_BLOOM_CLEARED_H_INCLUDED_
@@ -56,10 +56,10 @@ uint64_t ngx_bloom_cleared_pending(ngx_bloom_state_t *state);
 
 /*
  * Stores that the last clear is the beginning of the journal, and removes from
- * disk what it has dropped, unless that is done.  `build` is the build id of what
- * the zone goes back to, the image of file=; NULL for an empty filter.  The caller holds the
- * lock control->keeper.  Returns NGX_OK, or NGX_ERROR with errno: then the
- * function is to be called again.
+ * disk what it has dropped, unless that is done.  `build` is the build id of
+ * what the zone goes back to, the image of file=; NULL for an empty filter.
+ * The caller holds the lock control->keeper.  Returns NGX_OK, or NGX_ERROR
+ * with errno: then the function is to be called again.
  */
 ngx_int_t ngx_bloom_cleared_settle(ngx_bloom_state_t *state,
     const u_char *build);

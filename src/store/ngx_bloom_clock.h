@@ -62,8 +62,9 @@ typedef struct {
  * is all zeros. */
 void ngx_bloom_clock_boot_id(u_char boot[NGX_BLOOM_BOOT_LEN]);
 
-/* Forgets when the clock was started if its checksum is wrong: a process may have
- * died meanwhile.  It starts again at a time that was saved, or earlier. */
+/* Forgets when the clock was started if its checksum is wrong: a process may
+ * have died meanwhile.  It starts again at a time that was saved, or earlier.
+ */
 void ngx_bloom_clock_check(ngx_bloom_clock_t *clock);
 
 

@@ -86,7 +86,8 @@ ngx_bloom_control_renew(ngx_bloom_control_t *control)
 
     /*
      * A process may have died between a fact and its check, and a bit of one of
-     * them may have changed.  Of both values, the one that promises less counts.
+     * them may have changed.  Of both values, the one that promises less
+     * counts.
      */
 
     if (pending->lost_check != ~pending->lost) {

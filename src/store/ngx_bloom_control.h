@@ -116,7 +116,7 @@ typedef struct {
 
 typedef struct {
     uint64_t             which;          /* place[which & 1] is valid */
-    bloom_reached_t        place[2];
+    bloom_reached_t      place[2];
     ngx_bloom_sign_t     sign;           /* the last one */
 } ngx_bloom_places_t;
 
@@ -255,11 +255,11 @@ ngx_bloom_control_e ngx_bloom_control_look(ngx_fd_t fd);
 ngx_int_t ngx_bloom_control_fill(ngx_bloom_control_t *control);
 
 /*
- * Resets a page whose users have all ended.  `synced`, `rewrite`, the clock, the
- * pending keys, `lost`, the copy of the entry that counted and `begun` are kept,
- * also if the process dies here.  If a check is wrong, the lesser `synced` of both and
- * the later `lost` of both are kept, and the clock starts again.  Returns NGX_OK,
- * or NGX_ERROR with errno.
+ * Resets a page whose users have all ended.  `synced`, `rewrite`, the clock,
+ * the pending keys, `lost`, the copy of the entry that counted and `begun` are
+ * kept, also if the process dies here.  If a check is wrong, the lesser
+ * `synced` of both and the later `lost` of both are kept, and the clock starts
+ * again.  Returns NGX_OK, or NGX_ERROR with errno.
  */
 ngx_int_t ngx_bloom_control_renew(ngx_bloom_control_t *control);
 
@@ -272,8 +272,8 @@ void ngx_bloom_control_check_lost(ngx_bloom_pending_t *pending);
 /* Raises pending->lost to a time, ms since 1970, if it is earlier. */
 void ngx_bloom_control_lose(ngx_bloom_pending_t *pending, uint64_t time);
 
-/* Lowers pending->lost to a time, ms since 1970, if it is later: no key was lost
- * after that time.  No other process uses the page. */
+/* Lowers pending->lost to a time, ms since 1970, if it is later: no key was
+ * lost after that time.  No other process uses the page. */
 void ngx_bloom_control_lost_by(ngx_bloom_pending_t *pending, uint64_t time);
 
 static ngx_inline ngx_uint_t

@@ -528,8 +528,8 @@ ngx_bloom_journal_prepare(ngx_bloom_state_t *state)
     control = state->control;
     end = ngx_bloom_state_end(state);
 
-    /* one segment is enough until it is a quarter full; then two are kept ready,
-     * and always for bloom_remove, which cannot wait for one */
+    /* one segment is enough until it is a quarter full; then two are kept
+     * ready, and always for bloom_remove, which cannot wait for one */
 
     if (control->prepared >= end.limit + 2 * (uint64_t) BLOOM_SEGMENT_SIZE
         || (control->prepared > end.tail

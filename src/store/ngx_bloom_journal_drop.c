@@ -133,9 +133,9 @@ ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time,
 }
 
 
-/* Forgets the checkpoints from before the journal of an entry: all of their keys
- * have expired.  Returns NGX_OK; or NGX_DECLINED if the zone stands on one of
- * them and its keys do not expire. */
+/* Forgets the checkpoints from before the journal of an entry: all of their
+ * keys have expired.  Returns NGX_OK; or NGX_DECLINED if the zone stands on
+ * one of them and its keys do not expire. */
 static ngx_int_t
 ngx_bloom_journal_forget(ngx_bloom_state_t *state, bloom_base_t *base)
 {

@@ -27,10 +27,10 @@ ngx_int_t ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time,
     const bloom_source_t *source);
 
 /*
- * Lets an entry begin with its older checkpoint, if a segment ends before it and
- * every instance has applied what is before it.  The caller stores the entry, and then calls
- * ngx_bloom_segment_remove().  Returns NGX_OK, or NGX_DECLINED if the entry
- * stays as it was.
+ * Lets an entry begin with its older checkpoint, if a segment ends before it
+ * and every instance has applied what is before it.  The caller stores the
+ * entry, and then calls ngx_bloom_segment_remove().  Returns NGX_OK, or
+ * NGX_DECLINED if the entry stays as it was.
  */
 ngx_int_t ngx_bloom_journal_advance(ngx_bloom_state_t *state,
     bloom_base_t *base);

@@ -110,9 +110,9 @@ void ngx_bloom_reader_close(ngx_bloom_reader_t *reader);
 void ngx_bloom_reader_lost_end(ngx_bloom_reader_t *reader);
 
 /*
- * Returns 1 if the journal has a point that a file claims, else 0.  With an end it
- * looks at one record or segment there, otherwise at all records from the point
- * `begin` on.
+ * Returns 1 if the journal has a point that a file claims, else 0.  With an
+ * end it looks at one record or segment there, otherwise at all records from
+ * the point `begin` on.
  */
 ngx_uint_t ngx_bloom_reader_has(ngx_bloom_state_t *state,
     const bloom_point_t *point, const bloom_point_t *begin,

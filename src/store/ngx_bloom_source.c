@@ -8,8 +8,8 @@
 #include "bloom_siphash.h"
 
 
-/* How far the times of two processes may be apart, ms: a process reads the clock
- * once for all events that it handles together. */
+/* How far the times of two processes may be apart, ms: a process reads the
+ * clock once for all events that it handles together. */
 #define NGX_BLOOM_SOURCE_AHEAD  60000
 
 

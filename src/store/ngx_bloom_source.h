@@ -65,8 +65,8 @@ void ngx_bloom_source_place(ngx_bloom_control_t *control,
 void ngx_bloom_source_gap(bloom_reached_t *place, bloom_position_t seen,
     bloom_position_t position);
 
-/* Records a sign of life at `now`, ngx_current_msec: the zone has all changes of
- * the source, and is at a position there. */
+/* Records a sign of life at `now`, ngx_current_msec: the zone has all changes
+ * of the source, and is at a position there. */
 void ngx_bloom_source_sign(ngx_bloom_control_t *control, uint64_t source,
     bloom_position_t position, ngx_msec_t now);
 
@@ -74,8 +74,8 @@ void ngx_bloom_source_sign(ngx_bloom_control_t *control, uint64_t source,
 void ngx_bloom_source_unsign(ngx_bloom_control_t *control);
 
 /*
- * Returns the time since the last sign of life, in ms, of a zone that is at this
- * place; UINT64_MAX if there was none, or if the zone was further then.
+ * Returns the time since the last sign of life, in ms, of a zone that is at
+ * this place; UINT64_MAX if there was none, or if the zone was further then.
  */
 uint64_t ngx_bloom_source_lag(ngx_bloom_control_t *control,
     const bloom_reached_t *place, ngx_msec_t now);

@@ -240,6 +240,7 @@ ngx_bloom_state_holder(ngx_fd_t fd)
 static ngx_int_t
 ngx_bloom_state_join(ngx_bloom_state_t *state)
 {
+    const bloom_base_t   *base;
     ngx_bloom_control_t  *control;
 
     control = state->control;
@@ -257,8 +258,8 @@ ngx_bloom_state_join(ngx_bloom_state_t *state)
 
     /* until it says more, it may need room for all removals */
 
-    control->instance[state->instance].counted =
-                                 control->base[control->based & 1].from.removals;
+    base = &control->base[control->based & 1];
+    control->instance[state->instance].counted = base->from.removals;
 
     __atomic_fetch_or(&control->instances, (uint64_t) 1 << state->instance,
                       __ATOMIC_SEQ_CST);

@@ -19,9 +19,9 @@
  *
  * BUILD is the build id of an image: of an upload, or of the image from which a
  * checkpoint was made.  It is in hexadecimal, and zeros for a zone that starts
- * empty.  POSITION and BASE are positions in the journal.  N is the number of an
- * instance.
- * ngx_bloom_state_files.h explains R and names the incomplete files.
+ * empty.  POSITION and BASE are positions in the journal.  N is the number of
+ * an instance. ngx_bloom_state_files.h explains R and names the incomplete
+ * files.
  *
  * An instance is one shared memory zone with the processes that use it.  While
  * nginx changes a zone's size or is upgraded, there is more than one instance,
@@ -227,8 +227,8 @@ ngx_bloom_state_tail(ngx_bloom_state_t *state)
     return ngx_bloom_state_end(state).tail;
 }
 
-/* Returns the time that records get now, ms since 1970: the system's or, if keys
- * expire, that of the zone's clock. */
+/* Returns the time that records get now, ms since 1970: the system's or, if
+ * keys expire, that of the zone's clock. */
 uint64_t ngx_bloom_state_time(ngx_bloom_state_t *state);
 
 /* Returns the time, ms since 1970, before which records have expired; 0 if none

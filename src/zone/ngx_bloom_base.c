@@ -36,6 +36,8 @@ static ngx_int_t ngx_bloom_base_refuse_change(ngx_bloom_zone_t *zone,
     const char *what, u_char *path);
 static ngx_int_t ngx_bloom_base_load_upload(ngx_bloom_zone_t *zone,
     ngx_bloom_load_t *load, const bloom_base_t *base);
+static ngx_uint_t ngx_bloom_base_gives_up(ngx_bloom_zone_t *zone,
+    ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_base_is_upload(ngx_bloom_load_t *load,
     const bloom_base_t *base);
 static void ngx_bloom_base_name(ngx_bloom_zone_t *zone,
@@ -46,8 +48,9 @@ static void ngx_bloom_base_log(ngx_bloom_zone_t *zone, ngx_uint_t level,
 
 
 /*
- * Completes a clear whose record a load has found at a position, so that nothing
- * from before it is loaded (S7).  Returns NGX_OK, or NGX_ERROR, logged.
+ * Completes a clear whose record a load has found at a position, so that
+ * nothing from before it is loaded (S7).  Returns NGX_OK, or NGX_ERROR,
+ * logged.
  */
 static ngx_int_t
 ngx_bloom_base_settle(ngx_bloom_zone_t *zone, uint64_t position)
@@ -116,8 +119,8 @@ ngx_bloom_base_load(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 
 
 /* Takes the zone back in its source from where it was before a clear, which the
- * page of the only instance does not know.  The load that follows finds out where
- * its image is. */
+ * page of the only instance does not know.  The load that follows finds out
+ * where its image is. */
 static void
 ngx_bloom_base_clear_place(ngx_bloom_zone_t *zone, bloom_reached_t *place)
 {
@@ -371,12 +374,7 @@ ngx_bloom_base_load_checkpoint(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load,
         return NGX_OK;
     }
 
-    if (load->outcome == NGX_BLOOM_FAILED || load->replay.cleared) {
-
-        if (!load->replay.cleared) {
-            ngx_bloom_base_log(zone, ngx_bloom_zone_level(zone), load, NULL);
-        }
-
+    if (ngx_bloom_base_gives_up(zone, load)) {
         return NGX_ERROR;
     }
 
@@ -392,8 +390,9 @@ without:
 
 
 /* Returns 1 if a checkpoint differs from what its image would be now with the
- * keys of the journal: it has other layers or, without an image, another filter.
- * The journal has all keys of an image, but not those of older checkpoints. */
+ * keys of the journal: it has other layers or, without an image, another
+ * filter. The journal has all keys of an image, but not those of older
+ * checkpoints. */
 static ngx_uint_t
 ngx_bloom_base_outgrown(ngx_bloom_zone_t *zone, const bloom_base_t *base,
     const bloom_image_t *saved)
@@ -517,12 +516,7 @@ ngx_bloom_base_load_upload(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load,
         return NGX_OK;
     }
 
-    if (load->outcome == NGX_BLOOM_FAILED || load->replay.cleared) {
-
-        if (!load->replay.cleared) {
-            ngx_bloom_base_log(zone, ngx_bloom_zone_level(zone), load, NULL);
-        }
-
+    if (ngx_bloom_base_gives_up(zone, load)) {
         return NGX_ERROR;
     }
 
@@ -533,6 +527,25 @@ ngx_bloom_base_load_upload(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load,
     ngx_bloom_load_end(load);
 
     return NGX_DECLINED;
+}
+
+
+/* Returns 1 if nothing else can be loaded in place of what could not: the start
+ * fails, which is logged, or begins again behind a clear. */
+static ngx_uint_t
+ngx_bloom_base_gives_up(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
+{
+    if (load->replay.cleared) {
+        return 1;
+    }
+
+    if (load->outcome != NGX_BLOOM_FAILED) {
+        return 0;
+    }
+
+    ngx_bloom_base_log(zone, ngx_bloom_zone_level(zone), load, NULL);
+
+    return 1;
 }
 
 

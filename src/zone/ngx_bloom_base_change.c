@@ -45,9 +45,9 @@ ngx_bloom_base_note_loaded(ngx_bloom_zone_t *zone, bloom_image_t *image)
 
 /*
  * Synchronises the image of file= that an upload replaces, and its name, unless
- * that is known to be done: a start uses the upload in place of that image only.
- * A file that cannot be opened keeps the next start from starting.  Returns
- * NGX_OK, or NGX_ERROR with errno.
+ * that is known to be done: a start uses the upload in place of that image
+ * only. A file that cannot be opened keeps the next start from starting.
+ * Returns NGX_OK, or NGX_ERROR with errno.
  */
 static ngx_int_t
 ngx_bloom_base_sync_file(ngx_bloom_zone_t *zone)

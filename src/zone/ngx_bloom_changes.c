@@ -256,7 +256,7 @@ ngx_bloom_changes_apply(ngx_bloom_changes_t *changes)
     ngx_int_t               rc;
     ngx_bloom_part_t        part;
     ngx_bloom_zone_t       *zone;
-    bloom_reached_t       place;
+    bloom_reached_t         place;
     ngx_bloom_add_batch_t  *batch;
     ngx_bloom_control_t    *control;
 
@@ -344,7 +344,7 @@ ngx_bloom_changes_alive(ngx_bloom_changes_t *changes)
 {
     ngx_int_t             rc;
     ngx_bloom_zone_t     *zone;
-    bloom_reached_t     place;
+    bloom_reached_t       place;
     ngx_bloom_control_t  *control;
 
     zone = changes->zone;

@@ -110,8 +110,8 @@ ngx_bloom_clear_step(ngx_bloom_load_t *load, ngx_msec_t *since)
 }
 
 
-/* Synchronises the image of file= and its name.  The journal goes, which has what
- * the image before lacks, so that one must not come back. */
+/* Synchronises the image of file= and its name.  The journal goes, which has
+ * what the image before lacks, so that one must not come back. */
 static ngx_int_t
 ngx_bloom_clear_sync(ngx_bloom_load_t *load)
 {

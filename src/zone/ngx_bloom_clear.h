@@ -46,7 +46,8 @@ bloom_image_t *ngx_bloom_clear_image(ngx_bloom_zone_t *zone, u_char *path,
  */
 ngx_int_t ngx_bloom_clear_step(ngx_bloom_load_t *load, ngx_msec_t *since);
 
-/* Completes on disk a clear that has happened.  Returns NGX_OK, or NGX_ERROR with errno. */
+/* Completes on disk a clear that has happened.  Returns NGX_OK, or NGX_ERROR
+ * with errno. */
 ngx_int_t ngx_bloom_clear_settle(ngx_bloom_zone_t *zone);
 
 /* Returns 1 if another instance, or a process that died, has cleared the zone,

@@ -598,13 +598,15 @@ ngx_bloom_declare_look(void *data, ngx_bloom_answer_t *answer)
 {
     ngx_bloom_stands_t *stands = data;
 
-    bloom_removals_t      removals;
-    ngx_bloom_zone_t     *zone;
-    ngx_bloom_failure_t   failure;
+    bloom_removals_t         removals;
+    ngx_bloom_zone_t        *zone;
+    ngx_bloom_failure_t      failure;
+    const bloom_removals_t  *from;
 
     static ngx_bloom_control_t  control;         /* zeros, but for `base` */
 
     zone = stands->zone;
+    from = &control.base[0].from.removals;
     answer->rc = NGX_OK;
 
     /* a start says what is wrong with a file that cannot be used */
@@ -623,10 +625,14 @@ ngx_bloom_declare_look(void *data, ngx_bloom_answer_t *answer)
                     | (ngx_bloom_base_uploaded(zone, &control.base[0])
                        || control.base[0].kind == BLOOM_BASE_CHECKPOINT);
 
-    if (ngx_bloom_journal_removals(zone->state, &removals) == NGX_OK) {
+    /* a journal that is older than its `base` has fewer than that says */
 
-        removals.keys -= control.base[0].from.removals.keys;
-        removals.bytes -= control.base[0].from.removals.bytes;
+    if (ngx_bloom_journal_removals(zone->state, &removals) == NGX_OK
+        && removals.keys >= from->keys
+        && removals.bytes >= from->bytes)
+    {
+        removals.keys -= from->keys;
+        removals.bytes -= from->bytes;
 
         answer->room = stands->removals
                        + ngx_max(removals.keys,
@@ -743,8 +749,8 @@ ngx_bloom_declare_look_at(ngx_bloom_zone_t *zone, ngx_bloom_stands_t *stands,
 }
 
 
-/* Checks that the size of the zone, if it is given, has room for an image of the
- * state directory.  Returns NGX_OK, or NGX_ERROR, logged. */
+/* Checks that the size of the zone, if it is given, has room for an image of
+ * the state directory.  Returns NGX_OK, or NGX_ERROR, logged. */
 static ngx_int_t
 ngx_bloom_declare_fits(ngx_bloom_zone_t *zone, uint64_t bank, const char *what,
     u_char *path)

@@ -7,9 +7,9 @@
  * "must_not_have".
  *
  * An image is accepted when it begins to serve.  The last two are recorded in
- * the file "base" or, in a zone without a state directory, in the zone's memory.
- * Files of the state directory are not checked: they were made of images that
- * were accepted.
+ * the file "base" or, in a zone without a state directory, in the zone's
+ * memory. Files of the state directory are not checked: they were made of
+ * images that were accepted.
  *
  * Keys are looked up in the image alone, with its own exceptions, and by any of
  * their expressions, as a request looks them up.  The files of keys are read by

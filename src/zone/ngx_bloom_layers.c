@@ -115,8 +115,8 @@ ngx_bloom_layers_grown(const bloom_image_t *image, uint64_t max_keys)
 }
 
 
-/* Returns how many layers an image has when it has room for max_keys; 1 at least
- * if no key can be added to its base. */
+/* Returns how many layers an image has when it has room for max_keys; 1 at
+ * least if no key can be added to its base. */
 static uint32_t
 ngx_bloom_layers_wanted(const bloom_image_t *image, uint64_t max_keys)
 {
@@ -344,8 +344,8 @@ ngx_bloom_layers_put(ngx_bloom_zone_bits_t *bits, const bloom_hash_t *hash,
 }
 
 
-/* Begins the next layer of a filter with `layers` layers, unless another process
- * has begun it or another generation serves. */
+/* Begins the next layer of a filter with `layers` layers, unless another
+ * process has begun it or another generation serves. */
 static void
 ngx_bloom_layers_grow(ngx_bloom_zone_bits_t *bits, uint32_t layers)
 {

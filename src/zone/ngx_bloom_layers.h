@@ -5,8 +5,8 @@
  * next layer begins, and further keys are added to it (bloom_growth.h).
  *
  * No key can be added to a fuse base.  So such a filter always has room for one
- * layer, with "max_keys" for more, and the first layer begins when the first key
- * is added: until then a lookup reads the base alone.
+ * layer, with "max_keys" for more, and the first layer begins when the first
+ * key is added: until then a lookup reads the base alone.
  *
  * When an image is loaded, all layers that the bank has room for are planned:
  * the geometry in sh->bank[].image describes them, and it does not change while
@@ -58,9 +58,9 @@ uint64_t ngx_bloom_layers_need_fuse(uint64_t size);
 
 /*
  * Returns 1 if a checkpoint has the layers, or the first layers, with which its
- * base would grow now; 0 if "max_keys" or the room in a bank were different when
- * it was written: its layers and those that follow would have more than the
- * promised rate.
+ * base would grow now; 0 if "max_keys" or the room in a bank were different
+ * when it was written: its layers and those that follow would have more than
+ * the promised rate.
  */
 ngx_uint_t ngx_bloom_layers_fit(ngx_bloom_zone_t *zone,
     const bloom_image_t *base, const bloom_image_t *saved);
@@ -94,9 +94,9 @@ void ngx_bloom_layers_image(ngx_bloom_zone_t *zone, ngx_uint_t bank,
 uint64_t ngx_bloom_layers_bits_set(ngx_bloom_zone_t *zone, ngx_uint_t bank,
     uint64_t bits_set[BLOOM_PARTS_MAX]);
 
-/* Returns the estimated number of keys of a filter whose parts have so many bits
- * set, and the false-positive rate that it has with them.  If keys expire, a key
- * counts once in each live slice that has it. */
+/* Returns the estimated number of keys of a filter whose parts have so many
+ * bits set, and the false-positive rate that it has with them.  If keys
+ * expire, a key counts once in each live slice that has it. */
 uint64_t ngx_bloom_layers_items(const bloom_image_t *image,
     const uint64_t bits_set[BLOOM_PARTS_MAX]);
 double ngx_bloom_layers_fpr(const bloom_image_t *image,

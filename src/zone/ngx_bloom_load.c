@@ -246,10 +246,10 @@ ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
 
 
 /*
- * Finds out if the image is a copy of this zone, made where the journal still has
- * all that followed.  It has what was before, and everything behind is newer,
- * whatever the time.  The journal has to have that point, if this process
- * `reads` it; workers only look at its ends.
+ * Finds out if the image is a copy of this zone, made where the journal still
+ * has all that followed.  It has what was before, and everything behind is
+ * newer, whatever the time.  The journal has to have that point, if this
+ * process `reads` it; workers only look at its ends.
  */
 static void
 ngx_bloom_load_copied(ngx_bloom_load_t *load, ngx_uint_t reads)
@@ -307,8 +307,8 @@ ngx_bloom_load_copied(ngx_bloom_load_t *load, ngx_uint_t reads)
 }
 
 
-/* Plans the layers of the bank.  The checkpoint of an empty filter gets layers up
- * to the capacity that the zone has now. */
+/* Plans the layers of the bank.  The checkpoint of an empty filter gets layers
+ * up to the capacity that the zone has now. */
 static void
 ngx_bloom_load_plan(ngx_bloom_load_t *load, const bloom_image_t *image)
 {

@@ -26,8 +26,8 @@
 #define NGX_BLOOM_LOG_FEWER     10
 #define NGX_BLOOM_LOG_MORE      2
 
-/* A slice is late if it is due for this part of a slice's time: a short delay is
- * usual, since slices are cleared in pieces. */
+/* A slice is late if it is due for this part of a slice's time: a short delay
+ * is usual, since slices are cleared in pieces. */
 #define NGX_BLOOM_LOG_LATE      4
 
 /* How many lines of a set of exceptions one call searches. */

@@ -42,14 +42,15 @@ ngx_int_t ngx_bloom_log_returned(ngx_bloom_zone_t *zone,
 
 /*
  * Warns, once for each generation, of an image that is older than max_age, and
- * of a journal that grows because images have no later as_of.  Warns, too, of a filter with more keys than its capacity when its
- * false-positive rate passes 1.5, 10 and 100 times its target: once for each of
- * these and each generation; if keys expire, again after the filter was not
- * over-full.  If keys expire, also warns if another slice must be opened and
- * none is ready, and logs when that is over.
+ * of a journal that grows because images have no later as_of.  Warns, too, of
+ * a filter with more keys than its capacity when its false-positive rate
+ * passes 1.5, 10 and 100 times its target: once for each of these and each
+ * generation; if keys expire, again after the filter was not over-full.  If
+ * keys expire, also warns if another slice must be opened and none is ready,
+ * and logs when that is over.
  *
- * *bits_set belongs to the caller, is 0 at first, and becomes the number of bits
- * set at this call.
+ * *bits_set belongs to the caller, is 0 at first, and becomes the number of
+ * bits set at this call.
  */
 void ngx_bloom_log_warnings(ngx_bloom_zone_t *zone, uint64_t *bits_set);
 

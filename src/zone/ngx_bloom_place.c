@@ -26,7 +26,7 @@ ngx_bloom_place_serve(ngx_bloom_zone_t *zone, bloom_reached_t *place,
     bloom_position_t start)
 {
     uint64_t              others;
-    bloom_reached_t     before;
+    bloom_reached_t       before;
     ngx_bloom_control_t  *control;
 
     if (zone->source.len == 0) {
@@ -69,7 +69,7 @@ ngx_int_t
 ngx_bloom_place_start(ngx_bloom_zone_t *zone, bloom_reached_t *place,
     bloom_position_t start)
 {
-    bloom_reached_t     before;
+    bloom_reached_t       before;
     ngx_bloom_control_t  *control;
 
     if (zone->source.len == 0) {
@@ -113,7 +113,7 @@ ngx_bloom_place_start(ngx_bloom_zone_t *zone, bloom_reached_t *place,
 void
 ngx_bloom_place_clear(ngx_bloom_zone_t *zone, bloom_position_t start)
 {
-    bloom_reached_t     place, before;
+    bloom_reached_t       place, before;
     ngx_bloom_control_t  *control;
 
     if (zone->source.len == 0) {
@@ -142,7 +142,7 @@ ngx_bloom_place_save(ngx_bloom_zone_t *zone, ngx_uint_t checkpoint,
     uint64_t              required;
     bloom_image_t        *image;
     bloom_position_t      based;
-    bloom_reached_t     place;
+    bloom_reached_t       place;
     ngx_bloom_control_t  *control;
 
     if (zone->source.len == 0) {

@@ -42,9 +42,10 @@ void ngx_bloom_place_clear(ngx_bloom_zone_t *zone, bloom_position_t start);
 /*
  * Finds out which changes of the source a copy of the generation that serves
  * has, if the copy is begun now: up to source->position, if the copy is loaded
- * without the journal; or, for a `checkpoint`, with the journal from sh->applied
- * on.  `source` keeps what it says if the zone has no source.  The caller holds
- * sh->helper.  Returns NGX_OK, or NGX_AGAIN if that is not known now.
+ * without the journal; or, for a `checkpoint`, with the journal from
+ * sh->applied on.  `source` keeps what it says if the zone has no source.  The
+ * caller holds sh->helper.  Returns NGX_OK, or NGX_AGAIN if that is not known
+ * now.
  */
 ngx_int_t ngx_bloom_place_save(ngx_bloom_zone_t *zone, ngx_uint_t checkpoint,
     bloom_source_t *source);

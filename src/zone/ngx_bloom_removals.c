@@ -34,8 +34,8 @@ ngx_bloom_removals_applied(ngx_bloom_zone_t *zone, uint64_t applied,
 
 
 void
-ngx_bloom_removals_counted(ngx_bloom_zone_t *zone, const bloom_removals_t *before,
-    const bloom_removals_t *removals)
+ngx_bloom_removals_counted(ngx_bloom_zone_t *zone,
+    const bloom_removals_t *before, const bloom_removals_t *removals)
 {
     ngx_uint_t            i;
     ngx_bloom_control_t  *control;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * These functions count the removed keys of each instance, so that no removal is
- * acknowledged for which some instance, or the next start, has no room (I14).
+ * These functions count the removed keys of each instance, so that no removal
+ * is acknowledged for which some instance, or the next start, has no room
+ * (I14).
  */
 
 #ifndef _NGX_BLOOM_REMOVALS_H_INCLUDED_
@@ -16,14 +17,14 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Tells the other instances that the filter of this one has what the journal has
- * before `applied`, where its removals come to `removals`. */
+/* Tells the other instances that the filter of this one has what the journal
+ * has before `applied`, where its removals come to `removals`. */
 void ngx_bloom_removals_applied(ngx_bloom_zone_t *zone, uint64_t applied,
     const bloom_removals_t *removals);
 
 /* Tells them that this instance has applied its own record, which has brought
- * the removals of the journal from `before` to `removals`.  The caller holds the
- * lock `append`. */
+ * the removals of the journal from `before` to `removals`.  The caller holds
+ * the lock `append`. */
 void ngx_bloom_removals_counted(ngx_bloom_zone_t *zone,
     const bloom_removals_t *before, const bloom_removals_t *removals);
 

@@ -55,7 +55,7 @@ typedef struct {
     bloom_position_t        start;       /* of the image or the checkpoint, in
                                             the zone's source */
 
-    bloom_reached_t       place;       /* the bank's place in the source */
+    bloom_reached_t         place;       /* the bank's place in the source */
     bloom_position_t        seen;        /* the last one that was read */
     ngx_uint_t              hole;        /* 1: changes after `start` are not in
                                             the journal */

@@ -95,9 +95,9 @@ ngx_bloom_ring_plan(ngx_bloom_zone_t *zone, ngx_uint_t bank,
  * Opens a ready slice in place of the one that is open in `turn`.  Returns 1 if
  * another slice is open now, or 0 if none is ready.
  *
- * A process that dies after the compare-and-set leaves an open slice that is not
- * live, which the next addition corrects.  The helper stamps the closed one in
- * any case: the time that this process writes may be late by a life.
+ * A process that dies after the compare-and-set leaves an open slice that is
+ * not live, which the next addition corrects.  The helper stamps the closed
+ * one in any case: the time that this process writes may be late by a life.
  */
 static ngx_uint_t
 ngx_bloom_ring_turn(ngx_bloom_zone_bits_t *bits, uint64_t turn, ngx_uint_t full)
@@ -350,8 +350,8 @@ ngx_bloom_ring_reach(ngx_bloom_zone_bits_t *bits, uint64_t time)
 
 
 /* Clears the slices of a ring that a load fills whose keys had expired at the
- * time `now`, and makes them ready: a zone that gets "expire" may have a journal
- * with the keys of many lives. */
+ * time `now`, and makes them ready: a zone that gets "expire" may have a
+ * journal with the keys of many lives. */
 static void
 ngx_bloom_ring_recycle(ngx_bloom_zone_bits_t *bits, uint64_t now)
 {

@@ -8,8 +8,8 @@
  *
  * The open slice is closed when a slice's time has passed since its first key,
  * or when it is full, and a ready one, which is all zeros, is opened in its
- * place: a single compare-and-set of ring->turn.  A slice is dropped when all of
- * a key's life has passed since it was closed, and the helper fills it with
+ * place: a single compare-and-set of ring->turn.  A slice is dropped when all
+ * of a key's life has passed since it was closed, and the helper fills it with
  * zeros.
  *
  * So a key lives at least as long as it should: it is added before its slice is
@@ -68,8 +68,8 @@ void ngx_bloom_ring_plan(ngx_bloom_zone_t *zone, ngx_uint_t bank,
 
 /*
  * Adds n keys to the open slice, whether or not other slices have them, and
- * opens the next slice if it is full.  changed[i] becomes 1 if no live slice had
- * key i, else 0.  Does nothing if another generation serves.
+ * opens the next slice if it is full.  changed[i] becomes 1 if no live slice
+ * had key i, else 0.  Does nothing if another generation serves.
  *
  * The keys are as new as bits->time; if that is 0, they are new, and the caller
  * calls ngx_bloom_ring_keep() before it says that they are added.  Otherwise a
@@ -102,8 +102,8 @@ void ngx_bloom_ring_replayed(ngx_bloom_zone_bits_t *bits);
 
 /*
  * Opens the next slice if it is time, drops slices, clears a part of one that
- * was dropped, and ends exceptions that no key needs any more.  The caller holds
- * sh->helper.  Returns after how many ms to call it again.
+ * was dropped, and ends exceptions that no key needs any more.  The caller
+ * holds sh->helper.  Returns after how many ms to call it again.
  */
 ngx_msec_t ngx_bloom_ring_tick(ngx_bloom_zone_t *zone,
     ngx_bloom_ring_work_t *work);

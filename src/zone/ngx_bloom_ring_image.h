@@ -16,8 +16,8 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Takes over the slices of a checkpoint whose filter has been loaded into a bank.
- * No other process uses the bank. */
+/* Takes over the slices of a checkpoint whose filter has been loaded into a
+ * bank. No other process uses the bank. */
 void ngx_bloom_ring_image_load(ngx_bloom_zone_t *zone, ngx_uint_t bank,
     const bloom_image_ring_t *slices);
 

@@ -325,7 +325,8 @@ ngx_bloom_save_excepted(ngx_bloom_zone_t *zone)
 
 
 /* Finds out where the journal ends, and what its records come to.  The filter
- * that serves has all of them.  Returns NGX_OK, or NGX_ERROR with the reason. */
+ * that serves has all of them.  Returns NGX_OK, or NGX_ERROR with the reason.
+ */
 static ngx_int_t
 ngx_bloom_save_point(ngx_bloom_save_t *save)
 {
@@ -393,8 +394,8 @@ ngx_bloom_save_copy_of(ngx_bloom_save_t *save)
 }
 
 
-/* Names the checkpoint after the image that it is made from.  Returns NGX_OK, or
- * NGX_ERROR with the reason. */
+/* Names the checkpoint after the image that it is made from.  Returns NGX_OK,
+ * or NGX_ERROR with the reason. */
 static ngx_int_t
 ngx_bloom_save_name(ngx_bloom_save_t *save)
 {
@@ -829,9 +830,10 @@ ngx_bloom_save_record(ngx_bloom_save_t *save)
 
 
 /*
- * Makes the checkpoint the newer one of an entry.  The older one is the last that
- * this zone has loaded or written.  Later ones were found damaged, were left out
- * because of their size, or are those of another instance, whose size may differ.
+ * Makes the checkpoint the newer one of an entry.  The older one is the last
+ * that this zone has loaded or written.  Later ones were found damaged, were
+ * left out because of their size, or are those of another instance, whose size
+ * may differ.
  */
 static void
 ngx_bloom_save_push(ngx_bloom_save_t *save, bloom_base_t *base)

@@ -112,8 +112,8 @@ ngx_bloom_stand_step(ngx_bloom_stand_t *stand, ngx_bloom_zone_t *zone)
 }
 
 
-/* Opens file=.  Returns NGX_AGAIN; or NGX_DECLINED if it does not have the image
- * that serves. */
+/* Opens file=.  Returns NGX_AGAIN; or NGX_DECLINED if it does not have the
+ * image that serves. */
 static ngx_int_t
 ngx_bloom_stand_open(ngx_bloom_stand_t *stand, ngx_bloom_zone_t *zone)
 {

@@ -143,8 +143,8 @@ ngx_bloom_start_check_child(void *data, ngx_bloom_answer_t *answer)
 
 /*
  * Checks the image of file= against the zone's guards, unless a start would
- * load an upload or a checkpoint in its place.  The filter is mapped, not read: it
- * may be larger than the memory that is left.
+ * load an upload or a checkpoint in its place.  The filter is mapped, not
+ * read: it may be larger than the memory that is left.
  */
 static ngx_int_t
 ngx_bloom_start_check_guards(ngx_bloom_zone_t *zone)

@@ -9,6 +9,7 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Base;
 use BloomTest::Journal;
 use BloomTest::Process qw(wait_until stop_process resume_process);
 use BloomTest::Zones;
@@ -146,7 +147,8 @@ subtest 'removals come and go' => sub {
     $t->run;
 
     for (1 .. 30) {
-        is(remove('ids', 1, 10)->status, 200, "round $_: keys that were added again are removed");
+        is(remove('ids', 1, 10)->status, 200,
+           "round $_: keys that were added again are removed");
         add($t, 'ids', [@keys[0 .. 9]]);
     }
 
@@ -160,6 +162,30 @@ subtest 'removals come and go' => sub {
     unlike($t->log_since($mark), qr/its memory is recreated/,
            'a reload keeps the memory');
     is(answers('ids', 11, 20), '0', 'and the removals');
+    $t->stop;
+};
+
+
+# The entry of an hour later says that more was removed than the journal has.
+
+subtest 'base is newer than the journal' => sub {
+    begin_state($t, 'seen');
+    conf(ROOM);
+    $t->run;
+    add($t, 'seen', [@keys[0 .. 9]]);
+    is(remove('seen', 1, 5)->status, 200, 'keys are removed');
+    $t->stop;
+
+    my $file = $t->testdir . '/state/seen/base';
+    my $from = read_base($file)->{from};
+
+    set_base($file, from => { %$from, removals => 1000,
+                              removed_bytes => 10_000 });
+    my ($status) = $t->test_config;
+    is($status, 0, 'nginx -t accepts the configuration');
+    $t->run;
+    is(answers('seen', 6, 10), '1', 'nginx starts, and has its keys');
+    is(answers('seen', 1, 5), '0', 'and its removals');
     $t->stop;
 };
 

@@ -66,6 +66,7 @@ my %operation = (
                durable => 1 },
     checkpoint => { asks => \&_post, path => 'checkpoint', durable => 1 },
     bloom_add => { notes => 'add', asks => \&_get, path => 'add' },
+    bloom_adds => { notes => 'add', each => 1, asks => \&_get_list },
     bloom_remove => { notes => 'remove', asks => \&_get, path => 'remove' },
     changes => { notes => 'changes', asks => \&_changes },
     upload => { notes => 'upload', asks => \&_upload, kept => 1 },
@@ -84,7 +85,8 @@ my @keyed = qw(image empty growing fuse expiring);
 my @sequences = (
     ['additions', \@keyed,
      [[add => 'a'], [add => long('b', 'c')], [bloom_add => 'd'],
-      [synchronised => ], [add => 'e'], [add => long('f')], [add => 'g']]],
+      [synchronised => ], [add => 'e'], [add => long('f')], [add => 'g'],
+      [bloom_adds => long('h', 'i'), 'j']]],
 
     ['durable additions', [qw(image growing expiring)],
      [[durable => 'a'], [add => long('b')], [durable => 'c'],
@@ -188,6 +190,9 @@ sub begin {
 
     configure($t, \@zones, api => 1, add => !$self->{ledger}{source},
               remove => $self->{bloom_remove},
+              server => join('', map { "location = /adds/$_ {"
+                  . " bloom_add \$arg_k zone=$_ split=,; return 200; }\n" }
+                  $self->{ledger}{source} ? () : @kinds),
               http => "bloom_state_path $below/state;");
 }
 
@@ -233,10 +238,10 @@ sub run {
 
     for my $zone (@{ $self->{kinds} }) {
         my $ledger = $self->{ledger}{$zone};
-        my $change;
-
-        $change = $ledger->begin($operation->{notes}, [@value],
-                                 $self->{mark}->()) if $operation->{notes};
+        my @records = $operation->{each} ? map { [$_] } @value : [@value];
+        my @changes = !$operation->{notes} ? ()
+            : map { $ledger->begin($operation->{notes}, $_, $self->{mark}->()) }
+                  @records;
 
         my $response = $operation->{asks}->($self, $zone, $operation->{path},
                                             @value);
@@ -245,8 +250,8 @@ sub run {
             if ref $response && $response->status != 200;
 
         my $done = $self->{mark}->();
-        $change->{done} = $done if $change;
-        $change->{durable} = $done if $operation->{kept};
+        $_->{done} = $done for @changes;
+        $_->{durable} = $done for $operation->{kept} ? @changes : ();
         $ledger->durable($done) if $operation->{durable};
     }
 }
@@ -276,6 +281,15 @@ sub _get {
     $response = $self->{t}->get("/$path/$zone?k=$_") for @keys;
 
     return $response;
+}
+
+
+# Adds keys in one request, which writes a record for each of them at once.
+
+sub _get_list {
+    my ($self, $zone, undef, @keys) = @_;
+
+    return $self->{t}->get("/adds/$zone?k=" . join ',', @keys);
 }
 
 
