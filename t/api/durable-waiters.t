@@ -10,7 +10,7 @@ use warnings;
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Disk;
-use BloomTest::Process qw(alive wait_until);
+use BloomTest::Process qw(alive stop_process wait_until);
 use BloomTest::Zones;
 use Time::HiRes qw(sleep);
 
@@ -75,7 +75,7 @@ subtest 'waiting requests make no system calls' => sub {
     my ($worker) = $t->workers;
     my $helper = $t->helper;
 
-    kill 'STOP', $helper;
+    stop_process($helper);
     my ($keys, @clients) = waiters(WAITERS);
 
     my $before = writes($worker);
@@ -92,7 +92,7 @@ subtest 'waiting requests make no system calls' => sub {
 subtest 'clients disconnect while they wait' => sub {
     my $helper = $t->helper;
 
-    kill 'STOP', $helper;
+    stop_process($helper);
     my ($keys, @clients) = waiters(300);
     $_->abort for @clients[grep { $_ % 3 == 0 } 0 .. $#clients];
     my @rest = @clients[grep { $_ % 3 } 0 .. $#clients];
@@ -107,7 +107,7 @@ subtest 'clients disconnect while they wait' => sub {
 subtest 'the disk fails while requests wait' => sub {
     my $helper = $t->helper;
 
-    kill 'STOP', $helper;
+    stop_process($helper);
     my ($keys, @clients) = waiters(WAITERS);
     $disk->refuse('EIO', qw(sync));
     kill 'CONT', $helper;
@@ -126,7 +126,7 @@ subtest 'the disk fails while requests wait' => sub {
 subtest 'nginx is reloaded while requests wait' => sub {
     my $helper = $t->helper;
 
-    kill 'STOP', $helper;
+    stop_process($helper);
     my ($keys, @clients) = waiters(300);
     kill 'HUP', $t->master;
     ok(wait_until(sub { grep { $_ != $helper } $t->helpers }),
@@ -141,7 +141,7 @@ subtest 'nginx is reloaded while requests wait' => sub {
 subtest 'the worker dies while requests wait' => sub {
     my $helper = $t->helper;
 
-    kill 'STOP', $helper;
+    stop_process($helper);
     my ($keys, @clients) = waiters(300);
     $t->kill_worker;
     kill 'CONT', $helper;
@@ -157,7 +157,7 @@ subtest 'the worker dies while requests wait' => sub {
 subtest 'the helper dies while requests wait' => sub {
     my $helper = $t->helper;
 
-    kill 'STOP', $helper;
+    stop_process($helper);
     my ($keys, @clients) = waiters(300);
     $t->kill_helper;
 

@@ -193,6 +193,21 @@ for my $step (1 .. $steps) {
     $_->prune for @ledgers;
 }
 
+# In the end both clocks agree, and all keys expire.
+
+my $lead = $ids->{lead};
+
+$ids->add([map { "last$_" } 1 .. 40]);
+
+if ($lead > 0) {
+    $clock->ahead($clock->{ahead} + $lead);
+    $_->lead(-$lead) for @ledgers;
+}
+
+$time->settle;
+$time->passes(3 * DAY);
+$_->check('at the end') for @ledgers;
+
 cmp_ok($_->{seen}{present}, '>', 200, "zone $_->{zone} has had present keys")
     for @ledgers;
 cmp_ok($_->{seen}{absent}, '>', 30, "zone $_->{zone} has had expired keys")
