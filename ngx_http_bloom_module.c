@@ -26,6 +26,7 @@
 #include "ngx_http_bloom_value.h"
 #include "ngx_http_bloom_variables.h"
 #include "ngx_bloom_helper.h"
+#include "ngx_bloom_owed.h"
 #include "ngx_bloom_reload.h"
 #include "ngx_bloom_shutdown.h"
 #include "bloom_version.h"
@@ -404,6 +405,7 @@ ngx_http_bloom_exit_process(ngx_cycle_t *cycle)
     ngx_http_bloom_ffi_zone_close();
 
     if (bmcf != NULL) {
+        ngx_bloom_owed_end(&bmcf->zones);
         ngx_bloom_shutdown_end(cycle, &bmcf->zones);
     }
 }

@@ -564,8 +564,8 @@ control_page() {
             | sed -nE 's/^ {12}[a-z_0-9]+ +([a-z_]+)(\[.*)?;.*/\1/p
                        s/^ {12}\} ([a-z_]+)(\[.*)?;.*/\1/p
                        s/^ {4}(\}|u_char) +([a-z_]+)\[.*/\2/p'
-            sed -n '/^typedef/h; //!H; /^} ngx_bloom_pending_t;/{x;p}' $header \
-            | sed -nE 's/^ {4}[a-z_0-9]+ +([a-z_]+);.*/pending.\1/p'
+            sed -n '/^typedef/h; //!H; /^} ngx_bloom_loss_t;/{x;p}' $header \
+            | sed -nE 's/^ {4}[a-z_0-9]+ +([a-z_]+)(\[.*)?;.*/loss.\1/p'
         } | while read -r field; do
             echo "printf(\"%zu %zu $field\\n\","
             echo "offsetof(ngx_bloom_control_t, $field),"

@@ -249,7 +249,7 @@ function tables(zone, now) {
         ...(journal.enabled ? [
             ['Not on disk yet', bytes(journal.unsynced_bytes)],
             ['Replayed by the next start', bytes(journal.replay_bytes)],
-            ['Pending keys', number(journal.pending_keys)],
+            ['Workers that keep keys', number(journal.owing_workers)],
             ['Lost keys', number(journal.lost_keys)],
         ] : []),
     ]]);

@@ -22,9 +22,10 @@ const states = {
                        + '“unknown” until an image has them. Build an image '
                        + 'whose --as-of is more than an hour after the loss, '
                        + 'and load it.'],
-    'behind': ['warn', 'Another instance of the zone has added keys that this '
-                       + 'one has not applied yet. If this lasts, look at the '
-                       + 'disk of bloom_state_path.'],
+    'behind': ['warn', 'The zone has not applied all added keys yet: keys that '
+                       + 'the filter lacks are “unknown”. If this lasts, look '
+                       + 'for a stopped process of nginx, and at the disk of '
+                       + 'bloom_state_path.'],
 };
 
 // by source.state, of a zone that is late
@@ -148,17 +149,19 @@ export function problems(zone, now) {
     }
 
     if (zone.journal.lost_keys > 0) {
-        say('bad', `${plural(zone.journal.lost_keys, 'added key')} found no `
-                   + 'room to wait for the disk and will be lost with the '
-                   + 'next load. Make room on the disk of bloom_state_path, '
-                   + 'and add the keys again.');
+        say('bad', `${plural(zone.journal.lost_keys, 'added key')} could not `
+                   + 'be written to the journal and will be lost with the '
+                   + 'next load. Look at the disk of bloom_state_path, and '
+                   + 'add the keys again.');
     }
 
-    if (zone.journal.pending_keys > 0) {
-        say('warn', `${plural(zone.journal.pending_keys, 'added key')} `
-                    + `${zone.journal.pending_keys === 1 ? 'waits' : 'wait'} for `
-                    + 'the disk. If this lasts, make room on the disk of '
-                    + 'bloom_state_path.');
+    if (zone.journal.owing_workers > 0) {
+        say('warn', `${plural(zone.journal.owing_workers, 'worker')} `
+                    + `${zone.journal.owing_workers === 1 ? 'keeps' : 'keep'} `
+                    + 'added keys, because another process holds the lock of '
+                    + 'the zone: keys that the filter lacks are “unknown”. If '
+                    + 'this lasts, look for a stopped process of nginx, and at '
+                    + 'the disk of bloom_state_path.');
     }
 
     if (now - Date.parse(zone.audit.last_wrong_absent) < RECENT) {

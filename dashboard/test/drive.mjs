@@ -220,7 +220,7 @@ function zoneWith(changes) {
                   max_items: 1000, promised_fpr: 0.001, layers: 0,
                   parts: [part(900, 14400)] },
         removals: { limit: 100, count: 80, excepted: 40, excepted_limit: 50 },
-        journal: { error: null, lost_keys: 0, pending_keys: 0 },
+        journal: { error: null, lost_keys: 0, owing_workers: 0 },
         audit: { audited: 10, wrong_absent: 0, last_wrong_absent: null },
         feedback: { false_positives: 0, measured_fpr: null },
     };
@@ -292,7 +292,7 @@ function words() {
         ['a damaged zone', { state: 'damaged' },
          /more than an hour after the loss, and load it\.$/],
         ['a zone that is behind', { state: 'behind' },
-         /look at the disk of bloom_state_path\.$/],
+         /and at the disk of bloom_state_path\.$/],
         ['a zone that waits for its source',
          { state: 'late', source: { state: 'waiting' } },
          /^bad: The source has given no sign of life .* its log\.$/],
@@ -339,8 +339,8 @@ function words() {
         ['excepted keys, if keys expire', { expire, removals: { excepted: 41 } },
          /up to 50\. Raise removals=\. .* use hash=siphash\.$/],
         ['lost keys', { journal: { lost_keys: 3 } }, /add the keys again\.$/],
-        ['pending keys', { journal: { pending_keys: 3 } },
-         /make room on the disk of bloom_state_path\.$/],
+        ['workers that keep keys', { journal: { owing_workers: 3 } },
+         /3 workers keep .* stopped process .* disk of bloom_state_path\.$/],
         ['false positives',
          { feedback: { false_positives: 30, measured_fpr: 0.1 } },
          /deleted keys .* remove them\. .*hash=siphash\.$/],
@@ -1106,7 +1106,7 @@ async function troubles(browser) {
                                filter: null });
         Object.assign(second, { state: 'damaged' });
         Object.assign(second.journal, { error: 'No space <b>left</b>',
-                                        pending_keys: 2, lost_keys: 1 });
+                                        owing_workers: 2, lost_keys: 1 });
         second.load = { ...second.load, in_progress: true, done_bytes: 1 << 20,
                         size_bytes: 4 << 20 };
 
@@ -1119,7 +1119,7 @@ async function troubles(browser) {
     is(await page.locator('#detail-title').innerText(), 'items',
        'a zone that is not loaded is shown');
     like(await card(page, 'bad-urls').innerText(),
-         /damaged[^]*No space <b>left<\/b>[^]*1 added key found[^]*2 added keys wait for[^]*Loading: 1 MiB of 4 MiB/,
+         /damaged[^]*No space <b>left<\/b>[^]*1 added key could[^]*2 workers keep added[^]*Loading: 1 MiB of 4 MiB/,
          'the card of a damaged zone says what its journal lost');
     await accessible(page, 'zones in trouble');
     await page.unrouteAll({ behavior: 'wait' });

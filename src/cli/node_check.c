@@ -21,8 +21,9 @@ static const struct {
                     "error log, and load an image" },
     { "stale", "the image is older than max_age, so every answer is unknown: "
                "load a newer image" },
-    { "behind", "it has not applied all added keys yet: if this lasts, look at "
-                "the disk of bloom_state_path" },
+    { "behind", "it has not applied all added keys yet: if this lasts, look for "
+                "a stopped process of nginx, and at the disk of "
+                "bloom_state_path" },
     { "damaged", "added keys were lost: load an image with an --as-of of more "
                  "than an hour after the loss" },
     { "late", "it may lack changes of its source, so keys that it lacks are "
@@ -123,9 +124,9 @@ check_journal(node_findings_t *found, const node_row_t *row)
 
         node_findings_add(found, "lost_keys", zone->name,
             "%.*s: %" PRIu64 " added key%s "
-            "found no room to wait for the disk; make room on it and add the "
-            "keys again", node->name_len, node->name, zone->lost_keys,
-            CLI_S(zone->lost_keys));
+            "could not be written to the journal; look at the disk of "
+            "bloom_state_path, and add the keys again", node->name_len,
+            node->name, zone->lost_keys, CLI_S(zone->lost_keys));
     }
 
     if (zone->load_result != NULL && strcmp(zone->load_result, "ok") != 0) {

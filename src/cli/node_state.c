@@ -60,7 +60,7 @@ static const field_t  fields[] = {
     FIELD("removals.count", COUNT, removed_before),
     FIELD("removals.excepted", COUNT, excepted),
     FIELD("journal.enabled", FLAG, journal),
-    FIELD("journal.pending_keys", COUNT, pending_keys),
+    FIELD("journal.owing_workers", COUNT, owing_workers),
     FIELD("journal.lost_keys", COUNT, lost_keys),
     FIELD("journal.lost_at", TEXT, lost_at),
     FIELD("journal.error", TEXT, journal_error),

@@ -56,7 +56,7 @@ typedef struct {
     uint64_t   excepted;
 
     uint64_t   journal;                  /* a flag */
-    uint64_t   pending_keys;
+    uint64_t   owing_workers;
     uint64_t   lost_keys;
     char      *lost_at;
     char      *journal_error;

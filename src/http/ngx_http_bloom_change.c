@@ -8,7 +8,7 @@
 #include "ngx_http_bloom_change.h"
 #include "ngx_http_bloom_ctx.h"
 #include "ngx_http_bloom_key.h"
-#include "ngx_bloom_add.h"
+#include "ngx_bloom_add_key.h"
 #include "ngx_bloom_parts.h"
 #include "ngx_bloom_remove.h"
 

@@ -7,7 +7,7 @@
 
 #include "ngx_http_bloom_ffi.h"
 #include "ngx_http_bloom_ffi_zone.h"
-#include "ngx_bloom_add.h"
+#include "ngx_bloom_add_key.h"
 #include "ngx_bloom_explain.h"
 #include "ngx_bloom_info.h"
 #include "ngx_bloom_io.h"
@@ -26,7 +26,7 @@
 
 
 typedef ngx_int_t (*ngx_http_bloom_ffi_change_pt)(ngx_bloom_zone_t *zone,
-    ngx_str_t *key, ngx_bloom_add_batch_t *batch);
+    ngx_str_t *key, ngx_bloom_batch_t *batch);
 
 
 static int ngx_http_bloom_ffi_zone(const char *name, size_t name_len,
@@ -43,7 +43,7 @@ static int ngx_http_bloom_ffi_change(const char *name, size_t name_len,
     int failed);
 static ngx_pool_t *ngx_http_bloom_ffi_pool(void);
 static int ngx_http_bloom_ffi_not_valid(const char *why);
-static int ngx_http_bloom_ffi_refuse(int code, ngx_bloom_add_batch_t *batch);
+static int ngx_http_bloom_ffi_refuse(int code, ngx_bloom_batch_t *batch);
 static int ngx_http_bloom_ffi_fail(int code, const char *reason);
 
 
@@ -261,7 +261,7 @@ ngx_http_bloom_ffi_change(const char *name, size_t name_len, const char *key,
     int                     rc;
     ngx_str_t               text;
     ngx_bloom_zone_t       *zone;
-    ngx_bloom_add_batch_t   batch;
+    ngx_bloom_batch_t   batch;
 
     rc = ngx_http_bloom_ffi_zone(name, name_len, &zone);
     if (rc != 0) {
@@ -385,7 +385,7 @@ ngx_http_bloom_ffi_not_valid(const char *why)
 
 /* Notes why a batch was refused.  Returns `code`. */
 static int
-ngx_http_bloom_ffi_refuse(int code, ngx_bloom_add_batch_t *batch)
+ngx_http_bloom_ffi_refuse(int code, ngx_bloom_batch_t *batch)
 {
     const char  *error;
 

@@ -115,8 +115,8 @@ ngx_bloom_base_file_start(ngx_bloom_state_t *state,
 
     /* a control page from before the entry may not know what was lost */
 
-    ngx_bloom_control_lose(&control->pending, base.lost);
-    control->pending.lost_keys = ngx_max(control->pending.lost_keys,
+    ngx_bloom_control_lose(&control->loss, base.lost);
+    control->loss.lost_keys = ngx_max(control->loss.lost_keys,
                                          base.lost_keys);
 
     if (!ngx_bloom_base_file_agrees(control->journal, base.journal)
@@ -484,7 +484,7 @@ ngx_bloom_base_file_put(ngx_bloom_state_t *state, bloom_base_t *base)
 
     ngx_bloom_base_file_get(state, &now);
 
-    lost = __atomic_load_n(&control->pending.lost, __ATOMIC_SEQ_CST);
+    lost = __atomic_load_n(&control->loss.lost, __ATOMIC_SEQ_CST);
 
     base->number = now.number + 1;
     base->floor = ngx_max(base->floor, ngx_bloom_state_end(state).time);
@@ -500,7 +500,7 @@ ngx_bloom_base_file_put(ngx_bloom_state_t *state, bloom_base_t *base)
     /* a process counts the keys that it loses before it stores the time */
 
     base->lost_keys = base->lost != 0
-                      ? ngx_max(base->lost_keys, control->pending.lost_keys)
+                      ? ngx_max(base->lost_keys, control->loss.lost_keys)
                       : 0;
 
     /* an entry that a start would refuse is not written */
@@ -553,7 +553,7 @@ ngx_bloom_base_file_settle(ngx_bloom_state_t *state)
     rc = ngx_bloom_base_file_decode(state, &file, &failure);
 
     if (rc == NGX_OK && file.number == base.number
-        && base.lost >= __atomic_load_n(&state->control->pending.lost,
+        && base.lost >= __atomic_load_n(&state->control->loss.lost,
                                         __ATOMIC_SEQ_CST))
     {
         return NGX_OK;

@@ -12,10 +12,6 @@
 #include "ngx_bloom_state_files.h"
 
 
-/* How long to wait for the lock of the pending keys, ms. */
-#define NGX_BLOOM_CLEARED_WAIT   1000
-
-
 static ngx_int_t ngx_bloom_cleared_sync(ngx_bloom_state_t *state);
 static ngx_int_t ngx_bloom_cleared_forget(ngx_bloom_state_t *state);
 static ngx_int_t ngx_bloom_cleared_stand(ngx_bloom_state_t *state,
@@ -28,20 +24,18 @@ ngx_int_t
 ngx_bloom_cleared_append(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
 {
     u_char                buf[BLOOM_RECORD_HEADER + 8];
-    uint64_t             *required;
     ngx_int_t             rc;
-    ngx_bloom_pending_t  *pending;
+    ngx_bloom_loss_t     *loss;
     ngx_bloom_control_t  *control;
     bloom_record_maker_t  maker;
 
     control = state->control;
-    pending = &control->pending;
-    required = &control->instance[state->instance].required;
+    loss = &control->loss;
 
     bloom_record_begin(&maker, buf, sizeof(buf));
     maker.type = BLOOM_RECORD_CLEAR;
 
-    rc = ngx_bloom_journal_append(state, &maker, end);
+    rc = ngx_bloom_journal_append(state, &maker, 0, end);
 
     if (rc != NGX_OK) {
         return rc;
@@ -50,10 +44,8 @@ ngx_bloom_cleared_append(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
     /* if this process dies, the others know what the record has dropped */
 
     control->clear.at = end->base + BLOOM_SEGMENT_HEADER;
-    control->clear.pending = pending->end;
-    control->clear.pending_keys = pending->count;
-    control->clear.lost = __atomic_load_n(&pending->lost, __ATOMIC_SEQ_CST);
-    control->clear.lost_keys = __atomic_load_n(&pending->lost_keys,
+    control->clear.lost = __atomic_load_n(&loss->lost, __ATOMIC_SEQ_CST);
+    control->clear.lost_keys = __atomic_load_n(&loss->lost_keys,
                                                __ATOMIC_SEQ_CST);
 
     ngx_bloom_fault("clear");
@@ -61,9 +53,7 @@ ngx_bloom_cleared_append(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
     /* and this instance does not say "absent" until its next helper has applied
      * the record */
 
-    if (__atomic_load_n(required, __ATOMIC_SEQ_CST) < end->tail) {
-        __atomic_store_n(required, end->tail, __ATOMIC_SEQ_CST);
-    }
+    ngx_bloom_state_require(state, (uint64_t) 1 << state->instance, end->tail);
 
     ngx_bloom_journal_publish(state, end);
 
@@ -115,15 +105,6 @@ ngx_bloom_cleared_unsettled(ngx_bloom_state_t *state)
 }
 
 
-uint64_t
-ngx_bloom_cleared_pending(ngx_bloom_state_t *state)
-{
-    return ngx_bloom_cleared_unsettled(state)
-           && state->control->clear.at == state->control->clear.position
-           ? state->control->clear.pending : 0;
-}
-
-
 ngx_int_t
 ngx_bloom_cleared_settle(ngx_bloom_state_t *state, const u_char *build)
 {
@@ -158,32 +139,19 @@ ngx_bloom_cleared_sync(ngx_bloom_state_t *state)
 }
 
 
-/* Forgets the pending keys and the loss from before the clear. */
+/* Forgets the loss from before the clear. */
 static ngx_int_t
 ngx_bloom_cleared_forget(ngx_bloom_state_t *state)
 {
     uint64_t              lost;
-    ngx_bloom_pending_t  *pending;
+    ngx_bloom_loss_t     *loss;
     ngx_bloom_control_t  *control;
 
     control = state->control;
-    pending = &control->pending;
+    loss = &control->loss;
 
     if (control->clear.at != control->clear.position) {
         return NGX_OK;                   /* the page is older than the clear */
-    }
-
-    if (ngx_bloom_lock(&pending->mutex, NGX_BLOOM_CLEARED_WAIT) != NGX_OK) {
-        ngx_set_errno(NGX_EBUSY);
-        return NGX_ERROR;
-    }
-
-    if (pending->begin < control->clear.pending
-        && control->clear.pending <= pending->end)
-    {
-        pending->count -= ngx_min(pending->count, control->clear.pending_keys);
-        __atomic_store_n(&pending->begin, control->clear.pending,
-                         __ATOMIC_SEQ_CST);
     }
 
     lost = control->clear.lost;
@@ -191,15 +159,13 @@ ngx_bloom_cleared_forget(ngx_bloom_state_t *state)
     /* a loss since then stays */
 
     if (lost != 0
-        && __atomic_compare_exchange_n(&pending->lost, &lost, 0, 0,
+        && __atomic_compare_exchange_n(&loss->lost, &lost, 0, 0,
                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
     {
-        ngx_bloom_control_check_lost(pending);
-        __atomic_fetch_sub(&pending->lost_keys, control->clear.lost_keys,
+        ngx_bloom_control_check_lost(loss);
+        __atomic_fetch_sub(&loss->lost_keys, control->clear.lost_keys,
                            __ATOMIC_SEQ_CST);
     }
-
-    ngx_bloom_unlock(&pending->mutex);
 
     ngx_bloom_fault("forgot");
 

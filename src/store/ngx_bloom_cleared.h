@@ -2,15 +2,13 @@
 
 /*
  * A clear drops everything that a zone has beyond the image of file=: added
- * keys, removed keys, pending keys, an uploaded image, and the record that keys
- * were lost.
+ * keys, removed keys, an uploaded image, and the record that keys were lost.
  *
  *     append    A clear record is written and published, as the first record of
  *               its segment.  The clear has happened.
  *     settle    The record is synchronised.  Then the entry of the file "base"
  *               begins with the record, and what was dropped is removed: the
- *               pending keys, the record of the loss, uploads, checkpoints and
- *               older segments.
+ *               record of the loss, uploads, checkpoints and older segments.
  *
  * The record is the truth: whoever finds one behind the beginning of the
  * journal settles the clear, whichever process has died meanwhile.  Nothing is
@@ -33,8 +31,8 @@
  * Writes and publishes the clear record: all instances, this one included, are
  * required to apply it.  *end becomes the journal's end.  Returns what
  * ngx_bloom_journal_append() returns; if that is not NGX_OK, nothing has
- * changed.  The caller holds the locks control->append and that of the pending
- * keys, and has called ngx_bloom_journal_prepare_next().
+ * changed.  The caller holds the lock control->append, and has called
+ * ngx_bloom_journal_prepare_next().
  */
 ngx_int_t ngx_bloom_cleared_append(ngx_bloom_state_t *state,
     ngx_bloom_end_t *end);
@@ -49,10 +47,6 @@ ngx_uint_t ngx_bloom_cleared_since(ngx_bloom_state_t *state, uint64_t applied);
 
 /* Returns 1 if ngx_bloom_cleared_settle() has something to do. */
 ngx_uint_t ngx_bloom_cleared_unsettled(ngx_bloom_state_t *state);
-
-/* Returns the position up to which pending keys were dropped by a clear that is
- * not settled; 0 if all are settled. */
-uint64_t ngx_bloom_cleared_pending(ngx_bloom_state_t *state);
 
 /*
  * Stores that the last clear is the beginning of the journal, and removes from

@@ -52,7 +52,7 @@ ngx_bloom_control_fill(ngx_bloom_control_t *control)
     control->version = NGX_BLOOM_CONTROL_VERSION;
     control->size = sizeof(ngx_bloom_control_t);
     control->synced_check = ~control->synced;
-    control->pending.lost_check = ~control->pending.lost;
+    control->loss.lost_check = ~control->loss.lost;
     ngx_bloom_clock_boot_id(control->boot);
 
     if (ngx_bloom_control_locks(control) != NGX_OK) {
@@ -68,21 +68,10 @@ ngx_bloom_control_fill(ngx_bloom_control_t *control)
 ngx_int_t
 ngx_bloom_control_renew(ngx_bloom_control_t *control)
 {
-    uint64_t              now, lost;
-    ngx_bloom_pending_t  *pending;
+    uint64_t           now, lost;
+    ngx_bloom_loss_t  *loss;
 
-    pending = &control->pending;
-
-    if (pending->begin > pending->end
-        || pending->end - pending->begin > NGX_BLOOM_PENDING_ROOM)
-    {
-        /* the ring is damaged, and the keys in it are lost */
-
-        ngx_bloom_control_lose(pending, ngx_bloom_time());
-
-        pending->begin = pending->end;
-        pending->count = 0;
-    }
+    loss = &control->loss;
 
     /*
      * A process may have died between a fact and its check, and a bit of one of
@@ -90,14 +79,19 @@ ngx_bloom_control_renew(ngx_bloom_control_t *control)
      * counts.
      */
 
-    if (pending->lost_check != ~pending->lost) {
+    if (loss->lost_check != ~loss->lost) {
         now = ngx_bloom_time();
-        lost = ngx_max(pending->lost, ~pending->lost_check);
+        lost = ngx_max(loss->lost, ~loss->lost_check);
 
-        __atomic_store_n(&pending->lost,
+        __atomic_store_n(&loss->lost,
                          lost > now + NGX_BLOOM_CLOCKS_DIFFER ? now : lost,
                          __ATOMIC_SEQ_CST);
-        ngx_bloom_control_check_lost(pending);
+        ngx_bloom_control_check_lost(loss);
+    }
+
+    if (loss->owing != 0) {
+        ngx_bloom_control_lose(loss, ngx_bloom_time());
+        loss->owing = 0;
     }
 
     control->synced = ngx_min(control->synced, ~control->synced_check);
@@ -121,6 +115,7 @@ ngx_bloom_control_renew(ngx_bloom_control_t *control)
     control->failed = 0;
     control->instances = 0;
     control->clear.position = 0;
+    control->waiting = 0;
     ngx_memzero(&control->source, sizeof(ngx_bloom_places_t));
     ngx_memzero(&control->part, sizeof(ngx_bloom_part_t));
     ngx_memzero(control->instance, sizeof(control->instance));
@@ -143,53 +138,61 @@ ngx_bloom_control_fresh(const ngx_bloom_control_t *control)
 static ngx_int_t
 ngx_bloom_control_locks(ngx_bloom_control_t *control)
 {
+    ngx_uint_t  i;
+
     ngx_memzero(&control->append, sizeof(pthread_mutex_t));
     ngx_memzero(&control->keeper, sizeof(pthread_mutex_t));
-    ngx_memzero(&control->pending.mutex, sizeof(pthread_mutex_t));
+    ngx_memzero(control->loss.ower, sizeof(control->loss.ower));
+
+    for (i = 0; i < NGX_BLOOM_OWERS; i++) {
+
+        if (ngx_bloom_lock_init(&control->loss.ower[i]) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
 
     return (ngx_bloom_lock_init(&control->append) == NGX_OK
-            && ngx_bloom_lock_init(&control->keeper) == NGX_OK
-            && ngx_bloom_lock_init(&control->pending.mutex) == NGX_OK)
+            && ngx_bloom_lock_init(&control->keeper) == NGX_OK)
            ? NGX_OK : NGX_ERROR;
 }
 
 
 void
-ngx_bloom_control_check_lost(ngx_bloom_pending_t *pending)
+ngx_bloom_control_check_lost(ngx_bloom_loss_t *loss)
 {
     uint64_t  lost;
 
     /* another process may change it meanwhile */
 
     do {
-        lost = __atomic_load_n(&pending->lost, __ATOMIC_SEQ_CST);
-        __atomic_store_n(&pending->lost_check, ~lost, __ATOMIC_SEQ_CST);
-    } while (__atomic_load_n(&pending->lost, __ATOMIC_SEQ_CST) != lost);
+        lost = __atomic_load_n(&loss->lost, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&loss->lost_check, ~lost, __ATOMIC_SEQ_CST);
+    } while (__atomic_load_n(&loss->lost, __ATOMIC_SEQ_CST) != lost);
 }
 
 
 void
-ngx_bloom_control_lose(ngx_bloom_pending_t *pending, uint64_t time)
+ngx_bloom_control_lose(ngx_bloom_loss_t *loss, uint64_t time)
 {
     uint64_t  lost;
 
-    lost = __atomic_load_n(&pending->lost, __ATOMIC_SEQ_CST);
+    lost = __atomic_load_n(&loss->lost, __ATOMIC_SEQ_CST);
 
     while (lost < time
-           && !__atomic_compare_exchange_n(&pending->lost, &lost, time, 0,
+           && !__atomic_compare_exchange_n(&loss->lost, &lost, time, 0,
                                            __ATOMIC_SEQ_CST,
                                            __ATOMIC_SEQ_CST))
     {
         /* void */
     }
 
-    ngx_bloom_control_check_lost(pending);
+    ngx_bloom_control_check_lost(loss);
 }
 
 
 void
-ngx_bloom_control_lost_by(ngx_bloom_pending_t *pending, uint64_t time)
+ngx_bloom_control_lost_by(ngx_bloom_loss_t *loss, uint64_t time)
 {
-    pending->lost = ngx_min(pending->lost, time);
-    ngx_bloom_control_check_lost(pending);
+    loss->lost = ngx_min(loss->lost, time);
+    ngx_bloom_control_check_lost(loss);
 }

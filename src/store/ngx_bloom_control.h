@@ -3,12 +3,13 @@
 /*
  * The control page is the file "control" of a state directory, which every
  * process of every instance of the zone maps.  Through it, instances agree on
- * the end of the journal and on what each of them still has to apply.
+ * the end of the journal and on what each of them still has to apply.  The
+ * shared memory of a zone has a control page of its own besides: a zone without
+ * a directory uses that one, and its journal has no end (I10).
  *
  *     0        version, locks, the end of the journal, the last failure
  *     4096     the instances
- *     8192     the header of the pending keys, and the time of the last loss
- *     12288    the pending keys
+ *     8192     what was lost, and who owes keys
  *
  * All of its blocks are allocated on disk before a process maps it, so that
  * facts can be recorded here even if the disk is full.
@@ -39,19 +40,16 @@
 
 /* "BLOOMCTL" */
 #define NGX_BLOOM_CONTROL_MAGIC    0x4c54434d4f4f4c42
-#define NGX_BLOOM_CONTROL_VERSION  3
+#define NGX_BLOOM_CONTROL_VERSION  4
 
 #define NGX_BLOOM_INSTANCES    64
-
-/* The bit of `required` that means that another instance has pending keys. */
-#define NGX_BLOOM_PENDING      ((uint64_t) 1 << 63)
 
 /* `required` of an instance whose helper has ended; other instances ignore this
  * instance. */
 #define NGX_BLOOM_LEFT         UINT64_MAX
 
-/* Bytes for pending keys. */
-#define NGX_BLOOM_PENDING_ROOM  (2 * 1024 * 1024)
+/* How many processes can owe keys at a time. */
+#define NGX_BLOOM_OWERS  64
 
 
 /* The end of the journal: where the next record is appended. */
@@ -69,20 +67,12 @@ typedef struct {
 
 
 /*
- * A ring of pending keys: keys that were added but are not in the journal yet,
- * because it could not be written.  Each key is a length (2 bytes) and its
- * bytes, from position `begin` to `end`.  These positions only grow; position p
- * is byte p % NGX_BLOOM_PENDING_ROOM of the ring's memory.
+ * Keys that were added and are not in the journal.  Lost ones are only in the
+ * filter that served then.  Owed ones are in the memory of a process that could
+ * not get the lock `append`, and that appends them later (ngx_bloom_owed.h).
  */
 typedef struct {
-    pthread_mutex_t      mutex;          /* robust; held while keys are
-                                            copied */
-    uint64_t             begin;
-    uint64_t             end;
-    uint64_t             count;          /* keys in the ring */
-
-    uint64_t             lost_keys;      /* keys for which there was no room;
-                                            atomic */
+    uint64_t             lost_keys;      /* how many were lost; atomic */
 
     /*
      * The time, ms since 1970, up to which added keys may be lost; 0: no key is
@@ -92,7 +82,13 @@ typedef struct {
     uint64_t             lost;
     uint64_t             lost_check;     /* ~lost, unless one of both is
                                             wrong */
-} ngx_bloom_pending_t;
+
+    uint64_t             owing;          /* bitmap of the numbers of processes
+                                            that owe keys; atomic */
+    pthread_mutex_t      ower[NGX_BLOOM_OWERS];      /* robust; held by the
+                                            process that has the number.  If it
+                                            has died, what it owed is lost */
+} ngx_bloom_loss_t;
 
 
 /* Changes after the place that the zone has already: see
@@ -133,8 +129,9 @@ typedef struct {
             u_char               journal[BLOOM_JOURNAL_ID_LEN];
                                                  /* which journal it is of */
 
-            pthread_mutex_t      append;         /* guards the end; held while
-                                                    a record is written */
+            pthread_mutex_t      append;         /* guards the end, and all that
+                                                    a change changes; held for
+                                                    a change */
             pthread_mutex_t      keeper;         /* guards segments and files */
 
             uint64_t             which;          /* end[which & 1] is valid */
@@ -177,11 +174,9 @@ typedef struct {
                 uint64_t             position;   /* of its record; 0: none is
                                                     known */
 
-                /* pending.end, count, lost and lost_keys before the record at
-                 * this position, which may never have been published */
+                /* loss.lost and lost_keys before the record at this position,
+                 * which may never have been published */
                 uint64_t             at;
-                uint64_t             pending;
-                uint64_t             pending_keys;
                 uint64_t             lost;
                 uint64_t             lost_keys;
             } clear;
@@ -196,6 +191,10 @@ typedef struct {
             uint64_t                 begun;      /* number of the last entry of
                                                     the file "base" that a
                                                     process began to write */
+
+            uint64_t                 waiting;    /* when a change that cannot be
+                                                    refused last waited for
+                                                    `append`, monotonic ms */
         };
 
         u_char                   head[4096];
@@ -218,17 +217,14 @@ typedef struct {
     } instance[NGX_BLOOM_INSTANCES];
 
     union {
-        ngx_bloom_pending_t      pending;
-        u_char                   pending_head[4096];
+        ngx_bloom_loss_t         loss;
+        u_char                   loss_page[4096];
     };
-
-    u_char                       keys[NGX_BLOOM_PENDING_ROOM];
 } ngx_bloom_control_t;
 
 _Static_assert(offsetof(ngx_bloom_control_t, instance) == 4096
-               && offsetof(ngx_bloom_control_t, pending) == 8192
-               && offsetof(ngx_bloom_control_t, keys) == 12288
-               && sizeof(ngx_bloom_control_t) == 12288 + NGX_BLOOM_PENDING_ROOM,
+               && offsetof(ngx_bloom_control_t, loss) == 8192
+               && sizeof(ngx_bloom_control_t) == 12288,
                "the parts of a control page have the same offsets everywhere");
 
 #define NGX_BLOOM_CANNOT_WRITE    1
@@ -256,32 +252,25 @@ ngx_int_t ngx_bloom_control_fill(ngx_bloom_control_t *control);
 
 /*
  * Resets a page whose users have all ended.  `synced`, `rewrite`, the clock,
- * the pending keys, `lost`, the copy of the entry that counted and `begun` are
- * kept, also if the process dies here.  If a check is wrong, the lesser
- * `synced` of both and the later `lost` of both are kept, and the clock starts
- * again.  Returns NGX_OK, or NGX_ERROR with errno.
+ * `lost`, the copy of the entry that counted and `begun` are kept, also if the
+ * process dies here.  If a check is wrong, the lesser `synced` of both and the
+ * later `lost` of both are kept, and the clock starts again; what a process
+ * still owed is lost.  Returns NGX_OK, or NGX_ERROR with errno.
  */
 ngx_int_t ngx_bloom_control_renew(ngx_bloom_control_t *control);
 
 /* Returns 1 if the page was last used since the machine was booted. */
 ngx_uint_t ngx_bloom_control_fresh(const ngx_bloom_control_t *control);
 
-/* Stores the check of pending->lost, after that has changed. */
-void ngx_bloom_control_check_lost(ngx_bloom_pending_t *pending);
+/* Stores the check of loss->lost, after that has changed. */
+void ngx_bloom_control_check_lost(ngx_bloom_loss_t *loss);
 
-/* Raises pending->lost to a time, ms since 1970, if it is earlier. */
-void ngx_bloom_control_lose(ngx_bloom_pending_t *pending, uint64_t time);
+/* Raises loss->lost to a time, ms since 1970, if it is earlier. */
+void ngx_bloom_control_lose(ngx_bloom_loss_t *loss, uint64_t time);
 
-/* Lowers pending->lost to a time, ms since 1970, if it is later: no key was
- * lost after that time.  No other process uses the page. */
-void ngx_bloom_control_lost_by(ngx_bloom_pending_t *pending, uint64_t time);
-
-static ngx_inline ngx_uint_t
-ngx_bloom_pending_empty(ngx_bloom_pending_t *pending)
-{
-    return __atomic_load_n(&pending->end, __ATOMIC_SEQ_CST)
-           == __atomic_load_n(&pending->begin, __ATOMIC_SEQ_CST);
-}
+/* Lowers loss->lost to a time, ms since 1970, if it is later: no key was lost
+ * after that time.  No other process uses the page. */
+void ngx_bloom_control_lost_by(ngx_bloom_loss_t *loss, uint64_t time);
 
 
 #pragma GCC visibility pop

@@ -20,6 +20,8 @@ static ngx_int_t ngx_bloom_journal_reaches(ngx_fd_t fd,
     const bloom_segment_t *segment, const ngx_bloom_end_t *end);
 static ngx_int_t ngx_bloom_journal_cut(ngx_bloom_state_t *state,
     ngx_bloom_end_t *end);
+static uint64_t ngx_bloom_journal_reserve(const ngx_bloom_end_t *end,
+    uint64_t prepared);
 static ngx_int_t ngx_bloom_journal_open(ngx_bloom_state_t *state,
     uint64_t base);
 static ngx_int_t ngx_bloom_journal_fails(ngx_bloom_state_t *state);
@@ -330,10 +332,10 @@ ngx_bloom_journal_cut(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
 
 ngx_int_t
 ngx_bloom_journal_append(ngx_bloom_state_t *state,
-    bloom_record_maker_t *maker, ngx_bloom_end_t *end)
+    bloom_record_maker_t *maker, ngx_uint_t wait, ngx_bloom_end_t *end)
 {
     size_t                size;
-    uint64_t              at;
+    uint64_t              at, prepared;
     bloom_stamp_t         stamp;
     ngx_bloom_control_t  *control;
 
@@ -345,13 +347,17 @@ ngx_bloom_journal_append(ngx_bloom_state_t *state,
 
     at = ngx_max(end->tail, end->base + BLOOM_SEGMENT_HEADER);
 
+    prepared = __atomic_load_n(&control->prepared, __ATOMIC_ACQUIRE);
+
+    if (wait && at + size > ngx_bloom_journal_reserve(end, prepared)) {
+        return NGX_AGAIN;
+    }
+
     if (at + size > end->limit
         || (maker->type == BLOOM_RECORD_CLEAR && end->tail > end->base))
     {
 
-        if (__atomic_load_n(&control->prepared, __ATOMIC_ACQUIRE)
-            <= end->limit)
-        {
+        if (prepared <= end->limit) {
             return NGX_AGAIN;
         }
 
@@ -409,6 +415,19 @@ ngx_bloom_journal_append(ngx_bloom_state_t *state,
 }
 
 
+/* Returns where the reserve begins.  A journal with a single segment has half
+ * of it for each. */
+static uint64_t
+ngx_bloom_journal_reserve(const ngx_bloom_end_t *end, uint64_t prepared)
+{
+    uint64_t  size;
+
+    size = prepared - ngx_min(prepared, end->base);
+
+    return prepared - ngx_min(size / 2, NGX_BLOOM_JOURNAL_RESERVE);
+}
+
+
 /* Opens the segment at `base` for appending.  Returns NGX_OK, or NGX_ERROR with
  * errno. */
 static ngx_int_t
@@ -456,9 +475,9 @@ ngx_bloom_journal_publish(ngx_bloom_state_t *state, ngx_bloom_end_t *end)
 {
     /* other instances are told first: they must not miss a key (I5) */
 
-    ngx_bloom_state_require(state, end->tail);
+    ngx_bloom_state_require(state, ngx_bloom_state_others(state), end->tail);
 
-    ngx_bloom_fault("publish");
+    ngx_bloom_fault("required");
 
     ngx_bloom_journal_move(state, end);
 
@@ -528,19 +547,18 @@ ngx_bloom_journal_prepare(ngx_bloom_state_t *state)
     control = state->control;
     end = ngx_bloom_state_end(state);
 
-    /* one segment is enough until it is a quarter full; then two are kept
-     * ready, and always for bloom_remove, which cannot wait for one */
+    /* a journal without a record may never get one: one segment is enough */
 
-    if (control->prepared >= end.limit + 2 * (uint64_t) BLOOM_SEGMENT_SIZE
-        || (control->prepared > end.tail
-            && (!state->removes || control->prepared > end.limit)
-            && (end.tail <= end.base
-                || end.tail - end.base <= (end.limit - end.base) / 4)))
+    if (control->prepared > end.tail
+        && (end.tail <= end.base + BLOOM_SEGMENT_HEADER
+            || control->prepared - end.tail
+               >= NGX_BLOOM_JOURNAL_RESERVE + NGX_BLOOM_JOURNAL_ROOM))
     {
         return NGX_OK;
     }
 
-    return ngx_bloom_journal_create(state, &end);
+    return ngx_bloom_journal_create(state, &end) == NGX_OK ? NGX_AGAIN
+                                                           : NGX_ERROR;
 }
 
 
@@ -800,9 +818,9 @@ ngx_bloom_journal_lose(ngx_bloom_state_t *state)
     uint64_t  now, before;
 
     now = ngx_bloom_state_time(state);
-    before = __atomic_load_n(&state->control->pending.lost, __ATOMIC_SEQ_CST);
+    before = __atomic_load_n(&state->control->loss.lost, __ATOMIC_SEQ_CST);
 
-    /* each loss has a time of its own: see ngx_bloom_pending_have_lost() */
+    /* each loss has a time of its own: see ngx_bloom_lost_by_disk() */
 
     state->lost_before = before;
     state->lost_now = ngx_max(now, before + 1);

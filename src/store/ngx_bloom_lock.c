@@ -43,10 +43,20 @@ ngx_bloom_lock_init(pthread_mutex_t *mutex)
 ngx_int_t
 ngx_bloom_lock(pthread_mutex_t *mutex, ngx_msec_t wait)
 {
+    ngx_uint_t  died;
+
+    return ngx_bloom_lock_died(mutex, wait, &died);
+}
+
+
+ngx_int_t
+ngx_bloom_lock_died(pthread_mutex_t *mutex, ngx_msec_t wait, ngx_uint_t *died)
+{
     int              err;
     uint64_t         now, until;
     struct timespec  ts, pause;
 
+    *died = 0;
     until = 0;
     pause.tv_sec = 0;
     pause.tv_nsec = NGX_BLOOM_LOCK_PAUSE_MIN;
@@ -55,6 +65,7 @@ ngx_bloom_lock(pthread_mutex_t *mutex, ngx_msec_t wait)
         err = pthread_mutex_trylock(mutex);
 
         if (err == EOWNERDEAD) {
+            *died = 1;
             err = pthread_mutex_consistent(mutex);
         }
 

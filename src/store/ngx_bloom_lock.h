@@ -26,6 +26,11 @@ ngx_int_t ngx_bloom_lock_init(pthread_mutex_t *mutex);
 ngx_int_t ngx_bloom_lock(pthread_mutex_t *mutex, ngx_msec_t wait);
 void ngx_bloom_unlock(pthread_mutex_t *mutex);
 
+/* Does what ngx_bloom_lock() does.  *died becomes 1 if the last holder has died
+ * while it held the lock, else 0. */
+ngx_int_t ngx_bloom_lock_died(pthread_mutex_t *mutex, ngx_msec_t wait,
+    ngx_uint_t *died);
+
 
 #pragma GCC visibility pop
 

@@ -18,7 +18,7 @@
 
 /* The size of the first segment, which is small, because most zones never get
  * additions.  Others have BLOOM_SEGMENT_SIZE. */
-#define NGX_BLOOM_SEGMENT_FIRST  (1024 * 1024)
+#define NGX_BLOOM_SEGMENT_FIRST  (2 * 1024 * 1024)
 
 /* Writes the name of a segment's file into `name`, which has NGX_MAX_PATH
  * bytes.  Returns `name`. */

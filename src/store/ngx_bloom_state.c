@@ -245,7 +245,7 @@ ngx_bloom_state_join(ngx_bloom_state_t *state)
 
     control = state->control;
 
-    if (ngx_bloom_lock(&control->append, NGX_BLOOM_STATE_PATIENCE) != NGX_OK) {
+    if (ngx_bloom_state_lock(state, NGX_BLOOM_STATE_PATIENCE) != NGX_OK) {
         ngx_set_errno(NGX_EBUSY);
         return NGX_ERROR;
     }
@@ -264,29 +264,38 @@ ngx_bloom_state_join(ngx_bloom_state_t *state)
     __atomic_fetch_or(&control->instances, (uint64_t) 1 << state->instance,
                       __ATOMIC_SEQ_CST);
 
-    /* the only instance adds the pending keys to its filter before it serves */
-
-    if (!state->alone && !ngx_bloom_pending_empty(&control->pending)) {
-        control->instance[state->instance].required = NGX_BLOOM_PENDING;
-    }
-
     ngx_bloom_unlock(&control->append);
 
     return NGX_OK;
 }
 
 
-void
-ngx_bloom_state_require(ngx_bloom_state_t *state, uint64_t position)
+ngx_int_t
+ngx_bloom_state_lock(ngx_bloom_state_t *state, ngx_msec_t wait)
 {
-    uint64_t              instances, old, new, *required;
-    ngx_uint_t            i;
-    ngx_bloom_control_t  *control;
+    ngx_uint_t  died;
 
-    control = state->control;
+    if (ngx_bloom_lock_died(&state->control->append, wait, &died) != NGX_OK) {
+        return NGX_BUSY;
+    }
 
-    instances = __atomic_load_n(&control->instances, __ATOMIC_SEQ_CST);
-    instances &= ~((uint64_t) 1 << state->instance);
+    if (died) {
+        ngx_bloom_state_require(state,
+                                __atomic_load_n(&state->control->instances,
+                                                __ATOMIC_SEQ_CST),
+                                ngx_bloom_state_tail(state));
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_bloom_state_require(ngx_bloom_state_t *state, uint64_t instances,
+    uint64_t position)
+{
+    uint64_t    old, *required;
+    ngx_uint_t  i;
 
     for (i = 0; instances != 0; i++, instances >>= 1) {
 
@@ -294,24 +303,16 @@ ngx_bloom_state_require(ngx_bloom_state_t *state, uint64_t position)
             continue;
         }
 
-        required = &control->instance[i].required;
+        required = &state->control->instance[i].required;
         old = __atomic_load_n(required, __ATOMIC_SEQ_CST);
 
-        do {
-            if (old == NGX_BLOOM_LEFT
-                || (old >= position && position != NGX_BLOOM_PENDING))
-            {
-                break;
-            }
-
-            /* pending: the value changes each time, so that an instance that
-             * resets it notices later pending keys */
-
-            new = (old & NGX_BLOOM_PENDING) ? old + 1 : position;
-
-        } while (!__atomic_compare_exchange_n(required, &old, new, 0,
-                                              __ATOMIC_SEQ_CST,
-                                              __ATOMIC_SEQ_CST));
+        while (old < position
+               && !__atomic_compare_exchange_n(required, &old, position, 0,
+                                               __ATOMIC_SEQ_CST,
+                                               __ATOMIC_SEQ_CST))
+        {
+            /* void */
+        }
     }
 }
 
@@ -477,7 +478,7 @@ ngx_bloom_state_allocate(ngx_fd_t fd)
 ngx_int_t
 ngx_bloom_state_lose(ngx_bloom_state_t *state, uint64_t time)
 {
-    ngx_bloom_control_lose(&state->control->pending, time);
+    ngx_bloom_control_lose(&state->control->loss, time);
 
     ngx_bloom_fault("lost");
 

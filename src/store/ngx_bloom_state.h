@@ -28,25 +28,24 @@
  * and all of them append to the same journal.  They share the control page:
  *
  *     end          Where the next record is appended.  A process that holds
- *                  the lock `append` writes the record, sets the bits of its
- *                  keys in its instance's filter, and then moves the end.
+ *                  the lock `append` writes the record, moves the end, and
+ *                  then applies the record to the filter of its instance.
  *     required     For each instance, the end of the last record that another
- *                  instance has appended.  The instance cannot say "absent"
- *                  until it has applied the journal up to there.  With the bit
- *                  NGX_BLOOM_PENDING there are pending keys, which have no
- *                  position in the journal yet.
- *     pending      The pending keys.  They survive the process that added them,
- *                  and the helper of any instance appends them as soon as
- *                  possible.
+ *                  process has appended or, if a process died before it had
+ *                  applied one, the journal's end.  The instance cannot say
+ *                  "absent" until it has applied the journal up to there.
+ *     owing        Whether a process owes keys that are in no record yet.  No
+ *                  instance says "absent" meanwhile.
  *     lost         The time up to which added keys may be lost.
  *     synced       The position up to which the journal is on disk.
  *
  * If the holder of a lock dies, nothing has to be repaired, because each change
- * takes effect by a single store at its end.
+ * takes effect by a single store; but a record may not have been applied, so
+ * the next holder of `append` requires it of every instance (I2).
  *
  * The page is valid only while a process uses it.  An instance that starts and
  * finds no other one reads the segments and fills the page again; only
- * `synced`, `rewrite`, the clock, the pending keys and `lost` are kept.
+ * `synced`, `rewrite`, the clock and `lost` are kept.
  */
 
 #ifndef _NGX_BLOOM_STATE_H_INCLUDED_
@@ -70,7 +69,6 @@ typedef struct ngx_bloom_state_s {
     ngx_fd_t             fd;             /* the file "control" */
     ngx_fd_t             lock;           /* the file "instance.N" */
     ngx_uint_t           instance;       /* N */
-    ngx_uint_t           removes;        /* 1: bloom_remove appends removals */
     uint64_t             expire;         /* how long a key lives, ms; 0: until
                                             it is removed */
     ngx_uint_t           alone;          /* no other instance lived when this
@@ -94,10 +92,10 @@ typedef struct ngx_bloom_state_s {
     bloom_position_t     reaches;        /* nor, if it is not 0, for an image at
                                             an earlier position */
 
-    uint64_t             lost;           /* pending->lost when it was last known
+    uint64_t             lost;           /* loss.lost when it was last known
                                             to be on disk */
 
-    /* the value that this process gave pending->lost in its last
+    /* the value that this process gave loss.lost in its last
      * synchronisation, and the value before that; 0: none */
     uint64_t             lost_now;
     uint64_t             lost_before;
@@ -171,11 +169,26 @@ ngx_int_t ngx_bloom_state_inherit(ngx_bloom_state_t *state,
 void ngx_bloom_state_close(ngx_bloom_state_t *state);
 
 /*
- * Requires that the other instances apply the journal up to `position` before
- * they say "absent"; or, if `position` is NGX_BLOOM_PENDING, that they do not
- * say "absent" until all pending keys have been appended.
+ * Takes the lock `append`, as ngx_bloom_lock() does.  If its holder has died,
+ * every instance is required to apply what may not have been applied (I2).
+ * Returns NGX_OK or NGX_BUSY.
  */
-void ngx_bloom_state_require(ngx_bloom_state_t *state, uint64_t position);
+ngx_int_t ngx_bloom_state_lock(ngx_bloom_state_t *state, ngx_msec_t wait);
+
+/*
+ * Requires that the instances of a bitmap apply the journal up to `position`
+ * before they say "absent".
+ */
+void ngx_bloom_state_require(ngx_bloom_state_t *state, uint64_t instances,
+    uint64_t position);
+
+/* Returns the bitmap of the other instances. */
+static ngx_inline uint64_t
+ngx_bloom_state_others(ngx_bloom_state_t *state)
+{
+    return __atomic_load_n(&state->control->instances, __ATOMIC_SEQ_CST)
+           & ~((uint64_t) 1 << state->instance);
+}
 
 /*
  * Records that keys added up to a time, ms since 1970, may be lost, and writes

@@ -56,7 +56,7 @@ ngx_bloom_adapt(ngx_bloom_zone_t *zone, ngx_str_t *key,
     } else if (!ngx_bloom_rate_takes(&zone->sh->adapted, interval)) {
         rc = NGX_BLOOM_ADAPT_FAST;
 
-    } else if (ngx_bloom_lock(&zone->sh->exceptions, 0) != NGX_OK) {
+    } else if (ngx_bloom_zone_lock(zone, 0) != NGX_OK) {
 
         /* a worker never waits: the key can be excepted when it is asked for
          * again */
@@ -65,11 +65,9 @@ ngx_bloom_adapt(ngx_bloom_zone_t *zone, ngx_str_t *key,
 
     } else {
 
-        /* a switch to another generation needs this lock, too */
-
         rc = ngx_bloom_adapt_put(zone, key, mark);
 
-        ngx_bloom_unlock(&zone->sh->exceptions);
+        ngx_bloom_zone_unlock(zone);
     }
 
     ngx_bloom_count(zone, NGX_BLOOM_COUNTER_FEEDBACK_EXCEPTED + rc, 1);
@@ -118,8 +116,7 @@ ngx_bloom_adapt_fits(ngx_bloom_zone_t *zone, const bloom_exceptions_t *set,
 }
 
 
-/* Makes the key an excepted one.  The caller holds the lock of the exceptions.
- * */
+/* Makes the key an excepted one.  The caller holds the lock of the zone. */
 static ngx_bloom_adapt_e
 ngx_bloom_adapt_put(ngx_bloom_zone_t *zone, ngx_str_t *key,
     const ngx_bloom_adapt_mark_t *mark)
@@ -229,9 +226,8 @@ ngx_bloom_adapt_keep(ngx_bloom_zone_t *zone, const bloom_image_t *image,
     }
 
     /*
-     * An addition of another instance that has been replayed already may not be
-     * in the generation that serves yet, and then it has not ended its excepted
-     * key.  Additions of this instance end it before they are in the journal.
+     * An addition that has been replayed already may not be in the generation
+     * that serves yet, and then it has not ended its excepted key.
      */
 
     if (zone->state != NULL && zone->sh->applied < position) {

@@ -5,7 +5,7 @@
  */
 
 #include "ngx_bloom_audit.h"
-#include "ngx_bloom_add.h"
+#include "ngx_bloom_add_key.h"
 #include "ngx_bloom_layers.h"
 #include "ngx_bloom_rate.h"
 
@@ -17,7 +17,7 @@ ngx_bloom_audit_add(ngx_bloom_zone_t *zone, ngx_str_t *key,
     uint64_t           items;
     ngx_bloom_audit_e  rc;
 
-    if (!ngx_bloom_add_possible(zone)) {
+    if (!ngx_bloom_write_possible(zone)) {
         rc = NGX_BLOOM_AUDIT_UNABLE;
 
     } else if (ngx_bloom_layers_overfull(zone, &items)) {

@@ -13,7 +13,6 @@
 #include "ngx_bloom_cleared.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_layers.h"
-#include "ngx_bloom_pending.h"
 #include "ngx_bloom_place.h"
 #include "ngx_bloom_ring.h"
 #include "ngx_bloom_state_files.h"
@@ -643,13 +642,13 @@ ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
          * has begun now may be far behind it */
 
         if (state->alone) {
-            ngx_bloom_control_lost_by(&state->control->pending,
+            ngx_bloom_control_lost_by(&state->control->loss,
                                       ngx_bloom_clock_now(zone->clock));
         }
 
         /* if a reload takes the journal away, the memory goes on with it */
 
-        zone->sh->clock = *zone->clock;
+        zone->sh->control.clock = *zone->clock;
     }
 
     if (load->replay.bits.ring != NULL) {
@@ -674,13 +673,11 @@ ngx_bloom_base_recover(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
         return NGX_ERROR;
     }
 
-    /*
-     * Set the bits of pending keys.  The helper appends these keys later.  If
-     * this misses keys of another instance, this instance catches up then.
-     */
+    /* the first changes must not have to wait for the helper; if the disk is
+     * full, what is prepared is used */
 
-    if (load->cut != UINT64_MAX) {
-        (void) ngx_bloom_pending_apply(zone, &load->replay.bits);
+    while (state->alone && ngx_bloom_journal_prepare(state) == NGX_AGAIN) {
+        /* void */
     }
 
     /* not load->replay.reader.limit: it may have moved after the last record */

@@ -72,10 +72,7 @@ ngx_bloom_base_state_open(ngx_bloom_zone_t *zone)
         return NGX_ERROR;
     }
 
-    zone->required = &zone->state->control->instance[zone->state->instance]
-                      .required;
-    zone->pending = &zone->state->control->pending;
-    zone->clock = &zone->state->control->clock;
+    ngx_bloom_zone_use(zone);
 
     /* from now on, the others leave room for what they remove */
 

@@ -12,7 +12,6 @@
 #include "ngx_bloom_cleared.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"
-#include "ngx_bloom_pending.h"
 #include "ngx_bloom_set.h"
 
 
@@ -20,25 +19,39 @@
  * may have much to apply, while journals of other zones need the helper. */
 #define NGX_BLOOM_CATCH_UP_STEP  (1024 * 1024)
 
+/* Bytes of the journal applied while the zone is locked. */
+#define NGX_BLOOM_CATCH_UP_LAST  (64 * 1024)
 
-static ngx_int_t ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone,
-    ngx_bloom_end_t *end, ngx_uint_t *locked);
-static ngx_int_t ngx_bloom_catch_up_record(ngx_bloom_zone_t *zone,
-    ngx_bloom_zone_bits_t *bits, bloom_record_t *record, uint64_t truth,
-    uint64_t position);
-static ngx_int_t ngx_bloom_catch_up_changes(ngx_bloom_zone_t *zone,
-    ngx_bloom_zone_bits_t *bits, const bloom_record_t *record, uint64_t truth,
-    uint64_t position);
-static ngx_int_t ngx_bloom_catch_up_pending(ngx_bloom_zone_t *zone,
-    ngx_bloom_zone_bits_t *bits);
-static ngx_int_t ngx_bloom_catch_up_restore(ngx_bloom_zone_t *zone,
-    ngx_bloom_zone_bits_t *bits, const bloom_record_t *record,
-    ngx_uint_t newer, uint64_t position);
+
+/* What is applied, and to what. */
+typedef struct {
+    ngx_bloom_zone_t       *zone;
+    ngx_bloom_zone_bits_t   bits;
+    uint64_t                truth;       /* removals up to this time are older
+                                            than the image that serves, and were
+                                            judged when it was loaded */
+    ngx_uint_t              locked;      /* 1: the lock of the zone is held */
+    ngx_bloom_end_t         end;
+} ngx_bloom_catch_up_t;
+
+
+static ngx_int_t ngx_bloom_catch_up_own(ngx_bloom_zone_t *zone);
+static ngx_int_t ngx_bloom_catch_up_apply(ngx_bloom_catch_up_t *up);
+static ngx_int_t ngx_bloom_catch_up_last(ngx_bloom_catch_up_t *up,
+    ngx_bloom_reader_t *reader, uint64_t before);
+static ngx_int_t ngx_bloom_catch_up_record(ngx_bloom_catch_up_t *up,
+    const bloom_record_t *record, uint64_t position);
+static ngx_int_t ngx_bloom_catch_up_change(ngx_bloom_catch_up_t *up,
+    const bloom_record_t *record, uint64_t truth, uint64_t position);
+static ngx_int_t ngx_bloom_catch_up_changes(ngx_bloom_catch_up_t *up,
+    const bloom_record_t *record, uint64_t position);
+static ngx_int_t ngx_bloom_catch_up_restore(ngx_bloom_catch_up_t *up,
+    const bloom_record_t *record, ngx_uint_t newer, uint64_t position);
 static void ngx_bloom_catch_up_applied(ngx_bloom_zone_t *zone,
     uint64_t position, const bloom_removals_t *removals);
 static void ngx_cdecl ngx_bloom_catch_up_log(ngx_uint_t level, ngx_err_t err,
     const char *fmt, ...);
-static ngx_int_t ngx_bloom_catch_up_lost(ngx_bloom_zone_t *zone,
+static ngx_int_t ngx_bloom_catch_up_lost(ngx_bloom_catch_up_t *up,
     ngx_bloom_reader_t *reader);
 static ngx_int_t ngx_bloom_catch_up_unrequire(ngx_bloom_zone_t *zone);
 
@@ -71,11 +84,10 @@ ngx_bloom_catch_up_begin(ngx_bloom_zone_t *zone)
 ngx_int_t
 ngx_bloom_catch_up(ngx_bloom_zone_t *zone)
 {
-    ngx_int_t            rc;
-    ngx_uint_t           locked;
-    ngx_bloom_end_t      end;
-    ngx_bloom_shctx_t   *sh;
-    ngx_bloom_state_t   *state;
+    ngx_int_t             rc;
+    ngx_bloom_shctx_t    *sh;
+    ngx_bloom_state_t    *state;
+    ngx_bloom_catch_up_t  up;
 
     sh = zone->sh;
     state = zone->state;
@@ -85,9 +97,11 @@ ngx_bloom_catch_up(ngx_bloom_zone_t *zone)
      * before it was published.
      */
 
-    end = ngx_bloom_state_end(state);
+    up.zone = zone;
+    up.locked = 0;
+    up.end = ngx_bloom_state_end(state);
 
-    if (end.tail <= sh->applied) {
+    if (up.end.tail <= sh->applied) {
 
         if (__atomic_load_n(zone->required, __ATOMIC_SEQ_CST) > sh->applied) {
             return ngx_bloom_catch_up_unrequire(zone);
@@ -102,19 +116,22 @@ ngx_bloom_catch_up(ngx_bloom_zone_t *zone)
         return NGX_AGAIN;
     }
 
-    /* if nothing serves yet, the next load will read the whole journal */
+    if (sh->generation == 0) {
 
-    if (sh->generation == 0
-        || __atomic_load_n(zone->required, __ATOMIC_SEQ_CST) <= sh->applied)
+        /* the next load will read the whole journal */
+
+        ngx_bloom_catch_up_applied(zone, up.end.tail, &up.end.removals);
+
+    } else if (__atomic_load_n(zone->required, __ATOMIC_SEQ_CST)
+               <= sh->applied)
     {
-        ngx_bloom_catch_up_applied(zone, end.tail, &end.removals);
+        return ngx_bloom_catch_up_own(zone);
 
     } else {
-        locked = 0;
-        rc = ngx_bloom_catch_up_apply(zone, &end, &locked);
+        rc = ngx_bloom_catch_up_apply(&up);
 
-        if (locked) {
-            ngx_bloom_unlock(&state->control->append);
+        if (up.locked) {
+            ngx_bloom_zone_unlock(zone);
         }
 
         if (rc != NGX_OK) {
@@ -122,37 +139,66 @@ ngx_bloom_catch_up(ngx_bloom_zone_t *zone)
         }
     }
 
-    return (__atomic_load_n(zone->required, __ATOMIC_SEQ_CST) > end.tail)
+    return (__atomic_load_n(zone->required, __ATOMIC_SEQ_CST) > up.end.tail)
            ? ngx_bloom_catch_up_unrequire(zone) : NGX_OK;
 }
 
 
 /*
- * Applies a piece of the journal, which ends at *end.
+ * A worker of this instance is applying the last record, or has died: then
+ * taking its lock requires the record.  Returns NGX_OK or NGX_AGAIN.
+ */
+static ngx_int_t
+ngx_bloom_catch_up_own(ngx_bloom_zone_t *zone)
+{
+    ngx_int_t        rc;
+    ngx_bloom_end_t  end;
+
+    if (ngx_bloom_zone_lock(zone, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
+        return NGX_AGAIN;
+    }
+
+    rc = NGX_AGAIN;
+
+    if (__atomic_load_n(zone->required, __ATOMIC_SEQ_CST)
+        <= zone->sh->applied)
+    {
+        end = ngx_bloom_state_end(zone->state);
+        ngx_bloom_catch_up_applied(zone, end.tail, &end.removals);
+        rc = NGX_OK;
+    }
+
+    ngx_bloom_zone_unlock(zone);
+
+    return rc;
+}
+
+
+/*
+ * Applies a piece of the journal, which ends at up->end.
  *
  * Bits may be set at any time.  A removal must not be applied late, after this
  * instance has added the same key again.  So from the first removal on, this
  * instance has to apply everything up to the journal's end before it says
- * "absent", and the last piece is applied while appending is locked: *locked
- * becomes 1, the caller unlocks, and end->tail becomes what was applied.
+ * "absent", and the last piece is applied while the zone is locked: the caller
+ * unlocks, and up->end.tail becomes what was applied.
  *
  * Returns NGX_OK; NGX_AGAIN if there is more to do; or NGX_ERROR.
  */
 static ngx_int_t
-ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, ngx_bloom_end_t *end,
-    ngx_uint_t *locked)
+ngx_bloom_catch_up_apply(ngx_bloom_catch_up_t *up)
 {
-    uint64_t               until, truth, before;
-    ngx_int_t              rc;
-    ngx_uint_t             late, removes;
-    bloom_point_t          point;
-    bloom_record_t         record;
-    bloom_removals_t       removals, applied;
-    ngx_bloom_zone_bits_t  bits;
-    ngx_bloom_shctx_t     *sh;
-    ngx_bloom_state_t     *state;
-    ngx_bloom_reader_t     reader;
+    uint64_t             until, before;
+    ngx_int_t            rc;
+    bloom_point_t        point;
+    bloom_record_t       record;
+    bloom_removals_t     removals, applied;
+    ngx_bloom_zone_t    *zone;
+    ngx_bloom_shctx_t   *sh;
+    ngx_bloom_state_t   *state;
+    ngx_bloom_reader_t   reader;
 
+    zone = up->zone;
     sh = zone->sh;
     state = zone->state;
     until = sh->applied + NGX_BLOOM_CATCH_UP_STEP;
@@ -162,7 +208,7 @@ ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, ngx_bloom_end_t *end,
     point.position = sh->applied;
     point.removals = state->control->instance[state->instance].counted;
 
-    if (ngx_bloom_reader_open(&reader, state, &point, end) != NGX_OK) {
+    if (ngx_bloom_reader_open(&reader, state, &point, &up->end) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -170,11 +216,10 @@ ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, ngx_bloom_end_t *end,
 
     /* sh->helper is held, so the generation does not change */
 
-    ngx_bloom_zone_bits(zone, sh->generation & 1, &bits);
+    ngx_bloom_zone_bits(zone, sh->generation & 1, &up->bits);
 
-    truth = ngx_bloom_as_of_truth(state, &sh->bank[sh->generation & 1].image);
-
-    removes = 0;
+    up->truth = ngx_bloom_as_of_truth(state,
+                                      &sh->bank[sh->generation & 1].image);
 
     for ( ;; ) {
         before = reader.position;
@@ -195,41 +240,13 @@ ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, ngx_bloom_end_t *end,
             }
 
             if (ngx_bloom_cleared_since(state, sh->applied)) {
-                end->tail = before;
+                up->end.tail = before;
                 rc = NGX_AGAIN;
                 break;
             }
         }
 
         removals = reader.end.removals;
-
-        late = (record.type == BLOOM_RECORD_REMOVE
-                || (record.type == BLOOM_RECORD_CHANGES
-                    && record.removals != 0));
-        removes |= late;
-
-        if (late && !*locked) {
-
-            if (ngx_bloom_lock(&state->control->append, NGX_BLOOM_TASK_WAIT)
-                != NGX_OK)
-            {
-                end->tail = before;
-                rc = NGX_AGAIN;
-                break;
-            }
-
-            *end = ngx_bloom_state_end(state);
-            ngx_bloom_reader_extend(&reader, end);
-
-            ngx_bloom_catch_up_require(zone, end->tail);
-
-            if (end->tail - before <= NGX_BLOOM_CATCH_UP_STEP) {
-                *locked = 1;
-
-            } else {
-                ngx_bloom_unlock(&state->control->append);
-            }
-        }
 
         if (before != sh->applied) {
 
@@ -238,28 +255,28 @@ ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, ngx_bloom_end_t *end,
             zone->restoring.cursor = 0;
         }
 
-        if (ngx_bloom_catch_up_record(zone, &bits, &record, truth,
-                                      reader.position)
-            != NGX_OK)
+        if (ngx_bloom_catch_up_last(up, &reader, before) != NGX_OK
+            || ngx_bloom_catch_up_record(up, &record, reader.position)
+               != NGX_OK)
         {
-            end->tail = before;
+            up->end.tail = before;
             rc = NGX_AGAIN;
             break;
         }
 
         applied = removals;
 
-        if (!*locked && reader.position >= until
-            && reader.position < end->tail)
+        if (!up->locked && reader.position >= until
+            && reader.position < up->end.tail)
         {
-            end->tail = reader.position;
+            up->end.tail = reader.position;
             rc = NGX_AGAIN;
             break;
         }
     }
 
     if (rc != NGX_ERROR && reader.lost != 0
-        && ngx_bloom_catch_up_lost(zone, &reader) != NGX_OK)
+        && ngx_bloom_catch_up_lost(up, &reader) != NGX_OK)
     {
         ngx_bloom_reader_close(&reader);
         return NGX_AGAIN;
@@ -277,102 +294,127 @@ ngx_bloom_catch_up_apply(ngx_bloom_zone_t *zone, ngx_bloom_end_t *end,
         return NGX_ERROR;
     }
 
-    if (removes && ngx_bloom_catch_up_pending(zone, &bits) != NGX_OK) {
-        return NGX_AGAIN;
-    }
-
-    ngx_bloom_catch_up_applied(zone, end->tail, &applied);
+    ngx_bloom_catch_up_applied(zone, up->end.tail, &applied);
 
     return (rc == NGX_AGAIN) ? NGX_AGAIN : NGX_OK;
 }
 
 
-/*
- * Drops the exceptions of pending keys, which are newer than all removals in
- * the journal: a removal may have been applied again after such a key was
- * added. The caller holds sh->helper.  Returns NGX_OK, or NGX_ERROR if another
- * process holds a lock.
- */
+/* Locks the zone for good if what is left, from `before` on, is little.
+ * Returns NGX_OK, or NGX_AGAIN if another process holds the lock. */
 static ngx_int_t
-ngx_bloom_catch_up_pending(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits)
+ngx_bloom_catch_up_last(ngx_bloom_catch_up_t *up, ngx_bloom_reader_t *reader,
+    uint64_t before)
 {
-    ngx_int_t  rc;
+    ngx_bloom_state_t  *state;
 
-    if (ngx_bloom_pending_empty(zone->pending)) {
+    if (up->locked || up->end.tail - before > NGX_BLOOM_CATCH_UP_LAST) {
         return NGX_OK;
     }
 
-    if (ngx_bloom_lock(&zone->sh->exceptions, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
+    if (ngx_bloom_zone_lock(up->zone, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
+        return NGX_AGAIN;
+    }
+
+    state = up->zone->state;
+    up->end = ngx_bloom_state_end(state);
+
+    ngx_bloom_reader_extend(reader, &up->end);
+    ngx_bloom_state_require(state, (uint64_t) 1 << state->instance,
+                            up->end.tail);
+
+    if (up->end.tail - before <= NGX_BLOOM_CATCH_UP_LAST) {
+        up->locked = 1;
+
+    } else {
+        ngx_bloom_zone_unlock(up->zone);
+    }
+
+    return NGX_OK;
+}
+
+
+/* Applies one record, which ends at `position`.  Returns NGX_OK; NGX_AGAIN if
+ * there is more to do; NGX_ERROR if another process holds the lock. */
+static ngx_int_t
+ngx_bloom_catch_up_record(ngx_bloom_catch_up_t *up,
+    const bloom_record_t *record, uint64_t position)
+{
+    ngx_int_t           rc;
+    ngx_bloom_state_t  *state;
+
+    /* bits alone may be set without the lock */
+
+    if (up->locked
+        || (record->type == BLOOM_RECORD_ADD
+            && bloom_exceptions_count(&up->bits.exceptions) == 0
+            && up->bits.recent == NULL))
+    {
+        return ngx_bloom_catch_up_change(up, record, up->truth, position);
+    }
+
+    if (ngx_bloom_zone_lock(up->zone, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    rc = ngx_bloom_pending_apply(zone, bits);
+    /* from the first removal on, everything has to be applied */
 
-    ngx_bloom_unlock(&zone->sh->exceptions);
+    state = up->zone->state;
+
+    ngx_bloom_state_require(state, (uint64_t) 1 << state->instance,
+                            ngx_bloom_state_tail(state));
+
+    rc = ngx_bloom_catch_up_change(up, record, up->truth, position);
+
+    ngx_bloom_zone_unlock(up->zone);
 
     return rc;
 }
 
 
-/*
- * Applies one record, which ends at `position`.  Removals up to the time
- * `truth` are older than the image that serves, and have been judged when it
- * was loaded.  Returns NGX_OK; NGX_AGAIN if there is more to do; NGX_ERROR if
- * another process holds the lock of the exceptions.
- */
 static ngx_int_t
-ngx_bloom_catch_up_record(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
-    bloom_record_t *record, uint64_t truth, uint64_t position)
+ngx_bloom_catch_up_change(ngx_bloom_catch_up_t *up,
+    const bloom_record_t *record, uint64_t truth, uint64_t position)
 {
-    uint64_t               puts;
-    ngx_int_t              rc;
     ngx_bloom_set_tally_t  tally;
 
     switch (record->type) {
 
     case BLOOM_RECORD_ADD:
-        puts = ngx_bloom_zone_puts(bits);
-
-        ngx_bloom_set_keys(bits, record->keys, record->end, &tally);
+        ngx_bloom_set_keys(&up->bits, record->keys, record->end, &tally);
 
         ngx_bloom_fault("caught");
 
-        /* a worker may except a key meanwhile */
+        if (tally.excepted != 0) {
+            ngx_bloom_zone_lift(&up->bits, record->keys, record->end,
+                                position);
+        }
 
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
-
-        return tally.excepted == 0 && ngx_bloom_zone_puts(bits) == puts
-               ? NGX_OK
-               : ngx_bloom_zone_lift_before(zone, bits, record, position);
+        return NGX_OK;
 
     case BLOOM_RECORD_RESTORE:
-        return ngx_bloom_catch_up_restore(zone, bits, record,
+        return ngx_bloom_catch_up_restore(up, record,
                                           record->stamp.time > truth, position);
 
     case BLOOM_RECORD_REMOVE:
 
-        if (record->stamp.time <= truth) {
-            return NGX_OK;
-        }
-
-        rc = ngx_bloom_zone_except(zone, bits, record, position);
-
-        if (rc == NGX_DECLINED) {
-
+        if (record->stamp.time > truth
+            && ngx_bloom_zone_except(&up->bits, record, position) != NGX_OK)
+        {
             /* the room was counted, so memory is damaged */
 
             ngx_bloom_catch_up_log(NGX_LOG_ALERT, 0,
                                    "bloom zone \"%V\" has no room for a key "
                                    "that was removed, and answers \"unknown\" "
                                    "instead of \"absent\"; load an image",
-                                   &zone->name);
+                                   &up->zone->name);
             return NGX_ERROR;
         }
 
-        return rc;
+        return NGX_OK;
 
     case BLOOM_RECORD_CHANGES:
-        return ngx_bloom_catch_up_changes(zone, bits, record, truth, position);
+        return ngx_bloom_catch_up_changes(up, record, position);
     }
 
     return NGX_OK;
@@ -387,16 +429,20 @@ ngx_bloom_catch_up_record(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
  * Returns as ngx_bloom_catch_up_record() does.
  */
 static ngx_int_t
-ngx_bloom_catch_up_restore(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
+ngx_bloom_catch_up_restore(ngx_bloom_catch_up_t *up,
     const bloom_record_t *record, ngx_uint_t newer, uint64_t position)
 {
+    ngx_bloom_zone_t  *zone;
+
+    zone = up->zone;
+
     if (zone->restoring.position != position) {
         zone->restoring.position = position;
         zone->restoring.cursor = 0;
         zone->restoring.keys = 0;
     }
 
-    return ngx_bloom_zone_restore(zone, bits, record->kinds, newer ? 0 : 1,
+    return ngx_bloom_zone_restore(&up->bits, record->kinds, newer ? 0 : 1,
                                   position, &zone->restoring.cursor,
                                   &zone->restoring.keys);
 }
@@ -405,13 +451,17 @@ ngx_bloom_catch_up_restore(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
 /* Applies changes of a source.  Those up to the position of the image that
  * serves are in it, and all others are newer. */
 static ngx_int_t
-ngx_bloom_catch_up_changes(ngx_bloom_zone_t *zone,
-    ngx_bloom_zone_bits_t *bits, const bloom_record_t *record, uint64_t truth,
-    uint64_t position)
+ngx_bloom_catch_up_changes(ngx_bloom_catch_up_t *up,
+    const bloom_record_t *record, uint64_t position)
 {
-    bloom_image_t   *image;
-    bloom_record_t   part;
+    uint64_t           truth;
+    ngx_int_t          rc;
+    bloom_image_t     *image;
+    bloom_record_t     part;
+    ngx_bloom_zone_t  *zone;
 
+    zone = up->zone;
+    truth = up->truth;
     image = &zone->sh->bank[zone->sh->generation & 1].image;
 
     if (zone->source.len == record->source.len
@@ -431,18 +481,13 @@ ngx_bloom_catch_up_changes(ngx_bloom_zone_t *zone,
 
     bloom_record_part(record, BLOOM_RECORD_REMOVE, &part);
 
-    if (part.count != 0
-        && ngx_bloom_catch_up_record(zone, bits, &part, truth, position)
-           != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
+    rc = (part.count != 0)
+         ? ngx_bloom_catch_up_change(up, &part, truth, position) : NGX_OK;
 
     bloom_record_part(record, BLOOM_RECORD_ADD, &part);
 
-    return part.count != 0
-           ? ngx_bloom_catch_up_record(zone, bits, &part, truth, position)
-           : NGX_OK;
+    return (rc == NGX_OK && part.count != 0)
+           ? ngx_bloom_catch_up_change(up, &part, truth, position) : rc;
 }
 
 
@@ -478,41 +523,24 @@ ngx_bloom_catch_up_log(ngx_uint_t level, ngx_err_t err, const char *fmt, ...)
 }
 
 
-void
-ngx_bloom_catch_up_require(ngx_bloom_zone_t *zone, uint64_t position)
-{
-    uint64_t            old, *required;
-    ngx_bloom_state_t  *state;
-
-    state = zone->state;
-    required = &state->control->instance[state->instance].required;
-
-    old = __atomic_load_n(required, __ATOMIC_SEQ_CST);
-
-    while (old < position
-           && !__atomic_compare_exchange_n(required, &old, position, 0,
-                                           __ATOMIC_SEQ_CST,
-                                           __ATOMIC_SEQ_CST))
-    {
-        /* void */
-    }
-}
-
-
 /*
  * Records that the filter that serves lacks the keys missing in the journal:
  * lowers `complete` to what its image covers.  Returns NGX_OK, or NGX_AGAIN if
  * another process holds the lock.
  */
 static ngx_int_t
-ngx_bloom_catch_up_lost(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader)
+ngx_bloom_catch_up_lost(ngx_bloom_catch_up_t *up, ngx_bloom_reader_t *reader)
 {
     uint64_t            covered;
+    ngx_bloom_zone_t   *zone;
     ngx_bloom_shctx_t  *sh;
 
+    zone = up->zone;
     sh = zone->sh;
 
-    if (ngx_bloom_lock(&zone->pending->mutex, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
+    if (!up->locked
+        && ngx_bloom_zone_lock(zone, NGX_BLOOM_TASK_WAIT) != NGX_OK)
+    {
         return NGX_AGAIN;
     }
 
@@ -524,7 +552,9 @@ ngx_bloom_catch_up_lost(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader)
         __atomic_store_n(&sh->complete, covered, __ATOMIC_SEQ_CST);
     }
 
-    ngx_bloom_unlock(&zone->pending->mutex);
+    if (!up->locked) {
+        ngx_bloom_zone_unlock(zone);
+    }
 
     (void) ngx_bloom_state_lose(zone->state, reader->lost);
 
@@ -550,7 +580,7 @@ ngx_bloom_catch_up_unrequire(ngx_bloom_zone_t *zone)
     state = zone->state;
     control = state->control;
 
-    if (ngx_bloom_lock(&control->append, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
+    if (ngx_bloom_zone_lock(zone, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
         return NGX_AGAIN;
     }
 
@@ -558,16 +588,13 @@ ngx_bloom_catch_up_unrequire(ngx_bloom_zone_t *zone)
     old = __atomic_load_n(required, __ATOMIC_SEQ_CST);
     tail = ngx_bloom_state_tail(state);
 
-    if (old > tail && old != NGX_BLOOM_LEFT
-        && ((old & NGX_BLOOM_PENDING) == 0
-            || ngx_bloom_pending_empty(&control->pending)))
-    {
+    if (old > tail && old != NGX_BLOOM_LEFT) {
         (void) __atomic_compare_exchange_n(required, &old, tail, 0,
                                            __ATOMIC_SEQ_CST,
                                            __ATOMIC_SEQ_CST);
     }
 
-    ngx_bloom_unlock(&control->append);
+    ngx_bloom_zone_unlock(zone);
 
     return NGX_OK;
 }
@@ -580,7 +607,7 @@ ngx_bloom_catch_up_log_lost(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
     uint64_t  lost;
     ngx_tm_t  tm;
 
-    lost = __atomic_load_n(&zone->pending->lost, __ATOMIC_SEQ_CST);
+    lost = __atomic_load_n(&zone->control->loss.lost, __ATOMIC_SEQ_CST);
 
     if (lost == 0 || lost < complete) {
         return;

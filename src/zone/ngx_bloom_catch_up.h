@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Catching up applies the records that other instances of a zone have appended
- * to the journal, and restorations, which this instance may have appended.
+ * Catching up applies records of the journal that this instance has not
+ * applied: those of other instances, restorations, and what a process had
+ * written and not applied when it died.
  */
 
 #ifndef _NGX_BLOOM_CATCH_UP_H_INCLUDED_
@@ -25,19 +26,12 @@
 void ngx_bloom_catch_up_begin(ngx_bloom_zone_t *zone);
 
 /*
- * Applies what other instances have appended to the zone's journal; the zone
- * has one.  The caller holds sh->helper, so the generation does not change
- * meanwhile.  Returns NGX_OK if all is applied; NGX_AGAIN if there is more, or
- * if a record is being appended; NGX_ERROR, logged, if the journal cannot be
- * read.
+ * Applies what the zone has not applied of its journal; the zone has one.  The
+ * caller holds sh->helper, so the generation does not change meanwhile.
+ * Returns NGX_OK if all is applied; NGX_AGAIN if there is more, or if a record
+ * is being appended; NGX_ERROR, logged, if the journal cannot be read.
  */
 ngx_int_t ngx_bloom_catch_up(ngx_bloom_zone_t *zone);
-
-/*
- * Requires that this instance applies the journal up to `position` before it
- * says "absent".  The caller holds the lock `append`.
- */
-void ngx_bloom_catch_up_require(ngx_bloom_zone_t *zone, uint64_t position);
 
 /* Logs that keys were lost if a filter that is complete up to `complete` lacks
  * them, with the damage that the reader has found. */

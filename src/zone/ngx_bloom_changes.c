@@ -6,12 +6,9 @@
  */
 
 #include "ngx_bloom_changes.h"
-#include "ngx_bloom_removals.h"
+#include "ngx_bloom_add.h"
 #include "ngx_bloom_io.h"
-#include "ngx_bloom_journal.h"
 #include "ngx_bloom_remove.h"
-#include "ngx_bloom_set.h"
-#include "ngx_bloom_wake.h"
 #include "bloom_siphash.h"
 
 #include <sys/random.h>
@@ -25,19 +22,28 @@ static uint32_t *ngx_bloom_changes_find(ngx_bloom_changes_t *changes,
     const bloom_key_t *key, uint32_t hash);
 static ngx_int_t ngx_bloom_changes_grow(ngx_bloom_changes_t *changes);
 static ngx_int_t ngx_bloom_changes_alive(ngx_bloom_changes_t *changes);
-static void ngx_bloom_changes_compose(ngx_bloom_changes_t *changes,
-    bloom_digest_t digest, bloom_record_t *removals,
-    bloom_record_t *additions);
-static ngx_int_t ngx_bloom_changes_judge(ngx_bloom_changes_t *changes,
-    const bloom_reached_t *place, const ngx_bloom_part_t *part);
-static ngx_int_t ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
-    bloom_reached_t *place, ngx_bloom_part_t *part);
-static void ngx_bloom_changes_move(ngx_bloom_changes_t *changes,
-    bloom_reached_t *place, ngx_bloom_part_t *part, bloom_digest_t digest);
-static ngx_int_t ngx_bloom_changes_append(ngx_bloom_changes_t *changes,
-    bloom_reached_t *place);
-static ngx_int_t ngx_bloom_changes_appended(ngx_bloom_changes_t *changes,
-    ngx_int_t rc, const ngx_bloom_end_t *end);
+static ngx_int_t ngx_bloom_changes_look(ngx_bloom_batch_t *batch,
+    ngx_bloom_zone_bits_t *bits);
+static ngx_int_t ngx_bloom_changes_judge(ngx_bloom_changes_t *changes);
+static void ngx_bloom_changes_compose(ngx_bloom_changes_t *changes);
+static void ngx_bloom_changes_make(ngx_bloom_batch_t *batch,
+    ngx_bloom_zone_bits_t *bits, uint64_t time, uint64_t position);
+static void ngx_bloom_changes_move(ngx_bloom_changes_t *changes);
+static ngx_int_t ngx_bloom_changes_look_gap(ngx_bloom_batch_t *batch,
+    ngx_bloom_zone_bits_t *bits);
+static void ngx_bloom_changes_make_gap(ngx_bloom_batch_t *batch,
+    ngx_bloom_zone_bits_t *bits, uint64_t time, uint64_t position);
+
+
+static const ngx_bloom_change_kind_t  ngx_bloom_changes_kind = {
+    .look = ngx_bloom_changes_look,
+    .apply = ngx_bloom_changes_make
+};
+
+static const ngx_bloom_change_kind_t  ngx_bloom_changes_kind_gap = {
+    .look = ngx_bloom_changes_look_gap,
+    .apply = ngx_bloom_changes_make_gap
+};
 
 
 ngx_int_t
@@ -62,11 +68,13 @@ ngx_bloom_changes_init(ngx_bloom_changes_t *changes, ngx_bloom_zone_t *zone,
         return NGX_DECLINED;
     }
 
-    rc = ngx_bloom_add_batch_begin(&changes->batch, zone, NULL);
+    rc = ngx_bloom_batch_begin(&changes->batch, zone, &ngx_bloom_changes_kind);
+
+    changes->batch.data = changes;
 
     if (rc == NGX_OK && zone->state == NULL) {
-        changes->batch.error = "the zone has no journal, which keeps the changes "
-                               "of a source; see the error log";
+        changes->batch.error = "the zone has no journal, which keeps the "
+                               "changes of a source; see the error log";
         rc = NGX_ERROR;
     }
 
@@ -253,28 +261,12 @@ ngx_bloom_changes_grow(ngx_bloom_changes_t *changes)
 ngx_int_t
 ngx_bloom_changes_apply(ngx_bloom_changes_t *changes)
 {
-    ngx_int_t               rc;
-    ngx_bloom_part_t        part;
-    ngx_bloom_zone_t       *zone;
-    bloom_reached_t         place;
-    ngx_bloom_add_batch_t  *batch;
-    ngx_bloom_control_t    *control;
+    ngx_bloom_batch_t  *batch;
 
-    zone = changes->zone;
     batch = &changes->batch;
-    control = zone->state->control;
 
     if (bloom_position_cmp(changes->before, changes->after) == 0) {
         return ngx_bloom_changes_alive(changes);
-    }
-
-    /* a key that is pending from before the zone had a source would lift a
-     * removal */
-
-    rc = ngx_bloom_add_drained(batch);
-
-    if (rc != NGX_OK) {
-        return rc;
     }
 
     if (batch->buf == NULL) {
@@ -287,24 +279,43 @@ ngx_bloom_changes_apply(ngx_bloom_changes_t *changes)
         }
     }
 
-    if (ngx_bloom_add_lock(batch) != NGX_OK) {
-        return ngx_bloom_add_wait(batch, "another process has locked the "
-                                  "journal for ten seconds; check the "
-                                  "processes that use bloom_state_path");
-    }
+    return ngx_bloom_write(batch);
+}
 
-    ngx_bloom_source_read(control, zone->source_id, &place);
-    ngx_bloom_source_read_part(control, zone->source_id, place.position,
-                               changes->after, &part);
 
-    rc = ngx_bloom_changes_judge(changes, &place, &part);
+static ngx_int_t
+ngx_bloom_changes_look(ngx_bloom_batch_t *batch, ngx_bloom_zone_bits_t *bits)
+{
+    ngx_int_t             rc;
+    const uint8_t        *last;
+    ngx_bloom_zone_t     *zone;
+    ngx_bloom_changes_t  *changes;
+
+    zone = batch->zone;
+    changes = batch->data;
+
+    ngx_bloom_source_read(zone->control, zone->source_id, &changes->place);
+    ngx_bloom_source_read_part(zone->control, zone->source_id,
+                               changes->place.position, changes->after,
+                               &changes->part);
+
+    rc = ngx_bloom_changes_judge(changes);
 
     if (rc != NGX_OK) {
-        ngx_bloom_unlock(&control->append);
         return rc;
     }
 
-    return ngx_bloom_changes_locked(changes, &place, &part);
+    ngx_bloom_changes_compose(changes);
+
+    if (ngx_bloom_remove_excess(zone, bits, &changes->removals, &last) != 0) {
+        batch->err = 0;
+        batch->error = "the zone has no room for all keys that are removed; "
+                       "load an image that has the changes up to a later "
+                       "position, or raise \"removals\" of bloom_zone";
+        return NGX_ABORT;
+    }
+
+    return NGX_OK;
 }
 
 
@@ -315,9 +326,14 @@ ngx_bloom_changes_apply(ngx_bloom_changes_t *changes)
  * ngx_bloom_changes_apply() does.
  */
 static ngx_int_t
-ngx_bloom_changes_judge(ngx_bloom_changes_t *changes,
-    const bloom_reached_t *place, const ngx_bloom_part_t *part)
+ngx_bloom_changes_judge(ngx_bloom_changes_t *changes)
 {
+    const bloom_reached_t   *place;
+    const ngx_bloom_part_t  *part;
+
+    place = &changes->place;
+    part = &changes->part;
+
     changes->reached = place->position;
     changes->has = part->count;
 
@@ -348,18 +364,17 @@ ngx_bloom_changes_alive(ngx_bloom_changes_t *changes)
     ngx_bloom_control_t  *control;
 
     zone = changes->zone;
-    control = zone->state->control;
+    control = zone->control;
 
     ngx_bloom_source_read(control, zone->source_id, &place);
     rc = bloom_position_cmp(place.position, changes->after);
 
     if (rc == 0 && ngx_bloom_source_due(&place)) {
 
-        if (ngx_bloom_add_lock(&changes->batch) != NGX_OK) {
-            return ngx_bloom_add_wait(&changes->batch, "another process has "
-                                      "locked the journal for ten seconds; "
-                                      "check the processes that use "
-                                      "bloom_state_path");
+        rc = ngx_bloom_write_lock(&changes->batch);
+
+        if (rc != NGX_OK) {
+            return rc;
         }
 
         ngx_bloom_source_read(control, zone->source_id, &place);
@@ -370,7 +385,7 @@ ngx_bloom_changes_alive(ngx_bloom_changes_t *changes)
             ngx_bloom_source_store(control, &place);
         }
 
-        ngx_bloom_unlock(&control->append);
+        ngx_bloom_zone_unlock(zone);
     }
 
     changes->reached = place.position;
@@ -384,110 +399,47 @@ ngx_bloom_changes_alive(ngx_bloom_changes_t *changes)
 }
 
 
-/* Applies the batch and unlocks `append`. */
-static ngx_int_t
-ngx_bloom_changes_locked(ngx_bloom_changes_t *changes,
-    bloom_reached_t *place, ngx_bloom_part_t *part)
+static void
+ngx_bloom_changes_make(ngx_bloom_batch_t *batch, ngx_bloom_zone_bits_t *bits,
+    uint64_t time, uint64_t position)
 {
-    ngx_int_t               rc;
-    bloom_digest_t          digest;
-    ngx_bloom_end_t         end, before;
-    const uint8_t          *last;
-    bloom_record_t          removals, additions;
-    ngx_bloom_zone_t       *zone;
-    ngx_bloom_shctx_t      *sh;
-    ngx_bloom_state_t      *state;
-    ngx_bloom_zone_bits_t   bits;
-    ngx_bloom_set_tally_t   tally;
-    ngx_bloom_add_batch_t  *batch;
+    bloom_record_t        *additions;
+    ngx_bloom_changes_t   *changes;
+    ngx_bloom_set_tally_t  tally;
 
-    zone = changes->zone;
-    batch = &changes->batch;
-    state = zone->state;
-    sh = zone->sh;
+    changes = batch->data;
+    additions = &changes->additions;
 
-    /* the generation does not change while the lock `append` is held.  The
-     * batch is tried again, so the worker never sleeps here */
+    ngx_bloom_add_keys(bits, additions->keys, additions->end, position,
+                       &tally);
 
-    if (ngx_bloom_lock(&sh->exceptions, 0) != NGX_OK) {
-        ngx_bloom_unlock(&state->control->append);
-        return ngx_bloom_add_wait(batch, "another process has locked the "
-                                  "removed keys for ten seconds; check the "
-                                  "processes of nginx");
-    }
+    ngx_bloom_fault("changes_set");
 
-    digest = place->digest;
+    ngx_bloom_remove_except(batch, bits, &changes->removals, time, position);
 
-    if (changes->offset != 0) {
-        digest.value = part->digest;
-    }
+    ngx_bloom_fault("changes_removed");
 
-    bloom_digest_extend(&digest, &changes->digest);
+    ngx_bloom_changes_move(changes);
 
-    ngx_bloom_changes_compose(changes, changes->more ? place->digest : digest,
-                              &removals, &additions);
-
-    if (ngx_bloom_zone_serving(zone, &bits) == 0) {
-        rc = NGX_ABORT;
-        batch->err = 0;
-        batch->error = "the zone is not loaded; load an image";
-
-    } else if (ngx_bloom_remove_excess(zone, &bits, &removals, &last) != 0) {
-        rc = NGX_ABORT;
-        batch->err = 0;
-        batch->error = "the zone has no room for all keys that are removed; "
-                       "load an image that has the changes up to a later "
-                       "position, or raise \"removals\" of bloom_zone";
-
-    } else {
-        before = ngx_bloom_state_end(state);
-        rc = ngx_bloom_journal_append(state, &batch->maker, &end);
-    }
-
-    if (rc == NGX_OK) {
-        ngx_bloom_fault("changes");
-
-        ngx_bloom_set_keys(&bits, additions.keys, additions.end, &tally);
-
-        if (tally.excepted != 0) {
-            ngx_bloom_zone_lift(&bits, additions.keys, additions.end);
-        }
-
-        ngx_bloom_fault("changes_set");
-
-        ngx_bloom_journal_publish(state, &end);
-
-        ngx_bloom_fault("changes_published");
-
-        ngx_bloom_remove_except(batch, &bits, &removals, end.time, end.tail);
-        ngx_bloom_removals_counted(zone, &before.removals, &end.removals);
-
-        ngx_bloom_fault("changes_removed");
-
-        ngx_bloom_changes_move(changes, place, part, digest);
-
-        ngx_bloom_add_count(batch, &tally, additions.count);
-    }
-
-    ngx_bloom_unlock(&sh->exceptions);
-    ngx_bloom_unlock(&state->control->append);
-
-    return ngx_bloom_changes_appended(changes, rc, &end);
+    ngx_bloom_add_count(batch, &tally, additions->count);
 }
 
 
 /* Stores where the zone is once the batch is applied. */
 static void
-ngx_bloom_changes_move(ngx_bloom_changes_t *changes, bloom_reached_t *place,
-    ngx_bloom_part_t *part, bloom_digest_t digest)
+ngx_bloom_changes_move(ngx_bloom_changes_t *changes)
 {
+    ngx_bloom_part_t     *part;
+    bloom_reached_t      *place;
     ngx_bloom_control_t  *control;
 
-    control = changes->zone->state->control;
+    part = &changes->part;
+    place = &changes->place;
+    control = changes->zone->control;
 
     if (!changes->more) {
         place->position = changes->after;
-        place->digest = digest;
+        place->digest = changes->moved;
         ngx_bloom_source_store(control, place);
 
         changes->reached = place->position;
@@ -499,25 +451,34 @@ ngx_bloom_changes_move(ngx_bloom_changes_t *changes, bloom_reached_t *place,
     part->before = changes->before;
     part->after = changes->after;
     part->count = changes->offset + changes->received;
-    part->digest = digest.value;
+    part->digest = changes->moved.value;
     ngx_bloom_source_store_part(control, part);
 
     changes->has = part->count;
 }
 
 
-/* Composes the record of the batch.  `removals` and `additions` become the keys
- * of its two parts. */
+/* Composes the record of the batch. */
 static void
-ngx_bloom_changes_compose(ngx_bloom_changes_t *changes,
-    bloom_digest_t digest, bloom_record_t *removals,
-    bloom_record_t *additions)
+ngx_bloom_changes_compose(ngx_bloom_changes_t *changes)
 {
     uint32_t                i, removed;
     bloom_key_t             key;
     const uint8_t          *keys;
+    bloom_record_t         *removals, *additions;
     ngx_bloom_change_t     *change;
     bloom_record_maker_t   *maker;
+
+    removals = &changes->removals;
+    additions = &changes->additions;
+
+    changes->moved = changes->place.digest;
+
+    if (changes->offset != 0) {
+        changes->moved.value = changes->part.digest;
+    }
+
+    bloom_digest_extend(&changes->moved, &changes->digest);
 
     maker = &changes->batch.maker;
 
@@ -525,7 +486,9 @@ ngx_bloom_changes_compose(ngx_bloom_changes_t *changes,
     key.len = changes->zone->source.len;
 
     bloom_record_begin_changes(maker, changes->batch.buf, BLOOM_RECORD_MAX,
-                               &key, changes->before, changes->after, digest);
+                               &key, changes->before, changes->after,
+                               changes->more ? changes->place.digest
+                                             : changes->moved);
 
     maker->part = (uint32_t) changes->more;
 
@@ -570,122 +533,74 @@ ngx_bloom_changes_compose(ngx_bloom_changes_t *changes,
 ngx_int_t
 ngx_bloom_changes_gap(ngx_bloom_changes_t *changes)
 {
-    ngx_int_t              rc;
-    bloom_digest_t         digest;
-    bloom_position_t       before;
-    ngx_bloom_zone_t      *zone;
-    bloom_reached_t      place;
-    ngx_bloom_control_t   *control;
+    u_char              buf[BLOOM_RECORD_CHANGES_MIN];
+    ngx_int_t           rc;
+    ngx_bloom_batch_t  *batch;
 
-    u_char                 buf[BLOOM_RECORD_CHANGES_MIN];
+    batch = &changes->batch;
 
-    zone = changes->zone;
-    control = zone->state->control;
-
-    if (ngx_bloom_add_lock(&changes->batch) != NGX_OK) {
-        return ngx_bloom_add_wait(&changes->batch, "another process has locked "
-                                  "the journal for ten seconds; check the "
-                                  "processes that use bloom_state_path");
-    }
-
-    ngx_bloom_source_read(control, zone->source_id, &place);
-
-    /* answer "unknown" first, even if the disk is full */
-
-    before = place.position;
-    digest = place.digest;
-    ngx_bloom_source_gap(&place, before, changes->after);
-    place.position = before;
-    place.digest = digest;
-    ngx_bloom_source_store(control, &place);
-
-    changes->batch.buf = buf;
     changes->before = changes->after;
 
-    rc = ngx_bloom_changes_append(changes, &place);
+    batch->kind = &ngx_bloom_changes_kind_gap;
+    batch->buf = buf;
 
-    changes->batch.buf = NULL;
+    rc = ngx_bloom_write(batch);
+
+    batch->kind = &ngx_bloom_changes_kind;
+    batch->buf = NULL;
 
     return rc;
 }
 
 
-/* Appends the record of a gap, and unlocks `append`. */
+/* Lets the zone answer "unknown", even if the disk is full, and composes the
+ * record of the gap. */
 static ngx_int_t
-ngx_bloom_changes_append(ngx_bloom_changes_t *changes,
-    bloom_reached_t *place)
+ngx_bloom_changes_look_gap(ngx_bloom_batch_t *batch,
+    ngx_bloom_zone_bits_t *bits)
 {
-    ngx_int_t               rc;
-    bloom_key_t             name;
-    bloom_digest_t          digest;
-    ngx_bloom_end_t         end;
-    ngx_bloom_state_t      *state;
-    ngx_bloom_add_batch_t  *batch;
+    bloom_key_t           name;
+    bloom_digest_t        digest;
+    bloom_reached_t      *place;
+    bloom_position_t      before;
+    ngx_bloom_zone_t     *zone;
+    ngx_bloom_changes_t  *changes;
 
-    batch = &changes->batch;
-    state = changes->zone->state;
+    zone = batch->zone;
+    changes = batch->data;
+    place = &changes->place;
 
-    name.data = changes->zone->source.data;
-    name.len = changes->zone->source.len;
+    ngx_bloom_source_read(zone->control, zone->source_id, place);
 
-    bloom_digest_restart(&digest, changes->after);
+    before = place->position;
+    digest = place->digest;
+    ngx_bloom_source_gap(place, before, changes->after);
+    place->position = before;
+    place->digest = digest;
+    ngx_bloom_source_store(zone->control, place);
+
+    name.data = zone->source.data;
+    name.len = zone->source.len;
+
+    bloom_digest_restart(&changes->moved, changes->after);
     bloom_record_begin_changes(&batch->maker, batch->buf,
                                BLOOM_RECORD_CHANGES_MIN, &name, changes->after,
-                               changes->after, digest);
-
-    rc = ngx_bloom_journal_append(state, &batch->maker, &end);
-
-    if (rc == NGX_OK) {
-        ngx_bloom_journal_publish(state, &end);
-
-        ngx_bloom_fault("gap");
-
-        place->position = changes->after;
-        place->digest = digest;
-        ngx_bloom_source_store(state->control, place);
-
-        changes->reached = place->position;
-    }
-
-    ngx_bloom_unlock(&state->control->append);
-
-    return ngx_bloom_changes_appended(changes, rc, &end);
+                               changes->after, changes->moved);
+    return NGX_OK;
 }
 
 
-/* Returns what follows an append that has returned `rc`. */
-static ngx_int_t
-ngx_bloom_changes_appended(ngx_bloom_changes_t *changes, ngx_int_t rc,
-    const ngx_bloom_end_t *end)
+static void
+ngx_bloom_changes_make_gap(ngx_bloom_batch_t *batch,
+    ngx_bloom_zone_bits_t *bits, uint64_t time, uint64_t position)
 {
-    ngx_bloom_add_batch_t  *batch;
+    ngx_bloom_changes_t  *changes;
 
-    batch = &changes->batch;
+    changes = batch->data;
 
-    switch (rc) {
+    changes->place.position = changes->after;
+    changes->place.digest = changes->moved;
+    ngx_bloom_source_store(batch->zone->control, &changes->place);
 
-    case NGX_OK:
-        ngx_bloom_add_appended(changes->zone, end);
-        return NGX_OK;
-
-    case NGX_AGAIN:
-        ngx_bloom_wake();
-
-        if (__atomic_load_n(&changes->zone->state->control->failed,
-                            __ATOMIC_ACQUIRE)
-            != 0)
-        {
-            return ngx_bloom_add_refuse(batch);
-        }
-
-        return ngx_bloom_add_wait(batch, "the journal is full, and the helper "
-                                  "process has made no room for ten seconds; "
-                                  "see the error log");
-
-    case NGX_ABORT:
-        return NGX_ABORT;
-
-    default: /* NGX_ERROR */
-        return ngx_bloom_add_refuse(batch);
-    }
+    changes->reached = changes->place.position;
 }

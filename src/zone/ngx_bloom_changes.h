@@ -29,7 +29,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
-#include "ngx_bloom_add.h"
+#include "ngx_bloom_write.h"
 #include "ngx_bloom_source.h"
 
 #pragma GCC visibility push(hidden)
@@ -43,8 +43,8 @@ typedef struct {
     uint32_t               offset;       /* of its bytes in `keys` */
     uint32_t               len;
     uint32_t               hash;
-    uint32_t               removed;      /* 1: the last change of the key removes
-                                            it */
+    uint32_t               removed;      /* 1: the last change of the key
+                                            removes it */
 } ngx_bloom_change_t;
 
 /* A batch.  Callers read only the members above the line. */
@@ -59,7 +59,7 @@ typedef struct {
 
     uint64_t               received;     /* changes, also the invalid ones */
     uint64_t               superseded;   /* by a later change of the key */
-    ngx_bloom_add_batch_t  batch;        /* its counts, err and error */
+    ngx_bloom_batch_t      batch;        /* its counts, err and error */
 
     /* once ngx_bloom_changes_apply() has returned NGX_OK, NGX_DONE or
      * NGX_DECLINED: where the zone is, and how many changes from there to
@@ -69,6 +69,11 @@ typedef struct {
 
     /* ---- */
 
+    bloom_reached_t        place;        /* where the zone is, with the lock */
+    ngx_bloom_part_t       part;         /* and what it has of the next one */
+    bloom_digest_t         moved;        /* the digest after the batch */
+    bloom_record_t         removals;     /* of the record, its keys */
+    bloom_record_t         additions;
     size_t                 size;         /* of the record so far */
     bloom_digest_batch_t   digest;       /* of the changes as they came */
     ngx_bloom_change_t    *changes;      /* of ngx_alloc() */

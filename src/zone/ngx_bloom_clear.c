@@ -8,7 +8,6 @@
 #include "ngx_bloom_clear.h"
 #include "ngx_bloom_cleared.h"
 #include "ngx_bloom_io.h"
-#include "ngx_bloom_pending.h"
 #include "ngx_bloom_place.h"
 #include "ngx_bloom_source.h"
 #include "ngx_bloom_load_checks.h"
@@ -133,22 +132,25 @@ ngx_bloom_clear_sync(ngx_bloom_load_t *load)
 static ngx_int_t
 ngx_bloom_clear_in_memory(ngx_bloom_load_t *load)
 {
-    ngx_bloom_pending_t  *pending;
+    ngx_bloom_loss_t  *loss;
 
-    pending = load->zone->pending;
+    loss = &load->zone->control->loss;
 
-    if (ngx_bloom_pending_hold(load->zone, NULL) != NGX_OK) {
+    if (ngx_bloom_zone_owing(load->zone)
+        || ngx_bloom_zone_lock(load->zone, NGX_BLOOM_CLEAR_WAIT) != NGX_OK)
+    {
         return ngx_bloom_load_busy(load);
     }
 
     ngx_bloom_clear_complete(load);
 
-    pending->begin = pending->end;
-    pending->count = 0;
-    pending->lost_keys = 0;
-    __atomic_store_n(&pending->lost, 0, __ATOMIC_SEQ_CST);
+    loss->lost_keys = 0;
+    __atomic_store_n(&loss->lost, 0, __ATOMIC_SEQ_CST);
+    ngx_bloom_control_check_lost(loss);
 
     ngx_bloom_load_turn(load, 0, 0, NULL);
+
+    ngx_bloom_zone_unlock(load->zone);
 
     return NGX_OK;
 }
@@ -159,16 +161,12 @@ ngx_bloom_clear_in_memory(ngx_bloom_load_t *load)
  * process synchronises, removes segments or clears meanwhile (S7):
  *
  *  1. create a segment for the record
- *  2. lock `append` and the pending keys
+ *  2. lock the zone, unless a process owes keys, which would come back (I12)
  *  3. write and publish the record: the clear has happened
  *  4. raise the generation; set `applied`; unlock
  *
  * If the process dies after step 3, `required` of this instance is greater than
  * `applied`, and the next helper finds the record and loads the image again.
- *
- * A key that was added before step 2 is dropped.  A worker that adds a key
- * later appends it after the clear record.  It sees that the generation has
- * changed, and sets the bits in the new bank.
  */
 static ngx_int_t
 ngx_bloom_clear_switch(ngx_bloom_load_t *load)
@@ -188,12 +186,11 @@ ngx_bloom_clear_switch(ngx_bloom_load_t *load)
         return ngx_bloom_clear_fails(load);
     }
 
-    if (ngx_bloom_lock(&control->append, NGX_BLOOM_CLEAR_WAIT) != NGX_OK) {
-        return NGX_AGAIN;
-    }
+    ngx_bloom_fault("switch");
 
-    if (ngx_bloom_pending_hold(zone, NULL) != NGX_OK) {
-        ngx_bloom_unlock(&control->append);
+    if (ngx_bloom_zone_owing(zone)
+        || ngx_bloom_zone_lock(zone, NGX_BLOOM_CLEAR_WAIT) != NGX_OK)
+    {
         return NGX_AGAIN;
     }
 
@@ -207,8 +204,7 @@ ngx_bloom_clear_switch(ngx_bloom_load_t *load)
 
     if (rc != NGX_OK) {
         ngx_bloom_source_store(control, &place);
-        ngx_bloom_pending_release(zone);
-        ngx_bloom_unlock(&control->append);
+        ngx_bloom_zone_unlock(zone);
 
         return rc == NGX_ERROR ? ngx_bloom_clear_fails(load) : rc;
     }
@@ -217,20 +213,20 @@ ngx_bloom_clear_switch(ngx_bloom_load_t *load)
 
     ngx_bloom_load_turn(load, 0, end.tail, &end.removals);
 
-    ngx_bloom_unlock(&control->append);
+    ngx_bloom_zone_unlock(zone);
 
     return NGX_OK;
 }
 
 
 /* The new filter has all keys that were lost: they were additions, and are
- * dropped.  The caller holds the lock of the pending keys. */
+ * dropped.  The caller holds the lock of the zone. */
 static void
 ngx_bloom_clear_complete(ngx_bloom_load_t *load)
 {
     uint64_t  lost;
 
-    lost = __atomic_load_n(&load->zone->pending->lost, __ATOMIC_SEQ_CST);
+    lost = __atomic_load_n(&load->zone->control->loss.lost, __ATOMIC_SEQ_CST);
 
     load->complete = ngx_max(load->complete, lost + 1);
 }

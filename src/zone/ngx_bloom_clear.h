@@ -4,9 +4,9 @@
  * A clear takes a zone back to the image of file=, or to the empty filter:
  *
  *     begin     load that image into the idle bank, without the journal
- *     step      with appending and the pending keys locked, append a clear
- *               record, drop the pending keys, and let the bank serve; then
- *               remove from disk what was dropped (ngx_bloom_cleared.h)
+ *     step      with the zone locked, append a clear record and let the bank
+ *               serve; then remove from disk what was dropped
+ *               (ngx_bloom_cleared.h)
  *
  * If the image cannot be loaded, nothing changes.  Other instances of the zone
  * cannot unset bits: each loads the image and the journal from the clear record

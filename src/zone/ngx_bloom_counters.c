@@ -31,8 +31,7 @@ typedef struct {
 
 #define NGX_BLOOM_COUNTERS_SIZE                                               \
     (ngx_align(sizeof(ngx_bloom_counters_shm_t), ngx_pagesize)                \
-     + NGX_MAX_PROCESSES * (sizeof(*ngx_bloom_counters_rows)                  \
-                            + sizeof(ngx_bloom_writer_t)))
+     + NGX_MAX_PROCESSES * sizeof(*ngx_bloom_counters_rows))
 
 
 static ngx_int_t ngx_bloom_counters_init(ngx_shm_zone_t *shm_zone, void *data);
@@ -45,7 +44,6 @@ static ngx_str_t  ngx_bloom_counters_name = ngx_string("bloom counters");
 static ngx_bloom_counters_shm_t  *ngx_bloom_counters_shm;
 
 ngx_bloom_counters_t  (*ngx_bloom_counters_rows)[NGX_BLOOM_SERIES];
-ngx_bloom_writer_t     *ngx_bloom_counters_writers;
 
 
 ngx_int_t
@@ -112,8 +110,6 @@ ngx_bloom_counters_init(ngx_shm_zone_t *shm_zone, void *data)
                                         + ngx_align(
                                               sizeof(ngx_bloom_counters_shm_t),
                                               ngx_pagesize));
-    ngx_bloom_counters_writers = (ngx_bloom_writer_t *)
-                                 (ngx_bloom_counters_rows + NGX_MAX_PROCESSES);
 
     return NGX_OK;
 }
@@ -183,11 +179,6 @@ ngx_bloom_counters_process(void)
     if (ngx_bloom_counters_shm == NULL) {
         return;
     }
-
-    /* a process that had this slot may have died while it wrote */
-
-    __atomic_store_n(&ngx_bloom_counters_writers[ngx_process_slot].what, 0,
-                     __ATOMIC_RELEASE);
 
     rows = ngx_process_slot + 1;
 

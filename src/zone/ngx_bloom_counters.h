@@ -100,15 +100,6 @@ typedef struct {
 /* The rows, indexed by ngx_process_slot; NULL: nothing is counted. */
 extern ngx_bloom_counters_t  (*ngx_bloom_counters_rows)[NGX_BLOOM_SERIES];
 
-/* What a process writes to, for ngx_bloom_writers.c. */
-typedef struct {
-    uint64_t            what;            /* atomic; 0: nothing */
-    int64_t             pid;             /* atomic */
-} __attribute__((aligned(64))) ngx_bloom_writer_t;
-
-/* One for each process, as the rows. */
-extern ngx_bloom_writer_t  *ngx_bloom_counters_writers;
-
 
 /* Adds `n` to a counter of a series in this process's own row. */
 static ngx_inline void

@@ -62,10 +62,6 @@ static void ngx_bloom_declare_warn_full(ngx_conf_t *cf,
     ngx_bloom_zone_t *zone);
 
 
-/* zone->required of a zone without a state directory: nothing is required. */
-static const uint64_t  ngx_bloom_declare_never = 0;
-
-
 ngx_bloom_zone_t *
 ngx_bloom_declare_find(ngx_array_t *zones, const ngx_str_t *name)
 {
@@ -119,7 +115,6 @@ ngx_bloom_declare_get(ngx_conf_t *cf, ngx_array_t *zones, ngx_str_t *name)
     zone->conf_file = cf->conf_file->file.name.data;
     zone->conf_line = cf->conf_file->line;
     zone->file.fd = NGX_INVALID_FILE;
-    zone->required = &ngx_bloom_declare_never;
     zone->journal = NGX_BLOOM_JOURNAL_AUTO;
     zone->key_form = -1;
     zone->removals = NGX_BLOOM_REMOVALS;
@@ -145,11 +140,9 @@ ngx_bloom_declare_close(void *data)
     ngx_bloom_image_file_close(&zone->file);
 
     if (zone->state != NULL) {
-        zone->required = &ngx_bloom_declare_never;
-        zone->pending = &zone->sh->pending;
-        zone->clock = &zone->sh->clock;
         ngx_bloom_state_close(zone->state);
         zone->state = NULL;
+        ngx_bloom_zone_use(zone);
     }
 }
 

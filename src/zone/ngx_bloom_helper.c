@@ -11,6 +11,7 @@
 #include "ngx_bloom_task.h"
 #include "ngx_bloom_maintenance.h"
 #include "ngx_bloom_jobs.h"
+#include "ngx_bloom_owed.h"
 #include "ngx_bloom_wake.h"
 #include "ngx_bloom_watch.h"
 
@@ -315,6 +316,8 @@ ngx_bloom_helper_zone(ngx_bloom_jobs_t *jobs)
     __atomic_store_n(&sh->heartbeat, ngx_current_msec, __ATOMIC_RELAXED);
 
     /* done even while a loader of the master holds sh->helper */
+
+    ngx_bloom_owed_settle(jobs->zone);
 
     if (jobs->zone->state != NULL) {
         next = ngx_bloom_maintenance_journal(jobs);

@@ -8,7 +8,7 @@
  * each zone it
  *
  *     creates journal segments before they are needed, and synchronises them;
- *     appends pending keys;
+ *     records the loss of what processes that have died still owed;
  *     applies what other instances have appended;
  *     checks whether the watched file was replaced, and loads images;
  *     synchronises the image of file=, so that the zone can stand on it;

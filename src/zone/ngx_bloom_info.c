@@ -76,11 +76,13 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
     info->size = zone->shm_zone->shm.size;
     info->bank_size = zone->image_room;
     info->huge_bytes = __atomic_load_n(&sh->huge_bytes, __ATOMIC_RELAXED);
-    info->pending = zone->pending->count;
-    info->lost_keys = zone->pending->lost_keys;
-    info->lost_at = ngx_bloom_zone_damaged(sh, zone->pending)
+    info->owing = (uint64_t) __builtin_popcountll(
+                                 __atomic_load_n(&zone->control->loss.owing,
+                                                 __ATOMIC_RELAXED));
+    info->lost_keys = zone->control->loss.lost_keys;
+    info->lost_at = ngx_bloom_zone_damaged(zone)
                     ? ngx_bloom_zone_wall(__atomic_load_n(
-                                              &zone->pending->lost,
+                                              &zone->control->loss.lost,
                                               __ATOMIC_RELAXED),
                                           ngx_bloom_zone_shift(zone))
                     : 0;
@@ -216,7 +218,7 @@ ngx_bloom_info_condition_of(ngx_bloom_zone_t *zone, uint64_t generation,
         return NGX_BLOOM_STALE;
     }
 
-    if (ngx_bloom_zone_damaged(zone->sh, zone->pending)) {
+    if (ngx_bloom_zone_damaged(zone)) {
         return NGX_BLOOM_DAMAGED;
     }
 

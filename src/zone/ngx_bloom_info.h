@@ -52,7 +52,7 @@ typedef struct {
     uint64_t             journal_bytes;  /* records and segments on disk */
     uint64_t             unsynced_bytes; /* records that are not on disk yet */
     uint64_t             replay_bytes;   /* records behind the checkpoint */
-    uint64_t             pending;        /* keys that wait for the journal */
+    uint64_t             owing;          /* processes that owe keys */
     uint64_t             lost_keys;      /* keys that had no room to wait */
     uint64_t             lost_at;        /* keys that were added up to this
                                             time may be lost, ms since 1970; 0:

@@ -17,10 +17,8 @@
 #include "ngx_bloom_layers.h"
 #include "ngx_bloom_unprivileged.h"
 #include "ngx_bloom_memory.h"
-#include "ngx_bloom_pending.h"
 #include "ngx_bloom_ring.h"
 #include "ngx_bloom_ring_image.h"
-#include "ngx_bloom_writers.h"
 #include "bloom_image_decode.h"
 
 #include <sys/mman.h>
@@ -91,7 +89,6 @@ ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
 {
     char               error[BLOOM_IMAGE_ERROR_LEN];
     uint8_t            secret[BLOOM_HASH_KEY_LEN];
-    ngx_pid_t          pid;
     bloom_geometry_t   geometry;
     ngx_bloom_zone_t  *zone;
 
@@ -176,17 +173,6 @@ ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
 
     if (ngx_bloom_load_admit(load) != NGX_OK) {
         return NGX_ERROR;
-    }
-
-    pid = ngx_bloom_writers_wait(zone, load->bank, &load->image.geometry);
-
-    if (pid != 0) {
-        return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, 0,
-                                    "bloom zone \"%V\" cannot load an image of "
-                                    "layout fuse while the stopped process %P "
-                                    "adds keys to an older one; resume or end "
-                                    "that process, and try again",
-                                    &zone->name, pid);
     }
 
     while (ngx_bloom_bank_release(zone, load->bank, (size_t) -1)) {
@@ -638,35 +624,25 @@ ngx_bloom_load_unreplayed(ngx_bloom_load_t *load)
 
 
 /*
- * The order of these steps keeps every key:
+ * With the lock of the zone, so that nobody changes it (I9):
  *
- *  1. lock `append`, so that nobody publishes a record; add the last records
+ *  1. add the last records to the new bank
  *  2. raise `lost` to what the reader has found lost
- *  3. lock the pending keys, and add them to the new bank
- *  4. lower `complete`, if the new filter has less of what was lost
- *  5. raise the generation
- *  6. raise `complete`, if the new filter has more of what was lost
- *  7. unlock the pending keys; set `applied`; unlock `append`
+ *  3. lower `complete`, if the new filter has less of what was lost
+ *  4. raise the generation
+ *  5. raise `complete`, if the new filter has more of what was lost
+ *  6. set `applied`
  *
- * Let `add` be ngx_bloom_add_key() of a worker of any instance, at any moment.
- *
- * If add has appended its key, the key is in the new bank after step 1; if the
- * key is pending, after step 3.  Otherwise add gets its lock after step 7, sees
- * that the generation has changed, and sets the bits in the new bank.
- *
- * If there is no room for the key, add raises `lost` and `complete` under the
- * lock of step 3.  If it does so before step 3, step 4 lowers `complete` again,
- * because the new filter may lack the key; bits that add sets there all the
- * same do no harm.  If it does so after step 7, the bits are in the new filter,
- * as above.  If add has given up waiting for the lock, it raises `lost` alone,
- * above `complete`, so the zone answers "unknown" whichever filter serves.  An
- * add of another instance raises only `lost`, as this instance sees it.
+ * A key that is lost without the lock raises `lost` above `complete`, so the
+ * zone answers "unknown" whichever filter serves; one that is lost with the
+ * lock raises both, before step 3, which lowers `complete` again, or after step
+ * 6.
  *
  * A lookup reads the generation before and after it reads `lost` and
- * `complete`.  If it reads the new generation before, it sees step 4.  If it
- * has seen step 6, it reads the new generation after, and starts again.
+ * `complete`.  If it reads the new generation before, it sees step 3.  If it
+ * has seen step 5, it reads the new generation after, and starts again.
  *
- * A process that dies between steps 4 and 6 leaves a `complete` that is too
+ * A process that dies between steps 3 and 5 leaves a `complete` that is too
  * low, never too high: the zone may answer "unknown" until the next load.
  */
 ngx_int_t
@@ -679,16 +655,18 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
     zone = load->zone;
     state = zone->state;
 
-    if (state != NULL) {
+    ngx_bloom_fault("switch");
 
-        if (ngx_bloom_lock(&state->control->append, 1000) != NGX_OK) {
-            return ngx_bloom_load_busy(load);
-        }
+    if (ngx_bloom_zone_lock(zone, 1000) != NGX_OK) {
+        return ngx_bloom_load_busy(load);
+    }
+
+    if (state != NULL) {
 
         /* replay what was appended since the last step; it is little */
 
         if (ngx_bloom_replay_rest(&load->replay) != NGX_OK) {
-            ngx_bloom_unlock(&state->control->append);
+            ngx_bloom_zone_unlock(zone);
             return ngx_bloom_load_unreplayed(load);
         }
 
@@ -698,12 +676,13 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
 
             /* another instance has a newer image and has removed records */
 
-            ngx_bloom_unlock(&state->control->append);
+            ngx_bloom_zone_unlock(zone);
             return ngx_bloom_load_refuse(load, 0, lacks);
         }
 
         if (load->replay.reader.lost != 0) {
-            ngx_bloom_control_lose(zone->pending, load->replay.reader.lost);
+            ngx_bloom_control_lose(&zone->control->loss,
+                                   load->replay.reader.lost);
         }
     }
 
@@ -711,22 +690,14 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
         ngx_bloom_ring_replayed(&load->replay.bits);
     }
 
-    if (ngx_bloom_pending_hold(zone, &load->replay.bits) != NGX_OK) {
-
-        if (state != NULL) {
-            ngx_bloom_unlock(&state->control->append);
-        }
-
-        return ngx_bloom_load_busy(load);
-    }
-
     ngx_bloom_load_turn(load, uploaded, load->replay.reader.limit,
                         &load->replay.reader.end.removals);
 
-    if (state != NULL) {
-        ngx_bloom_unlock(&state->control->append);
+    ngx_bloom_zone_unlock(zone);
 
-        /* do this without the locks: a crash before it loses nothing, since
+    if (state != NULL) {
+
+        /* do this without the lock: a crash before it loses nothing, since
          * the next reader finds the same damage */
 
         if (load->replay.reader.lost != 0) {
@@ -790,8 +761,6 @@ ngx_bloom_load_turn(ngx_bloom_load_t *load, ngx_uint_t uploaded,
     ngx_bloom_fault("turned");
 
     __atomic_store_n(&sh->complete, load->complete, __ATOMIC_SEQ_CST);
-
-    ngx_bloom_pending_release(zone);
 
     ngx_bloom_fault("switched");
 

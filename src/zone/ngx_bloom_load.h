@@ -10,8 +10,7 @@
  *               rest is left, and its exceptions; check keys of it, if the zone
  *               has guards; then replay the journal up to its end
  *               (ngx_bloom_replay.h)
- *     switch    with appending locked, replay the records that came meanwhile;
- *               then, with the pending keys locked too, add the pending keys
+ *     switch    with the zone locked, replay the records that came meanwhile,
  *               and raise the generation
  *
  * So the new generation lacks no acknowledged key.
@@ -90,10 +89,9 @@ ngx_int_t ngx_bloom_load_step(ngx_bloom_load_t *load);
 ngx_int_t ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded);
 
 /*
- * The end of a switch: lets the bank serve and releases the pending keys, which
- * ngx_bloom_pending_hold() has locked.  With a state directory, the caller
- * holds the lock `append`, and the bank has the journal up to `applied`, whose
- * removals come to `removals`.
+ * The end of a switch: lets the bank serve.  The caller holds the lock of the
+ * zone.  With a state directory, the bank has the journal up to `applied`,
+ * whose removals come to `removals`.
  */
 void ngx_bloom_load_turn(ngx_bloom_load_t *load, ngx_uint_t uploaded,
     uint64_t applied, const bloom_removals_t *removals);

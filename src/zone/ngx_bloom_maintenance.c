@@ -12,7 +12,7 @@
 #include "ngx_bloom_clear.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal_drop.h"
-#include "ngx_bloom_pending.h"
+#include "ngx_bloom_lost.h"
 #include "ngx_bloom_state_files.h"
 
 
@@ -35,6 +35,7 @@ ngx_msec_t
 ngx_bloom_maintenance_journal(ngx_bloom_jobs_t *jobs)
 {
     uint64_t              tail;
+    ngx_int_t             prepared;
     ngx_bloom_state_t    *state;
     ngx_bloom_control_t  *control;
 
@@ -45,7 +46,7 @@ ngx_bloom_maintenance_journal(ngx_bloom_jobs_t *jobs)
         return NGX_BLOOM_JOBS_BUSY;     /* another process does it */
     }
 
-    (void) ngx_bloom_journal_prepare(state);
+    prepared = ngx_bloom_journal_prepare(state);
 
     tail = ngx_bloom_state_tail(state);
 
@@ -54,7 +55,7 @@ ngx_bloom_maintenance_journal(ngx_bloom_jobs_t *jobs)
             || ngx_current_msec - jobs->synced >= NGX_BLOOM_MAINTENANCE_SYNC))
     {
         (void) ngx_bloom_journal_sync(state);
-        ngx_bloom_pending_have_lost(jobs->zone);
+        ngx_bloom_lost_by_disk(jobs->zone);
 
         ngx_time_update();
         jobs->synced = ngx_current_msec;
@@ -65,7 +66,8 @@ ngx_bloom_maintenance_journal(ngx_bloom_jobs_t *jobs)
     ngx_bloom_maintenance_log(jobs);
     ngx_bloom_maintenance_log_ahead(jobs);
 
-    return control->synced < ngx_bloom_state_tail(state)
+    return prepared == NGX_AGAIN
+           || control->synced < ngx_bloom_state_tail(state)
            ? NGX_BLOOM_JOBS_BUSY : NGX_BLOOM_JOBS_IDLE;
 }
 
@@ -81,21 +83,19 @@ ngx_bloom_maintenance_zone(ngx_bloom_jobs_t *jobs)
     control = zone->state->control;
     next = NGX_BLOOM_JOBS_IDLE;
 
-    if (!jobs->wiped && ngx_bloom_lock(&control->append, 0) == NGX_OK) {
+    if (!jobs->wiped && ngx_bloom_zone_lock(zone, 0) == NGX_OK) {
 
         /* an earlier helper may have died before it published a clear */
 
         jobs->wiped = (ngx_bloom_journal_wipe(zone->state) == NGX_OK);
-        ngx_bloom_unlock(&control->append);
+        ngx_bloom_zone_unlock(zone);
     }
 
     if (ngx_bloom_clear_settle(zone) != NGX_OK) {
         next = NGX_BLOOM_JOBS_IDLE / 10;
     }
 
-    if (ngx_bloom_pending_drain(zone) != NGX_OK) {
-        next = NGX_BLOOM_JOBS_IDLE / 10;
-    }
+    ngx_bloom_lost_sync(zone);
 
     if (ngx_bloom_catch_up(zone) != NGX_OK) {
         next = NGX_BLOOM_JOBS_BUSY;

@@ -2,9 +2,8 @@
 
 /*
  * Maintenance is the helper's brief and frequent work on a zone's journal: it
- * creates segments before they are needed, synchronises them, appends pending
- * keys, applies records of other instances, and removes files that nobody
- * needs.
+ * creates segments before they are needed, synchronises them, applies
+ * records of other instances, and removes files that nobody needs.
  */
 
 #ifndef _NGX_BLOOM_MAINTENANCE_H_INCLUDED_
@@ -25,9 +24,9 @@
 ngx_msec_t ngx_bloom_maintenance_journal(ngx_bloom_jobs_t *jobs);
 
 /*
- * Appends pending keys, applies what other instances have appended, and removes
- * files that nobody needs.  The caller holds sh->helper.  Returns after how
- * many ms to call it again.
+ * Applies what other instances have appended, and removes files that nobody
+ * needs.  The caller holds sh->helper.  Returns after how many ms to call it
+ * again.
  */
 ngx_msec_t ngx_bloom_maintenance_zone(ngx_bloom_jobs_t *jobs);
 

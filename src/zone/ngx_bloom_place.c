@@ -85,7 +85,7 @@ ngx_bloom_place_start(ngx_bloom_zone_t *zone, bloom_reached_t *place,
         return NGX_OK;
     }
 
-    if (ngx_bloom_lock(&control->append, 1000) != NGX_OK) {
+    if (ngx_bloom_zone_lock(zone, 1000) != NGX_OK) {
         ngx_set_errno(NGX_EBUSY);
         return NGX_ERROR;
     }
@@ -104,7 +104,7 @@ ngx_bloom_place_start(ngx_bloom_zone_t *zone, bloom_reached_t *place,
         ngx_bloom_source_store(control, &before);
     }
 
-    ngx_bloom_unlock(&control->append);
+    ngx_bloom_zone_unlock(zone);
 
     return NGX_OK;
 }
@@ -151,14 +151,14 @@ ngx_bloom_place_save(ngx_bloom_zone_t *zone, ngx_uint_t checkpoint,
 
     control = zone->state->control;
 
-    if (ngx_bloom_lock(&control->append, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
+    if (ngx_bloom_zone_lock(zone, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
         return NGX_AGAIN;
     }
 
     required = __atomic_load_n(zone->required, __ATOMIC_SEQ_CST);
     ngx_bloom_source_read(control, zone->source_id, &place);
 
-    ngx_bloom_unlock(&control->append);
+    ngx_bloom_zone_unlock(zone);
 
     /* another instance may have applied changes that this one has not */
 

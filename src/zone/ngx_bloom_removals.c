@@ -33,24 +33,6 @@ ngx_bloom_removals_applied(ngx_bloom_zone_t *zone, uint64_t applied,
 }
 
 
-void
-ngx_bloom_removals_counted(ngx_bloom_zone_t *zone,
-    const bloom_removals_t *before, const bloom_removals_t *removals)
-{
-    ngx_uint_t            i;
-    ngx_bloom_control_t  *control;
-
-    control = zone->state->control;
-    i = zone->state->instance;
-
-    control->instance[i].removed = ngx_bloom_removals_count(zone);
-
-    if (control->instance[i].counted.keys == before->keys) {
-        control->instance[i].counted = *removals;
-    }
-}
-
-
 uint64_t
 ngx_bloom_removals_count(ngx_bloom_zone_t *zone)
 {
@@ -75,17 +57,22 @@ ngx_bloom_removals_count(ngx_bloom_zone_t *zone)
 uint64_t
 ngx_bloom_removals_left(ngx_bloom_zone_t *zone)
 {
-    uint64_t            left, others;
+    uint64_t            left, others, removed;
     ngx_bloom_state_t  *state;
 
     left = zone->removals;
-    left -= ngx_min(left, ngx_bloom_removals_count(zone));
+    removed = ngx_bloom_removals_count(zone);
 
     state = zone->state;
 
     if (state == NULL) {
-        return left;
+        return left - ngx_min(left, removed);
     }
+
+    removed += ngx_bloom_state_end(state).removals.keys
+               - state->control->instance[state->instance].counted.keys;
+
+    left -= ngx_min(left, removed);
 
     others = ngx_bloom_removals_left_by_others(zone);
 

@@ -22,20 +22,14 @@
 void ngx_bloom_removals_applied(ngx_bloom_zone_t *zone, uint64_t applied,
     const bloom_removals_t *removals);
 
-/* Tells them that this instance has applied its own record, which has brought
- * the removals of the journal from `before` to `removals`.  The caller holds
- * the lock `append`. */
-void ngx_bloom_removals_counted(ngx_bloom_zone_t *zone,
-    const bloom_removals_t *before, const bloom_removals_t *removals);
-
 /* Returns how many keys of the filter that serves are exceptions, besides those
  * of its image. */
 uint64_t ngx_bloom_removals_count(ngx_bloom_zone_t *zone);
 
 /*
- * Returns how many more keys may be removed, in every instance (I14).  Another
- * instance has the removed keys that it says, and will have those that the
- * journal has behind what it has applied.  This instance's filter has all.
+ * Returns how many more keys may be removed, in every instance (I14).  Each has
+ * the removed keys that it says, and will have those that the journal has
+ * behind what it has applied.
  */
 uint64_t ngx_bloom_removals_left(ngx_bloom_zone_t *zone);
 

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The room for a batch is checked before its record is appended, so that what
+ * The room for a batch is checked before its record is written, so that what
  * the journal says also holds in memory.
  */
 
 #include "ngx_bloom_remove.h"
 #include "ngx_bloom_io.h"
-#include "ngx_bloom_journal.h"
 #include "ngx_bloom_removals.h"
-#include "ngx_bloom_wake.h"
 
 
 /* How many lines of the set, of 64 bytes, are searched for a key at a time. */
@@ -19,57 +17,43 @@
  * time. */
 #define NGX_BLOOM_REMOVE_OTHERS  64
 
-/* Room for a record of one key, however long. */
-#define NGX_BLOOM_REMOVE_ONE_SIZE                                             \
-    (BLOOM_RECORD_HEADER + BLOOM_KEY_MAX + 1 + 8)
-
-
-static ngx_int_t ngx_bloom_remove_journaled(ngx_bloom_add_batch_t *batch,
-    ngx_uint_t *left);
-static ngx_int_t ngx_bloom_remove_in_memory(ngx_bloom_add_batch_t *batch,
-    ngx_uint_t *left);
-static ngx_uint_t ngx_bloom_remove_fit(ngx_bloom_add_batch_t *batch,
+static ngx_int_t ngx_bloom_remove_look(ngx_bloom_batch_t *batch,
     ngx_bloom_zone_bits_t *bits);
-static bloom_record_t ngx_bloom_remove_record(ngx_bloom_add_batch_t *batch);
-static void ngx_bloom_remove_begin(ngx_bloom_add_batch_t *batch, size_t size);
+static void ngx_bloom_remove_apply(ngx_bloom_batch_t *batch,
+    ngx_bloom_zone_bits_t *bits, uint64_t time, uint64_t position);
+static bloom_record_t ngx_bloom_remove_record(ngx_bloom_batch_t *batch);
 static void ngx_bloom_remove_log(ngx_bloom_zone_t *zone,
-    ngx_bloom_add_batch_t *batch);
+    ngx_bloom_batch_t *batch);
+
+
+static const ngx_bloom_change_kind_t  ngx_bloom_remove_kind = {
+    .look = ngx_bloom_remove_look,
+    .apply = ngx_bloom_remove_apply
+};
 
 
 ngx_int_t
-ngx_bloom_remove_batch_init(ngx_bloom_add_batch_t *batch,
-    ngx_bloom_zone_t *zone, u_char *buf)
+ngx_bloom_remove_begin(ngx_bloom_batch_t *batch, ngx_bloom_zone_t *zone,
+    u_char *buf)
 {
     ngx_int_t  rc;
 
-    rc = ngx_bloom_add_batch_init(batch, zone, buf);
+    rc = ngx_bloom_batch_begin(batch, zone, &ngx_bloom_remove_kind);
 
-    if (rc == NGX_DECLINED && zone->source.len == 0
-        && !ngx_bloom_add_unannounced(zone))
-    {
-        batch->error = "the zone has an image file and no journal, so a "
-                       "removed key would come back at the next load; remove "
-                       "\"journal=off\" or \"bloom_state_path off\"";
-    }
+    ngx_bloom_batch_record(batch, buf, BLOOM_RECORD_REMOVE);
 
-    if (rc == NGX_OK) {
-        ngx_bloom_remove_begin(batch, NGX_BLOOM_ADD_BATCH_SIZE);
+    if (zone->source.len != 0) {
+        batch->err = 0;
+        batch->error = NGX_BLOOM_WRITE_SOURCE;
+        return NGX_DECLINED;
     }
 
     return rc;
 }
 
 
-static void
-ngx_bloom_remove_begin(ngx_bloom_add_batch_t *batch, size_t size)
-{
-    bloom_record_begin(&batch->maker, batch->buf, size);
-    batch->maker.type = BLOOM_RECORD_REMOVE;
-}
-
-
 ngx_int_t
-ngx_bloom_remove_batch_put(ngx_bloom_add_batch_t *batch, ngx_str_t *key)
+ngx_bloom_remove_put(ngx_bloom_batch_t *batch, ngx_str_t *key)
 {
     const char             *why;
     bloom_key_t             k;
@@ -98,35 +82,35 @@ ngx_bloom_remove_batch_put(ngx_bloom_add_batch_t *batch, ngx_str_t *key)
         return NGX_DECLINED;
     }
 
-    return bloom_record_put(&batch->maker, &k) == 0 ? NGX_OK : NGX_AGAIN;
+    return ngx_bloom_batch_put(batch, &k);
 }
 
 
 ngx_int_t
-ngx_bloom_remove_batch(ngx_bloom_add_batch_t *batch)
+ngx_bloom_remove(ngx_bloom_batch_t *batch)
 {
-    ngx_int_t   rc;
-    ngx_uint_t  left;
+    ngx_int_t             rc;
+    bloom_record_maker_t  all;
 
     if (batch->maker.count == 0) {
         return NGX_OK;
     }
 
-    left = 0;
+    all = batch->maker;
 
-    rc = batch->zone->state != NULL
-         ? ngx_bloom_remove_journaled(batch, &left)
-         : ngx_bloom_remove_in_memory(batch, &left);
+    rc = ngx_bloom_write(batch);
 
-    if (rc != NGX_OK) {
+    if (rc != NGX_OK && rc != NGX_DONE) {
+
+        /* another time others may fit */
+
+        batch->maker = all;
         return rc;
     }
 
-    batch->waits = 0;
+    /* NGX_DONE: none fits */
 
-    ngx_bloom_remove_begin(batch, batch->maker.room);
-
-    if (left != 0) {
+    if (rc == NGX_DONE || batch->maker.count < all.count) {
         batch->err = 0;
         batch->error = (batch->zone->removals == 0)
                        ? "the zone has no room for removed keys; raise "
@@ -138,169 +122,50 @@ ngx_bloom_remove_batch(ngx_bloom_add_batch_t *batch)
                        : "the zone has no room for more removed keys; load an "
                          "image without the removed keys, built with a later "
                          "--as-of, or raise \"removals\" of bloom_zone";
-        return NGX_DONE;
+        rc = NGX_DONE;
     }
 
-    return NGX_OK;
+    batch->waits = 0;
+
+    ngx_bloom_batch_record(batch, batch->buf, BLOOM_RECORD_REMOVE);
+
+    return rc;
 }
 
 
-/* Removes as many of the batch's keys as there is room for; *left becomes how
- * many are left.  Returns NGX_OK, NGX_AGAIN or NGX_ERROR. */
+/* Shortens the batch to the keys that there is room for.  Returns NGX_OK, or
+ * NGX_DONE if no key is left. */
 static ngx_int_t
-ngx_bloom_remove_journaled(ngx_bloom_add_batch_t *batch, ngx_uint_t *left)
+ngx_bloom_remove_look(ngx_bloom_batch_t *batch, ngx_bloom_zone_bits_t *bits)
 {
-    ngx_int_t              rc;
-    ngx_bloom_end_t        end, before;
-    ngx_bloom_zone_t      *zone;
-    ngx_bloom_state_t     *state;
-    bloom_record_t         record;
-    ngx_bloom_shctx_t     *sh;
-    bloom_record_maker_t   all;
-    ngx_bloom_zone_bits_t  bits;
+    const uint8_t   *end;
+    bloom_record_t   record;
 
-    zone = batch->zone;
-    state = zone->state;
-    sh = zone->sh;
+    record = ngx_bloom_remove_record(batch);
 
-    /* a pending key would be appended later, and would lift the removal */
+    batch->maker.count -= ngx_bloom_remove_excess(batch->zone, bits, &record,
+                                                  &end);
+    batch->maker.len = end - batch->buf;
 
-    rc = ngx_bloom_add_drained(batch);
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    if (ngx_bloom_add_lock(batch) != NGX_OK) {
-        return ngx_bloom_add_wait(batch, "another process has locked the "
-                                  "journal for ten seconds; check the "
-                                  "processes that use bloom_state_path");
-    }
-
-    /* the generation does not change while the lock `append` is held */
-
-    if (ngx_bloom_lock(&sh->exceptions, NGX_BLOOM_REMOVE_WAIT) != NGX_OK) {
-        ngx_bloom_unlock(&state->control->append);
-        return ngx_bloom_add_wait(batch, "another process has locked the "
-                                  "removed keys for ten seconds; check the "
-                                  "processes of nginx");
-    }
-
-    rc = NGX_OK;
-    all = batch->maker;
-    *left = all.count;
-
-    if (ngx_bloom_zone_serving(zone, &bits) != 0) {
-        *left = ngx_bloom_remove_fit(batch, &bits);
-    }
-
-    if (batch->maker.count != 0) {
-        before = ngx_bloom_state_end(state);
-        rc = ngx_bloom_journal_append(state, &batch->maker, &end);
-
-        if (rc == NGX_OK) {
-            ngx_bloom_fault("remove");
-
-            ngx_bloom_journal_publish(state, &end);
-
-            record = ngx_bloom_remove_record(batch);
-            ngx_bloom_remove_except(batch, &bits, &record, end.time, end.tail);
-            ngx_bloom_removals_counted(zone, &before.removals, &end.removals);
-
-            batch->position = 0;
-        }
-    }
-
-    ngx_bloom_unlock(&sh->exceptions);
-    ngx_bloom_unlock(&state->control->append);
-
-    if (rc == NGX_AGAIN) {
-
-        /* the next run decides again which keys fit, or those that do not fit
-         * now would be lost without an error */
-
-        batch->maker = all;
-
-        ngx_bloom_wake();
-
-        if (__atomic_load_n(&state->control->failed, __ATOMIC_ACQUIRE) != 0) {
-            return ngx_bloom_add_refuse(batch);
-        }
-
-        return ngx_bloom_add_wait(batch, "the journal is full, and the helper "
-                                  "process has made no room for ten seconds; "
-                                  "see the error log");
-    }
-
-    if (rc == NGX_ERROR) {
-        return ngx_bloom_add_refuse(batch);
-    }
-
-    if (batch->maker.count != 0) {
-        ngx_bloom_add_appended(zone, &end);
-    }
-
-    return NGX_OK;
+    return batch->maker.count != 0 ? NGX_OK : NGX_DONE;
 }
 
 
-/* Does for a zone in memory what ngx_bloom_remove_journaled() does. */
-static ngx_int_t
-ngx_bloom_remove_in_memory(ngx_bloom_add_batch_t *batch, ngx_uint_t *left)
+static void
+ngx_bloom_remove_apply(ngx_bloom_batch_t *batch, ngx_bloom_zone_bits_t *bits,
+    uint64_t time, uint64_t position)
 {
-    uint64_t               generation;
-    bloom_record_t         record;
-    ngx_bloom_shctx_t     *sh;
-    ngx_bloom_zone_bits_t  bits;
-
-    sh = batch->zone->sh;
-
-    if (ngx_bloom_lock(&sh->exceptions, NGX_BLOOM_REMOVE_WAIT) != NGX_OK) {
-        return ngx_bloom_add_wait(batch, "another process has locked the "
-                                  "removed keys for ten seconds; check the "
-                                  "processes of nginx");
-    }
-
-    *left = batch->maker.count;
-
-    generation = ngx_bloom_zone_serving(batch->zone, &bits);
-
-    if (generation != 0) {
-        *left = ngx_bloom_remove_fit(batch, &bits);
-        record = ngx_bloom_remove_record(batch);
-        ngx_bloom_remove_except(batch, &bits, &record,
-                                ngx_bloom_zone_time(batch->zone), 0);
-    }
-
-    ngx_bloom_unlock(&sh->exceptions);
-
-    return NGX_OK;
-}
-
-
-/* Shortens the batch to the keys that there is room for.  Returns how many keys
- * were cut off. */
-static ngx_uint_t
-ngx_bloom_remove_fit(ngx_bloom_add_batch_t *batch, ngx_bloom_zone_bits_t *bits)
-{
-    ngx_uint_t      cut;
-    const uint8_t  *end;
     bloom_record_t  record;
 
     record = ngx_bloom_remove_record(batch);
 
-    cut = ngx_bloom_remove_excess(batch->zone, bits, &record, &end);
-
-    batch->maker.count -= cut;
-    batch->maker.len = end - batch->buf;
-
-    return cut;
+    ngx_bloom_remove_except(batch, bits, &record, time, position);
 }
 
 
 /* Returns the keys of a batch as a record that can be read. */
 static bloom_record_t
-ngx_bloom_remove_record(ngx_bloom_add_batch_t *batch)
+ngx_bloom_remove_record(ngx_bloom_batch_t *batch)
 {
     bloom_record_t  record;
 
@@ -367,7 +232,7 @@ ngx_bloom_remove_excess(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
 
 
 void
-ngx_bloom_remove_except(ngx_bloom_add_batch_t *batch,
+ngx_bloom_remove_except(ngx_bloom_batch_t *batch,
     ngx_bloom_zone_bits_t *bits, const bloom_record_t *removals, uint64_t time,
     uint64_t position)
 {
@@ -441,21 +306,19 @@ ngx_bloom_remove_except(ngx_bloom_add_batch_t *batch,
 
 ngx_int_t
 ngx_bloom_remove_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
-    ngx_bloom_add_batch_t *batch)
+    ngx_bloom_batch_t *batch)
 {
-    u_char     buf[NGX_BLOOM_REMOVE_ONE_SIZE];
+    u_char     buf[NGX_BLOOM_BATCH_SIZE];
     ngx_int_t  rc;
 
-    rc = ngx_bloom_remove_batch_init(batch, zone, buf);
+    rc = ngx_bloom_remove_begin(batch, zone, buf);
 
     if (rc == NGX_DECLINED) {
         return NGX_DECLINED;
     }
 
     if (rc == NGX_OK) {
-        ngx_bloom_remove_begin(batch, sizeof(buf));
-
-        rc = ngx_bloom_remove_batch_put(batch, key);
+        rc = ngx_bloom_remove_put(batch, key);
 
         if (rc != NGX_OK) {
 
@@ -469,10 +332,11 @@ ngx_bloom_remove_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
             return NGX_ABORT;
         }
 
-        batch->once = 1;
-        rc = ngx_bloom_remove_batch(batch);
+        batch->single = 1;
+        batch->wait = NGX_BLOOM_WRITE_SINGLE;
+        rc = ngx_bloom_remove(batch);
 
-        if (rc == NGX_AGAIN) {
+        if (rc == NGX_AGAIN || rc == NGX_BUSY) {
             batch->err = 0;
             batch->error = "the journal is busy; try again";
             rc = NGX_ERROR;
@@ -490,7 +354,7 @@ ngx_bloom_remove_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
 const char *
 ngx_bloom_remove_key(ngx_bloom_zone_t *zone, ngx_str_t *key)
 {
-    ngx_bloom_add_batch_t  batch;
+    ngx_bloom_batch_t  batch;
 
     if (key->len == 0) {
         return NULL;
@@ -514,7 +378,7 @@ ngx_bloom_remove_key(ngx_bloom_zone_t *zone, ngx_str_t *key)
 
 /* Logs, at most once a second, that bloom_remove could not remove a key. */
 static void
-ngx_bloom_remove_log(ngx_bloom_zone_t *zone, ngx_bloom_add_batch_t *batch)
+ngx_bloom_remove_log(ngx_bloom_zone_t *zone, ngx_bloom_batch_t *batch)
 {
     static time_t  logged;
 

@@ -5,13 +5,8 @@
  * becomes an exception (bloom_exceptions.h) of the generation that serves, and
  * the journal has a record of it.
  *
- *  1. take the lock `append`, and check that there is room for the exceptions
- *  2. append the record, and publish it: from here on every load knows it
- *  3. put the keys into the set of exceptions
- *
  * The order of records in the journal decides between a removal and an addition
- * of the same key.  A process that dies between 2 and 3 leaves a key that is
- * present until the next load, and was never acknowledged as removed.
+ * of the same key.
  */
 
 #ifndef _NGX_BLOOM_REMOVE_H_INCLUDED_
@@ -21,26 +16,25 @@
 #include <ngx_core.h>
 
 #include "bloom_exceptions.h"
-#include "ngx_bloom_add.h"
+#include "ngx_bloom_write.h"
 
 #pragma GCC visibility push(hidden)
 
 
 /*
- * Initialises an empty batch of removals, in `buf` of NGX_BLOOM_ADD_BATCH_SIZE
+ * Initialises an empty batch of removals, in `buf` of NGX_BLOOM_BATCH_SIZE
  * bytes, which belongs to the caller.  Returns NGX_OK; NGX_DECLINED with
  * batch->error if the zone never takes removals; NGX_ERROR with batch->error if
  * it takes none now.
  */
-ngx_int_t ngx_bloom_remove_batch_init(ngx_bloom_add_batch_t *batch,
+ngx_int_t ngx_bloom_remove_begin(ngx_bloom_batch_t *batch,
     ngx_bloom_zone_t *zone, u_char *buf);
 
 /*
  * Copies a key into the batch, in the zone's key form; of the forms host and
- * url, its canonical key.  Returns what ngx_bloom_add_batch_put() returns.
+ * url, its canonical key.  Returns what ngx_bloom_add_put() returns.
  */
-ngx_int_t ngx_bloom_remove_batch_put(ngx_bloom_add_batch_t *batch,
-    ngx_str_t *key);
+ngx_int_t ngx_bloom_remove_put(ngx_bloom_batch_t *batch, ngx_str_t *key);
 
 /*
  * Removes the batch's keys, if any, and empties the batch.  Returns
@@ -54,13 +48,13 @@ ngx_int_t ngx_bloom_remove_batch_put(ngx_bloom_add_batch_t *batch,
  *     NGX_ERROR    refused, with batch->error; none of the batch's keys is
  *                  removed
  *
- * ngx_bloom_add_batch_synced() then waits for the disk.
+ * ngx_bloom_batch_synced() then waits for the disk.
  */
-ngx_int_t ngx_bloom_remove_batch(ngx_bloom_add_batch_t *batch);
+ngx_int_t ngx_bloom_remove(ngx_bloom_batch_t *batch);
 
 /*
  * Removes one key of at least one byte, and counts what became of it.  Waits
- * for locks for about 100 ms at most.  Returns
+ * for another process for 20 ms at most.  Returns
  *
  *     NGX_OK        batch->removed or batch->absent is 1
  *     NGX_ABORT     the key is too long or invalid in the zone's key form;
@@ -72,7 +66,7 @@ ngx_int_t ngx_bloom_remove_batch(ngx_bloom_add_batch_t *batch);
  * The members of `batch` below its line are not to be used.
  */
 ngx_int_t ngx_bloom_remove_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
-    ngx_bloom_add_batch_t *batch);
+    ngx_bloom_batch_t *batch);
 
 /*
  * Removes one key.  If that is not possible now, the key stays as it is, which
@@ -109,23 +103,19 @@ uint64_t ngx_bloom_removed_count(ngx_bloom_zone_t *zone, uint64_t *limit);
 
 /* ---- within this layer ---- */
 
-/* How long a batch waits for the lock of the exceptions, ms; their holder only
- * copies keys. */
-#define NGX_BLOOM_REMOVE_WAIT  100
-
 /*
  * Returns how many of a record's removals there is no room for; *last becomes
  * the end of the last key that there is room for, or of none.  The caller holds
- * sh->exceptions, and `bits` serve.
+ * the lock of the zone, and `bits` serve.
  */
 uint32_t ngx_bloom_remove_excess(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits, const bloom_record_t *removals,
     const uint8_t **last);
 
 /* Makes the keys of a record's removals, for which there is room, exceptions,
- * and counts them in the batch.  The caller holds sh->exceptions, and `bits`
- * serve.  `position` is where the record ends in the journal. */
-void ngx_bloom_remove_except(ngx_bloom_add_batch_t *batch,
+ * and counts them in the batch.  The caller holds the lock of the zone, and
+ * `bits` serve.  `position` is where the record ends in the journal. */
+void ngx_bloom_remove_except(ngx_bloom_batch_t *batch,
     ngx_bloom_zone_bits_t *bits, const bloom_record_t *removals, uint64_t time,
     uint64_t position);
 

@@ -14,7 +14,7 @@
 #include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_cleared.h"
 #include "ngx_bloom_io.h"
-#include "ngx_bloom_journal.h"
+#include "ngx_bloom_write.h"
 
 
 /* How long to wait for other processes in all, ms. */
@@ -22,9 +22,14 @@
 
 
 static ngx_int_t ngx_bloom_restore_in_memory(ngx_bloom_restore_t *restore);
-static ngx_int_t ngx_bloom_restore_append(ngx_bloom_restore_t *restore);
+static ngx_int_t ngx_bloom_restore_write(ngx_bloom_restore_t *restore);
 static ngx_int_t ngx_bloom_restore_apply(ngx_bloom_restore_t *restore);
 static ngx_int_t ngx_bloom_restore_wait(ngx_bloom_restore_t *restore);
+
+
+static const ngx_bloom_change_kind_t  ngx_bloom_restore_kind = {
+    .reserve = 1
+};
 
 
 void
@@ -56,7 +61,7 @@ ngx_bloom_restore_step(ngx_bloom_restore_t *restore)
     }
 
     if (restore->position == 0) {
-        rc = ngx_bloom_restore_append(restore);
+        rc = ngx_bloom_restore_write(restore);
 
         if (rc != NGX_OK) {
             return rc;
@@ -72,24 +77,24 @@ ngx_bloom_restore_step(ngx_bloom_restore_t *restore)
 static ngx_int_t
 ngx_bloom_restore_in_memory(ngx_bloom_restore_t *restore)
 {
-    uint64_t               cursor;
     ngx_int_t              rc;
     ngx_bloom_zone_t      *zone;
     ngx_bloom_zone_bits_t  bits;
 
     zone = restore->zone;
-    cursor = restore->cursor;
 
-    /* sh->helper is held, so the generation does not change */
+    if (ngx_bloom_zone_owing(zone)
+        || ngx_bloom_zone_lock(zone, NGX_BLOOM_TASK_WAIT) != NGX_OK)
+    {
+        return ngx_bloom_restore_wait(restore);
+    }
 
     ngx_bloom_zone_bits(zone, zone->sh->generation & 1, &bits);
 
-    rc = ngx_bloom_zone_restore(zone, &bits, restore->kinds, 0, UINT64_MAX,
+    rc = ngx_bloom_zone_restore(&bits, restore->kinds, 0, UINT64_MAX,
                                 &restore->cursor, &restore->keys);
 
-    if (rc == NGX_AGAIN && restore->cursor == cursor) {
-        return ngx_bloom_restore_wait(restore);
-    }
+    ngx_bloom_zone_unlock(zone);
 
     restore->waits = 0;
 
@@ -145,66 +150,42 @@ ngx_bloom_restore_apply(ngx_bloom_restore_t *restore)
 }
 
 
-/* Appends the record.  Returns NGX_OK, NGX_AGAIN or NGX_ERROR. */
+/* Writes the record.  Returns NGX_OK, NGX_AGAIN or NGX_ERROR. */
 static ngx_int_t
-ngx_bloom_restore_append(ngx_bloom_restore_t *restore)
+ngx_bloom_restore_write(ngx_bloom_restore_t *restore)
 {
-    ngx_int_t              rc;
-    ngx_bloom_end_t        end;
-    ngx_bloom_state_t     *state;
-    ngx_bloom_control_t   *control;
-    bloom_record_maker_t   maker;
-
-    u_char                 buf[BLOOM_RECORD_HEADER + 8];
-
-    state = restore->zone->state;
-    control = state->control;
+    u_char             buf[NGX_BLOOM_BATCH_SIZE];
+    ngx_int_t          rc;
+    ngx_bloom_batch_t  batch;
 
     /* keys that another instance has removed */
 
-    if (ngx_bloom_catch_up(restore->zone) != NGX_OK
-        || ngx_bloom_lock(&control->append, 0) != NGX_OK)
-    {
+    if (ngx_bloom_catch_up(restore->zone) != NGX_OK) {
         return ngx_bloom_restore_wait(restore);
     }
 
-    bloom_record_begin(&maker, buf, sizeof(buf));
+    ngx_memzero(&batch, sizeof(ngx_bloom_batch_t));
 
-    maker.type = BLOOM_RECORD_RESTORE;
-    maker.kinds = restore->kinds;
+    batch.zone = restore->zone;
+    batch.kind = &ngx_bloom_restore_kind;
+    batch.waits = restore->waits;
 
-    rc = ngx_bloom_journal_append(state, &maker, &end);
+    ngx_bloom_batch_record(&batch, buf, BLOOM_RECORD_RESTORE);
+    batch.maker.kinds = restore->kinds;
+
+    rc = ngx_bloom_write(&batch);
+
+    restore->waits = batch.waits;
+    restore->err = batch.err;
+    restore->error = batch.error;
 
     if (rc == NGX_OK) {
-        ngx_bloom_fault("restore");
-
-        /* appenders require this of other instances only */
-
-        ngx_bloom_catch_up_require(restore->zone, end.tail);
-        ngx_bloom_journal_publish(state, &end);
+        restore->position = batch.end;
 
         ngx_bloom_fault("restoring");
     }
 
-    ngx_bloom_unlock(&control->append);
-
-    if (rc == NGX_OK) {
-        restore->position = end.tail;
-        return NGX_OK;
-    }
-
-    if (rc == NGX_AGAIN && control->failed == 0) {
-        return ngx_bloom_restore_wait(restore);
-    }
-
-    restore->err = (ngx_err_t) control->err;
-    restore->error = ngx_bloom_state_error(control->failed, restore->err);
-
-    if (restore->error == NULL) {
-        restore->error = "the journal could not be written; try again";
-    }
-
-    return NGX_ERROR;
+    return rc;
 }
 
 

@@ -439,7 +439,10 @@ ngx_bloom_ring_tick(ngx_bloom_zone_t *zone, ngx_bloom_ring_work_t *work)
         opened = __atomic_load_n(&ring->opened[slice], __ATOMIC_SEQ_CST);
 
         if (opened != 0 && now >= opened + bits.slice) {
-            (void) ngx_bloom_ring_turn(&bits, turn, 0);
+            if (ngx_bloom_zone_lock(zone, 0) == NGX_OK) {
+                (void) ngx_bloom_ring_turn(&bits, turn, 0);
+                ngx_bloom_zone_unlock(zone);
+            }
 
         } else if (opened != 0) {
             next = ngx_min(next, opened + bits.slice - now);
@@ -688,7 +691,7 @@ ngx_bloom_ring_forget(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
 
     if (*cursor == UINT64_MAX
         || bloom_exceptions_count(&bits->exceptions) == 0
-        || ngx_bloom_lock(&zone->sh->exceptions, 0) != NGX_OK)
+        || ngx_bloom_zone_lock(zone, 0) != NGX_OK)
     {
         return 0;
     }
@@ -714,7 +717,7 @@ ngx_bloom_ring_forget(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
         }
     } while (rc == 1 && *cursor < end);
 
-    ngx_bloom_unlock(&zone->sh->exceptions);
+    ngx_bloom_zone_unlock(zone);
 
     if (rc == 0) {
         *cursor = UINT64_MAX;

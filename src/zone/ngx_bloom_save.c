@@ -17,7 +17,7 @@
 #include "ngx_bloom_cleared.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"
-#include "ngx_bloom_pending.h"
+#include "ngx_bloom_lost.h"
 #include "ngx_bloom_place.h"
 #include "ngx_bloom_ring_image.h"
 #include "ngx_bloom_state_files.h"
@@ -106,16 +106,16 @@ ngx_bloom_save_due(ngx_bloom_zone_t *zone)
 const char *
 ngx_bloom_save_lacks(ngx_bloom_zone_t *zone)
 {
-    if (ngx_bloom_zone_damaged(zone->sh, zone->pending)) {
+    if (ngx_bloom_zone_damaged(zone)) {
         return "is that of a damaged zone: an image would lack added keys, and "
                "could not say so; first load an image that has them "
                "(\"lost_at\" of the zone's state says up to when keys may be "
                "lost), or clear the zone";
     }
 
-    if (__atomic_load_n(zone->required, __ATOMIC_SEQ_CST) & NGX_BLOOM_PENDING) {
-        return "has keys of another nginx that cannot be written to the "
-               "journal; check the disk, and try again";
+    if (ngx_bloom_zone_owing(zone)) {
+        return "lacks keys of a process that waits for the lock of the zone; "
+               "try again";
     }
 
     return NULL;
@@ -151,7 +151,7 @@ ngx_bloom_save_prepare(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
         save->error = ngx_bloom_save_lacks(zone);
 
         if (save->error != NULL) {
-            save->damaged = ngx_bloom_zone_damaged(zone->sh, zone->pending);
+            save->damaged = ngx_bloom_zone_damaged(zone);
             ngx_bloom_state_name(save->tmp, "control");
             return NGX_ERROR;
         }
@@ -179,7 +179,7 @@ ngx_bloom_save_prepare(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
         save->error = "cannot be synchronised, which a copy of the zone needs";
     }
 
-    ngx_bloom_pending_have_lost(zone);
+    ngx_bloom_lost_by_disk(zone);
 
     ngx_bloom_unlock(&control->keeper);
 
@@ -340,9 +340,7 @@ ngx_bloom_save_point(ngx_bloom_save_t *save)
     state = zone->state;
     point = &save->point;
 
-    if (ngx_bloom_lock(&state->control->append, NGX_BLOOM_SAVE_APPEND)
-        != NGX_OK)
-    {
+    if (ngx_bloom_zone_lock(zone, NGX_BLOOM_SAVE_APPEND) != NGX_OK) {
         ngx_set_errno(NGX_EBUSY);
         return ngx_bloom_save_fails(save, "has changes that the zone cannot "
                                     "apply yet; try again");
@@ -353,7 +351,7 @@ ngx_bloom_save_point(ngx_bloom_save_t *save)
 
     ngx_bloom_source_place(state->control, &point->place);
 
-    ngx_bloom_unlock(&state->control->append);
+    ngx_bloom_zone_unlock(zone);
 
     if (required > __atomic_load_n(&zone->sh->applied, __ATOMIC_SEQ_CST)) {
         ngx_set_errno(NGX_EBUSY);

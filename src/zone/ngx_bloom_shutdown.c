@@ -7,7 +7,6 @@
 #include "ngx_bloom_shutdown.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_journal.h"
-#include "ngx_bloom_pending.h"
 #include "ngx_bloom_unprivileged.h"
 
 #include <ngx_event.h>
@@ -187,7 +186,7 @@ ngx_bloom_shutdown_end_master(ngx_cycle_t *cycle, ngx_array_t *zones)
             any = 1;
 
         } else if (zone[i]->state_error != NULL
-                   && !ngx_bloom_pending_empty(&zone[i]->sh->pending))
+                   && zone[i]->sh->control.loss.lost_keys != 0)
         {
             ngx_log_error(NGX_LOG_ALERT, cycle->log, 0,
                           "bloom zone \"%V\" loses added keys, because its "
@@ -234,10 +233,6 @@ ngx_bloom_shutdown_end_zone(ngx_cycle_t *cycle, ngx_bloom_zone_t *zone)
     control = state->control;
     last = (ngx_process != NGX_PROCESS_WORKER);
 
-    if (last) {
-        (void) ngx_bloom_pending_drain(zone);
-    }
-
     tail = last ? ngx_bloom_state_tail(state) : state->appended;
 
     if (__atomic_load_n(&control->synced, __ATOMIC_ACQUIRE) >= tail) {
@@ -258,20 +253,10 @@ ngx_bloom_shutdown_end_zone(ngx_cycle_t *cycle, ngx_bloom_zone_t *zone)
         rc = NGX_ERROR;
     }
 
-    /* the control page has the journal's end and the pending keys */
+    /* the control page says what was lost */
 
     if (last && ngx_bloom_io_sync(state->fd) != NGX_OK) {
         rc = NGX_ERROR;
-    }
-
-    if (last && !ngx_bloom_pending_empty(&control->pending)) {
-        ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
-                      "bloom zone \"%V\": %uL pending key%s in \"%V/control\" "
-                      "until nginx runs again, because the journal could not "
-                      "be written; check the disk", &zone->name,
-                      (uint64_t) control->pending.count,
-                      control->pending.count == 1 ? " stays" : "s stay",
-                      &state->path);
     }
 
     if (rc != NGX_OK) {

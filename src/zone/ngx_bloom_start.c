@@ -411,9 +411,8 @@ ngx_bloom_start_init(ngx_bloom_zone_t *zone)
 
     if (getrandom(&sh->instance, sizeof(uint64_t), 0) == -1
         || ngx_bloom_lock_init(&sh->helper) != NGX_OK
-        || ngx_bloom_lock_init(&sh->exceptions) != NGX_OK
         || ngx_bloom_lock_init(&sh->tasks) != NGX_OK
-        || ngx_bloom_lock_init(&sh->pending.mutex) != NGX_OK)
+        || ngx_bloom_control_fill(&sh->control) != NGX_OK)
     {
         ngx_log_error(NGX_LOG_EMERG, zone->shm_zone->shm.log, ngx_errno,
                       "the memory of bloom zone \"%V\" cannot be set up",

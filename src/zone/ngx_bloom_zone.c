@@ -31,8 +31,6 @@ static ngx_bloom_ring_t *ngx_bloom_zone_ring(ngx_bloom_zone_t *zone,
     ngx_uint_t bank, const bloom_geometry_t *geometry);
 static void ngx_bloom_zone_bits_ring(ngx_bloom_zone_t *zone,
     ngx_bloom_zone_bits_t *bits, ngx_uint_t bank, ngx_bloom_ring_t *ring);
-static void ngx_bloom_zone_drop(ngx_bloom_zone_bits_t *bits,
-    bloom_record_t *record, uint64_t before);
 static void ngx_bloom_zone_room(const bloom_image_t *image, uint64_t removals,
     uint64_t *n, uint64_t *bytes);
 static uint64_t ngx_bloom_zone_pages(uint64_t bytes);
@@ -426,56 +424,28 @@ ngx_bloom_zone_puts(const ngx_bloom_zone_bits_t *bits)
 
 void
 ngx_bloom_zone_lift(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
-    const uint8_t *end)
+    const uint8_t *end, uint64_t position)
 {
+    ngx_uint_t      i, n;
+    bloom_key_t     key[NGX_BLOOM_ZONE_GROUP];
     bloom_record_t  record;
-
-    record.keys = keys;
-    record.end = end;
-
-    ngx_bloom_zone_drop(bits, &record, UINT64_MAX);
-}
-
-
-ngx_int_t
-ngx_bloom_zone_lift_before(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
-    const bloom_record_t *record, uint64_t position)
-{
-    bloom_record_t  keys;
-
-    if (ngx_bloom_lock(&zone->sh->exceptions, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    keys = *record;
-    ngx_bloom_zone_drop(bits, &keys, position);
-
-    ngx_bloom_unlock(&zone->sh->exceptions);
-
-    return NGX_OK;
-}
-
-
-static void
-ngx_bloom_zone_drop(ngx_bloom_zone_bits_t *bits, bloom_record_t *record,
-    uint64_t before)
-{
-    ngx_uint_t   i, n;
-    bloom_key_t  key[NGX_BLOOM_ZONE_GROUP];
 
     if (bloom_exceptions_count(&bits->exceptions) == 0) {
         return;
     }
 
+    record.keys = keys;
+    record.end = end;
+
     do {
-        n = ngx_bloom_zone_keys(record, key, NGX_BLOOM_ZONE_GROUP);
+        n = ngx_bloom_zone_keys(&record, key, NGX_BLOOM_ZONE_GROUP);
         ngx_bloom_zone_prefetch(bits, key, n);
 
         for (i = 0; i < n; i++) {
             if (ngx_bloom_zone_canonical(bits->form, &key[i]) == NULL) {
                 (void) bloom_exceptions_drop(&bits->exceptions, key[i].data,
                                              key[i].len,
-                                             BLOOM_EXCEPTION_KINDS, before);
+                                             BLOOM_EXCEPTION_KINDS, position);
             }
         }
     } while (n == NGX_BLOOM_ZONE_GROUP);
@@ -483,19 +453,14 @@ ngx_bloom_zone_drop(ngx_bloom_zone_bits_t *bits, bloom_record_t *record,
 
 
 ngx_int_t
-ngx_bloom_zone_restore(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
-    unsigned kinds, uint64_t from, uint64_t before, uint64_t *cursor,
-    uint64_t *keys)
+ngx_bloom_zone_restore(ngx_bloom_zone_bits_t *bits, unsigned kinds,
+    uint64_t from, uint64_t before, uint64_t *cursor, uint64_t *keys)
 {
     int                rc;
     uint64_t           end;
     bloom_exception_t  exception;
 
     static u_char      buf[BLOOM_KEY_MAX];
-
-    if (ngx_bloom_lock(&zone->sh->exceptions, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
-        return NGX_AGAIN;
-    }
 
     end = *cursor + NGX_BLOOM_ZONE_RESTORE;
 
@@ -513,8 +478,6 @@ ngx_bloom_zone_restore(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
         }
     } while (rc == 1 && *cursor < end);
 
-    ngx_bloom_unlock(&zone->sh->exceptions);
-
     ngx_bloom_fault("restored");
 
     return rc == 0 ? NGX_OK : NGX_AGAIN;
@@ -522,16 +485,12 @@ ngx_bloom_zone_restore(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
 
 
 ngx_int_t
-ngx_bloom_zone_except(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
-    const bloom_record_t *record, uint64_t position)
+ngx_bloom_zone_except(ngx_bloom_zone_bits_t *bits, const bloom_record_t *record,
+    uint64_t position)
 {
     ngx_int_t          rc;
     bloom_record_t     keys;
     bloom_exception_t  exception;
-
-    if (ngx_bloom_lock(&zone->sh->exceptions, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
-        return NGX_ERROR;
-    }
 
     rc = NGX_OK;
     keys = *record;
@@ -547,8 +506,6 @@ ngx_bloom_zone_except(ngx_bloom_zone_t *zone, ngx_bloom_zone_bits_t *bits,
             rc = NGX_DECLINED;
         }
     }
-
-    ngx_bloom_unlock(&zone->sh->exceptions);
 
     return rc;
 }
@@ -781,8 +738,7 @@ ngx_bloom_zone_attach(ngx_bloom_zone_t *zone)
     offset = ngx_bloom_zone_offset(shm->size);
 
     zone->sh = (ngx_bloom_shctx_t *) (shm->addr + offset);
-    zone->pending = &zone->sh->pending;
-    zone->clock = &zone->sh->clock;
+    ngx_bloom_zone_use(zone);
 
     offset += ngx_align(sizeof(ngx_bloom_shctx_t), ngx_pagesize);
 
@@ -809,11 +765,8 @@ ngx_bloom_zone_attach_state(ngx_bloom_zone_t *zone)
     }
 
     if (ngx_bloom_state_attach(state, &failure) == NGX_OK) {
-        zone->required = &state->control->instance[state->instance].required;
-        zone->pending = &state->control->pending;
-        zone->clock = &state->control->clock;
+        ngx_bloom_zone_use(zone);
 
-        state->removes = zone->removes;
         state->expire = zone->expire;
 
         ngx_bloom_zone_may_remove(zone);
@@ -830,8 +783,53 @@ ngx_bloom_zone_attach_state(ngx_bloom_zone_t *zone)
     zone->state_error = "the control page in the directory of "
                         "bloom_state_path cannot be used; see the error log, "
                         "and restart nginx";
-    zone->required = &always;
     zone->state = NULL;
+    ngx_bloom_zone_use(zone);
+    zone->required = &always;
+}
+
+
+void
+ngx_bloom_zone_use(ngx_bloom_zone_t *zone)
+{
+    ngx_bloom_state_t  *state;
+
+    state = zone->state;
+
+    zone->control = (state != NULL && state->control != NULL)
+                    ? state->control : &zone->sh->control;
+    zone->clock = &zone->control->clock;
+    zone->required = &zone->control->instance[state != NULL ? state->instance
+                                                            : 0].required;
+}
+
+
+ngx_int_t
+ngx_bloom_zone_lock(ngx_bloom_zone_t *zone, ngx_msec_t wait)
+{
+    if (ngx_bloom_lock(&zone->sh->control.append, wait) != NGX_OK) {
+        return NGX_BUSY;
+    }
+
+    if (zone->state != NULL
+        && ngx_bloom_state_lock(zone->state, wait) != NGX_OK)
+    {
+        ngx_bloom_unlock(&zone->sh->control.append);
+        return NGX_BUSY;
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_bloom_zone_unlock(ngx_bloom_zone_t *zone)
+{
+    if (zone->state != NULL) {
+        ngx_bloom_unlock(&zone->state->control->append);
+    }
+
+    ngx_bloom_unlock(&zone->sh->control.append);
 }
 
 

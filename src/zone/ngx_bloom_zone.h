@@ -66,10 +66,6 @@ typedef enum {
 /* How old the last sign of life of a source may be without "max_lag=", ms. */
 #define NGX_BLOOM_MAX_LAG       60000
 
-/* Room for the pending keys of a zone without a state directory, in bytes. */
-#define NGX_BLOOM_ZONE_PENDING  (256 * 1024)
-
-
 /* The kinds of work that a process can ask of the helper: ngx_bloom_task.h. */
 typedef enum {
     NGX_BLOOM_TASK_LOAD = 0,             /* load file= again */
@@ -237,9 +233,6 @@ typedef struct {
 
     pthread_mutex_t       helper;        /* robust; held by the process that
                                             loads, saves or catches up */
-    pthread_mutex_t       exceptions;    /* robust; held to put exceptions into
-                                            the generation that serves, and to
-                                            switch to the next one */
     pthread_mutex_t       tasks;         /* robust; held for a copy only */
     ngx_bloom_task_t      task[NGX_BLOOM_TASKS];
     ngx_bloom_result_t    loaded;        /* last load, whichever process
@@ -276,19 +269,18 @@ typedef struct {
                                             been told that it is abandoned */
 
     ngx_bloom_recent_t    recent;        /* keys that were added lately */
-    ngx_bloom_clock_t     clock;         /* a copy if the zone has a state
-                                            directory, else in use */
     uint64_t              accepts;       /* atomic; images accepted so far;
                                             accepted[accepts & 1] is the last */
     bloom_accepted_t      accepted[2];   /* zones without a state directory */
-    ngx_bloom_pending_t   pending;       /* zones without a state directory */
-    u_char                keys[NGX_BLOOM_ZONE_PENDING];
+    ngx_bloom_control_t   control;       /* its lock `append`; of a zone without
+                                            a state directory, all of it (I10);
+                                            else its clock is a copy */
 } ngx_bloom_shctx_t;
 
 /*
  * Two times say whether a filter lacks keys that were lost:
  *
- *     pending->lost    keys that were added up to this time may be lost.  One
+ *     loss.lost        keys that were added up to this time may be lost.  One
  *                      time for all instances of the zone; it outlives them.
  *     sh->complete     the filter that serves nevertheless has the keys that
  *                      were lost before this time.  One for each instance.
@@ -300,11 +292,11 @@ typedef struct {
  * An image has all keys that were added more than an hour before its as_of.  So
  * when it begins to serve, `complete` is set to its as_of less an hour, or to 1
  * if the image has no as_of.  If the filter is known to lack keys, `complete`
- * is 0, whatever `lost` is.  It changes under the lock of the pending keys.
+ * is 0, whatever `lost` is.  It changes under the lock `append`.
  *
- * A worker that finds no room for a pending key raises `lost` to a time that no
- * loss had before.  If its filter had all keys until then, it has this one as
- * well, so the worker then raises `complete` beyond `lost`.  Other instances
+ * A worker that cannot write a key to the journal raises `lost` to a time that
+ * no loss had before.  If its filter had all keys until then, it has this one
+ * as well, so the worker then raises `complete` beyond `lost`.  Other instances
  * lack the key at once, this one from its next load on.
  */
 
@@ -324,9 +316,9 @@ typedef struct ngx_bloom_zone_s {
     size_t                  image_room;  /* of each bank, bytes for an image:
                                             its filter and its exceptions */
     ngx_bloom_state_t      *state;       /* NULL: memory only */
-    ngx_bloom_pending_t    *pending;     /* in the control page or in sh */
-    ngx_bloom_clock_t      *clock;       /* in the control page or in sh; used
-                                            if keys expire */
+    ngx_bloom_control_t    *control;     /* of the state or, without one, in
+                                            sh */
+    ngx_bloom_clock_t      *clock;       /* in `control`; used if keys expire */
     ngx_uint_t              series;      /* of its counters */
 
     ngx_pool_t             *pool;        /* of the cycle */
@@ -438,8 +430,8 @@ typedef struct ngx_bloom_zone_s {
     ngx_bloom_queue_t      *queue[NGX_BLOOM_QUEUES];   /* NULL: no request has
                                             waited in it yet */
 
-    ngx_msec_t              stalled;     /* until then bloom_add does not wait
-                                            for the journal's lock */
+    struct ngx_bloom_owed_s *owed;       /* keys that this process owes; NULL:
+                                            it has owed none yet */
 
     /* the restoration that the helper applies: see ngx_bloom_catch_up.c */
     struct {
@@ -605,45 +597,33 @@ void ngx_bloom_zone_prefetch(const ngx_bloom_zone_bits_t *bits,
 /* Returns how often keys have become exceptions of the bank so far. */
 uint64_t ngx_bloom_zone_puts(const ngx_bloom_zone_bits_t *bits);
 
-/* Drops the exceptions of a record's keys. */
+/* Drops those exceptions of a record's keys that the journal has before
+ * `position`.  The caller holds the lock of the zone. */
 void ngx_bloom_zone_lift(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
-    const uint8_t *end);
-
-/*
- * Drops those exceptions of a record's keys, in the generation that serves,
- * that the journal has before `position`.  Returns NGX_OK; or NGX_ERROR if
- * another process holds the lock sh->exceptions.
- */
-ngx_int_t ngx_bloom_zone_lift_before(ngx_bloom_zone_t *zone,
-    ngx_bloom_zone_bits_t *bits, const bloom_record_t *record,
-    uint64_t position);
+    const uint8_t *end, uint64_t position);
 
 /*
  * Takes kinds from all exceptions whose position is not less than `from`, and
  * less than `before`, in the next lines of the set, which take about a
  * millisecond.  *cursor is 0 at first; adds to *keys how many keys are
  * exceptions no longer.  Returns NGX_OK after the last line; NGX_AGAIN if there
- * is more to do, or if another process holds the lock sh->exceptions.
+ * is more to do.  The caller holds the lock of the zone.
  */
-ngx_int_t ngx_bloom_zone_restore(ngx_bloom_zone_t *zone,
-    ngx_bloom_zone_bits_t *bits, unsigned kinds, uint64_t from,
-    uint64_t before, uint64_t *cursor, uint64_t *keys);
+ngx_int_t ngx_bloom_zone_restore(ngx_bloom_zone_bits_t *bits, unsigned kinds,
+    uint64_t from, uint64_t before, uint64_t *cursor, uint64_t *keys);
 
 /*
- * Makes the keys of a record exceptions of the generation that serves, whose
- * bits are `bits`.  `position` is where the record ends in the journal.  Drops
- * all excepted keys if their room is needed.  Returns NGX_OK; NGX_DECLINED if
- * there is no room for all of them; NGX_ERROR if another process holds the lock
- * sh->exceptions.
+ * Makes the keys of a record exceptions.  `position` is where the record ends
+ * in the journal.  Drops all excepted keys if their room is needed.  Returns
+ * NGX_OK; NGX_DECLINED if there is no room for all of them.  The caller holds
+ * the lock of the zone.
  */
-ngx_int_t ngx_bloom_zone_except(ngx_bloom_zone_t *zone,
-    ngx_bloom_zone_bits_t *bits, const bloom_record_t *record,
-    uint64_t position);
+ngx_int_t ngx_bloom_zone_except(ngx_bloom_zone_bits_t *bits,
+    const bloom_record_t *record, uint64_t position);
 
 /*
  * Puts an exception into the set of a bank, and drops all excepted keys if
- * their room is needed.  Returns what bloom_exceptions_put() returns.  The
- * caller holds the lock of the set, if it needs one.
+ * their room is needed.  Returns what bloom_exceptions_put() returns.
  */
 int ngx_bloom_zone_except_key(ngx_bloom_zone_bits_t *bits,
     const bloom_exception_t *exception);
@@ -707,6 +687,27 @@ size_t ngx_bloom_zone_needs(uint64_t bank);
 void ngx_bloom_zone_attach(ngx_bloom_zone_t *zone);
 
 /*
+ * Takes the lock of the zone, under which everything changes that a lookup
+ * reads of the generation that serves, but for bits that are set by catching up
+ * (I8): `append` in its shared memory and then, if the zone has a state
+ * directory, the one of its control page, since the workers of a configuration
+ * without a journal take the first alone (I10).  Waits `wait` ms for each at
+ * most.  Returns NGX_OK or NGX_BUSY.
+ */
+ngx_int_t ngx_bloom_zone_lock(ngx_bloom_zone_t *zone, ngx_msec_t wait);
+void ngx_bloom_zone_unlock(ngx_bloom_zone_t *zone);
+
+/* Returns 1 if a process owes keys of the zone. */
+static ngx_inline ngx_uint_t
+ngx_bloom_zone_owing(ngx_bloom_zone_t *zone)
+{
+    return __atomic_load_n(&zone->control->loss.owing, __ATOMIC_SEQ_CST) != 0;
+}
+
+/* Points the zone to the control page that it uses. */
+void ngx_bloom_zone_use(ngx_bloom_zone_t *zone);
+
+/*
  * Maps the control page of a zone that this process is going to use.  The
  * process runs as the workers' user.  On failure the log says why, and the zone
  * answers "unknown".
@@ -768,10 +769,10 @@ ngx_bloom_zone_bank(ngx_bloom_zone_t *zone, ngx_uint_t bank)
 
 /* Returns 1 if the filter that serves may lack keys that were lost. */
 static ngx_inline ngx_uint_t
-ngx_bloom_zone_damaged(ngx_bloom_shctx_t *sh, ngx_bloom_pending_t *pending)
+ngx_bloom_zone_damaged(ngx_bloom_zone_t *zone)
 {
-    return __atomic_load_n(&pending->lost, __ATOMIC_RELAXED)
-           >= __atomic_load_n(&sh->complete, __ATOMIC_RELAXED);
+    return __atomic_load_n(&zone->control->loss.lost, __ATOMIC_RELAXED)
+           >= __atomic_load_n(&zone->sh->complete, __ATOMIC_RELAXED);
 }
 
 /* Returns the position of an image in the source of the zone; 0 if the image
@@ -802,21 +803,16 @@ ngx_uint_t ngx_bloom_zone_late(ngx_bloom_zone_t *zone);
 
 /*
  * Returns 1 if the filter that serves may lack keys: another instance has
- * appended keys that this one has not applied, or keys were lost.  The source
- * may be late besides: ngx_bloom_zone_late().
+ * appended keys that this one has not applied, a process owes keys (I12), or
+ * keys were lost.  The source may be late besides: ngx_bloom_zone_late().
  */
 static ngx_inline ngx_uint_t
 ngx_bloom_zone_behind(ngx_bloom_zone_t *zone)
 {
-    ngx_bloom_shctx_t    *sh;
-    ngx_bloom_pending_t  *pending;
-
-    sh = zone->sh;
-    pending = zone->pending;
-
     return __atomic_load_n(zone->required, __ATOMIC_ACQUIRE)
-           > __atomic_load_n(&sh->applied, __ATOMIC_ACQUIRE)
-           || ngx_bloom_zone_damaged(sh, pending);
+           > __atomic_load_n(&zone->sh->applied, __ATOMIC_ACQUIRE)
+           || __atomic_load_n(&zone->control->loss.owing, __ATOMIC_ACQUIRE) != 0
+           || ngx_bloom_zone_damaged(zone);
 }
 
 /*

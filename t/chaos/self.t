@@ -246,19 +246,6 @@ subtest 'the history judges answers' => sub {
     is($allowed->(86, 87), 'absent unknown',
        'a refused operation has no effect');
 
-    # the record of a pending key may follow that of a later removal
-
-    $operation->('present', 90, 95, 'pending');
-    is($allowed->(96, 97), 'present unknown',
-       'a key is present after bloom_add has added it');
-    $operation->('absent', 100, 105);
-    is($allowed->(106, 107), 'present absent unknown',
-       'a key that was removed while it was pending is present or absent');
-    $writer->write(settled => 'z', 110);
-    $operation->('absent', 115, 120);
-    is($allowed->(121, 122), 'absent unknown',
-       'a key that was removed when it was not pending is absent');
-
     $writer->write(doubt => 1, 130, '-');
     is($allowed->(131, 132), 'present absent unknown',
        'a removed key may be present in another instance');

@@ -30,5 +30,4 @@ crash_tests('all_die',
                                             fresh => 1],
     ['file',                                'a load after a loss', lossy => 1,
                                             every => 5],
-    ['file',                                'room on a full disk'],
     ['file/two',                            'a removal']);

@@ -67,10 +67,7 @@ crash_tests('stops',
     ['grow',       'HUP behind two checkpoints', meanwhile => \@changes,
                    fresh => 1],
     ['file',       'a snapshot', meanwhile => [@changes, 'a lookup']],
-    ['file',       'a load on a full disk', meanwhile => ['bloom_add'],
-                   lossy => 1],
-    ['file',       'room on a full disk',
-                   meanwhile => ['an addition', 'a load']],
+    ['file',       'a load on a full disk', meanwhile => ['bloom_add']],
 
     # two instances
 

@@ -12,6 +12,7 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Control;
 use BloomTest::Faults;
 use BloomTest::Feedback;
 use BloomTest::Process qw(spawn alive resume_process wait_until now);
@@ -110,9 +111,9 @@ sub flood {
             $reached);
 }
 
-sub journal { return join ' ', map { -s $_ } files("$dir/state/ids/journal.*") }
+# Returns where the journal ends.
 
-sub tail_of { return zone_state($t, 'ids')->{journal}{tail} // journal() }
+sub tail_of { return control("$dir/state/ids/control")->{end} }
 
 my @image = keys_of('id', 20_000);
 my $all = $clients * $each;

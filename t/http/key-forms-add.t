@@ -10,14 +10,12 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Disk;
 use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
 my $dir = $t->testdir;
 
-my $disk = BloomTest::Disk->new($t, 'state');
 
 $t->build_image("$_.bloom", ['first.example'], '-p', '1e-9', '-n', '10k',
                 '--form', $_) for qw(raw lower host url);
@@ -158,32 +156,10 @@ finds_all('at once');
 is(ask($t, 'memory', 'memory.example/x?y', 'memory.example/y'), '10',
    'zone memory has another spelling of an added key at once');
 
-# A key that is added while the disk refuses writes is pending in its canonical
-# form.
-
-{
-    $disk->refuse('ENOSPC', qw(write grow open sync));
-    $t->get('/add/hosts?k=PENDING.example:77');
-    is(ask($t, 'hosts', 'a.pending.example'), '1',
-       'a pending key is present at once');
-    is(zone_state($t, 'hosts')->{journal}{pending_keys}, 1,
-       'the endpoint counts a pending key');
-
-    api($t, POST => 'zones/list/reload');
-    $disk->allow;
-    ok(settled($t, 'hosts', sub { !$_[0]{journal}{pending_keys} }),
-       'a pending key is appended once the disk allows writes');
-    like(journal('hosts'), qr/\bpending\.example\b/,
-         'the journal has the canonical form of a pending key');
-    $t->expect_log(qr/No space left on device/);
-}
-
 for my $how (qw(stop kill_all)) {
     $t->$how;
     $t->run;
     finds_all("after $how");
-    is(ask_until_known($t, 'hosts', 'pending.example'), '1',
-       "a key that was pending is present after $how");
     is(ask($t, 'memory', 'memory.example/x'), '0',
        "a key of zone memory is absent after $how");
 }
@@ -252,25 +228,6 @@ api($t, POST => 'zones/list/reload');
 is(ask_until_known($t, 'list', 'later.example/a?q', 'HTTP://Later.Example:80/%61?q'),
    '10', 'key form raw has the canonical form of a key added under url');
 
-# A key that is pending under one key form is added to an image of the next.
-
-{
-    $disk->refuse('ENOSPC', qw(write grow));
-    $t->get('/add/list?k=HTTP://Waits.Example');
-    is(zone_state($t, 'list')->{journal}{pending_keys}, 1,
-       'a key is pending under key form raw');
-    install('url');
-    my $r = api($t, POST => 'zones/list/reload');
-    is($r->status, 200, 'the endpoint loads an image with a pending key')
-        or diag($r);
-    is(ask_until_known($t, 'list', 'waits.example/a'), '1',
-       'key form url has a key that is pending under raw');
-    $disk->allow;
-    ok(settled($t, 'list', sub { !$_[0]{journal}{pending_keys} }),
-       'a pending key is appended after a change of the key form');
-}
-
-
 # ---- another form= ----
 
 for my $how ('reload', 'restart') {
@@ -291,8 +248,8 @@ for my $how ('reload', 'restart') {
     is(zone_state($t, 'hosts')->{image}{form}, $other,
        "the zone serves form=$other after the $how");
     is(ask_until_known($t, 'hosts', 'Evil.EXAMPLE', 'mixed.example', 'a.evil.example',
-            'pending.example', 'a.behind.example'),
-       $other eq 'host' ? '11111' : '11010',
+            'a.behind.example'),
+       $other eq 'host' ? '1111' : '1100',
        "the added keys are looked up with form=$other after the $how");
     like($t->log_since($mark),
          qr/zone "memory" starts empty again: .* or key form changed/,

@@ -210,7 +210,7 @@ subtest 'a zone has no file=, and its journal lacks what the image had' => sub {
 # The new instance is at port 8090.  The old one has not got the image.
 
 subtest 'another instance stands on checkpoints of an upload' => sub {
-    my $zone = 'zone=ids capacity=4k fpr=1e-9';
+    my $zone = 'zone=ids capacity=9k fpr=1e-9';
 
     sub at_8090 {
         my ($method, $path, $body) = @_;
@@ -226,12 +226,12 @@ subtest 'another instance stands on checkpoints of an upload' => sub {
 
     $t->write_file('nginx.conf', $conf =~ s/\Q$old\E/$new/r);
     $t->upgrade_begin;
-    $t->build_image('up.bloom', ['up'], '-p', '1e-9', '-n', '4k');
+    $t->build_image('up.bloom', ['up'], '-p', '1e-9', '-n', '9k');
     is(at_8090(PUT => 'image', $t->read_file('up.bloom'))->status, 200,
        'the new instance gets an image');
 
     for (1, 2) {
-        fill("more$_", 2048);
+        fill("more$_", 4096);
         ok(wait_until(sub {
             at_8090(POST => 'checkpoint')->status == 200;
         }), "and writes checkpoint $_");

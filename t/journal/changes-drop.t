@@ -16,8 +16,8 @@ use BloomTest::Source;
 use BloomTest::Zones;
 
 # keys of a batch, of 100 bytes each, and batches that fill the first segment of
-# the journal, which has 1 MiB
-use constant { KEYS => 1000, BATCHES => 15 };
+# the journal, which has 2 MiB
+use constant { KEYS => 1000, BATCHES => 30 };
 
 my $t = BloomTest->new;
 my $filler = 'x' x 90;
@@ -37,8 +37,8 @@ image('at5', 5, 'base', map { my $b = $_; map { "b$b-$_$filler" } 1 .. KEYS }
                             1 .. 5);
 
 for my $name ('late', 'later') {
-    image($name, 15, 'base',
-          map { my $b = $_; map { "b$b-$_$filler" } 1 .. KEYS } 1 .. 15);
+    image($name, BATCHES, 'base',
+          map { my $b = $_; map { "b$b-$_$filler" } 1 .. KEYS } 1 .. BATCHES);
 }
 
 install_image($t, 'at0');
@@ -116,37 +116,37 @@ is(ask_until_known($t, 'ids', 'base', @sample), '1' x (1 + BATCHES),
 
 # ---- a failover that has lost the end of the stream ----
 
-changes($t, 'ids', 15, 20, '+kept', '-base')->status == 200 or die;
-changes($t, 'ids', 20, 30, '+lost', '-kept')->status == 200 or die;
-is(gap($t, 'ids', 20)->status, 200, 'the source goes back');
-is(position($t, 'ids'), 20, 'and so does the zone');
+changes($t, 'ids', 30, 35, '+kept', '-base')->status == 200 or die;
+changes($t, 'ids', 35, 45, '+lost', '-kept')->status == 200 or die;
+is(gap($t, 'ids', 35)->status, 200, 'the source goes back');
+is(position($t, 'ids'), 35, 'and so does the zone');
 is(source_state($t, 'ids'), 'gap', 'it knows that it is not sure');
-is_applied(changes($t, 'ids', 20, 24, '+other'), 24, 'the source goes on');
+is_applied(changes($t, 'ids', 35, 39, '+other'), 39, 'the source goes on');
 
 # an image from between may have been built from what was lost
 
-image('at22', 22, 'kept', 'base2');
-is(upload_image($t, 'ids', 'at22')->status, 200,
+image('at37', 37, 'kept', 'base2');
+is(upload_image($t, 'ids', 'at37')->status, 200,
    'an image from before the loss is loaded');
 is(source_state($t, 'ids'), 'gap', 'and does not close the gap');
 is(scalar ask($t, 'ids', qw(kept nothing)) =~ tr/?//, 2,
    'nothing is certain');
 
-changes($t, 'ids', position($t, 'ids'), 40, '+more', '-other')->status == 200
+changes($t, 'ids', position($t, 'ids'), 55, '+more', '-other')->status == 200
     or die;
 
-image('at35', 35, 'kept', 'base2');
-is(upload_image($t, 'ids', 'at35')->status, 200, 'an image of the new past');
+image('at50', 50, 'kept', 'base2');
+is(upload_image($t, 'ids', 'at50')->status, 200, 'an image of the new past');
 isnt(source_state($t, 'ids'), 'gap', 'closes the gap');
 is(ask_until_known($t, 'ids', qw(kept base2 more other lost base)), '111000',
    'what the source has lost is not replayed');
-is(position($t, 'ids'), 40, 'the position is that of the new past');
+is(position($t, 'ids'), 55, 'the position is that of the new past');
 
 $t->kill_all;
 $t->run;
 is(ask_until_known($t, 'ids', qw(kept base2 more other lost base)), '111000',
    'nor is it after a crash');
-is(position($t, 'ids'), 40, 'which keeps the position');
+is(position($t, 'ids'), 55, 'which keeps the position');
 isnt(source_state($t, 'ids'), 'gap', 'the gap stays closed');
 
 

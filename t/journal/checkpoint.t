@@ -260,11 +260,11 @@ C
 };
 
 
-# A zone with so many keys that the first segment of the journal, of 1 MiB, ends
+# A zone with so many keys that the first segment of the journal, of 2 MiB, ends
 # before its first checkpoint.  A helper that begins looks for segments to
 # remove before it saves an image.
 
-my @first = map { "first$_-" . 'x' x 100 } 1 .. 12_000;
+my @first = map { "first$_-" . 'x' x 100 } 1 .. 24_000;
 my $many = "$dir/state/many";
 
 sub conf_many {

@@ -31,8 +31,6 @@ $t->stop;
 sub answers {
     my (@keys) = @_;
 
-    wait_until(sub { !zone_state($t, 'ids')->{journal}{pending_keys} })
-        or die 'keys are still pending';
     wait_until(sub { zone_state($t, 'ids')->{state} ne 'behind' })
         or die 'the zone does not follow';
 
@@ -59,7 +57,7 @@ subtest 'another nginx uses a page that has been replaced' => sub {
 };
 
 
-for my $version (2, 4) {
+for my $version (3, 5) {
     subtest "the page is of version $version" => sub {
         set_control("$state/control", version => $version);
         like($t->run_fails,
@@ -67,7 +65,7 @@ for my $version (2, 4) {
              'the start is refused with what to do');
         is(control("$state/control")->{version}, $version,
            'the page stays as it was');
-        set_control("$state/control", version => 3);
+        set_control("$state/control", version => 4);
     };
 }
 
@@ -78,7 +76,7 @@ subtest 'the page is damaged' => sub {
     $t->expect_log(qr/\[alert\].*"ids" has lost added keys/);
 
     for (['cut off', qr/"control" was truncated/,
-          sub { truncate "$state/control", 100_000 }],
+          sub { truncate "$state/control", 10_000 }],
          ['missing', qr/"control" is missing/,
           sub { unlink "$state/control" }])
     {
@@ -91,7 +89,7 @@ subtest 'the page is damaged' => sub {
         $t->run;
         is(answers('no'), '11?', "a lost key is unknown if the page is $how");
         $t->stop;
-        is(control("$state/control")->{version}, 3,
+        is(control("$state/control")->{version}, 4,
            "a page that is $how is created again");
         $t->run;
         is(answers('no'), '11?', 'the next start knows of the loss');

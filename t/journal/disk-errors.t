@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 
 # While the disk refuses to write, additions by the endpoint get 503 and the
-# filter continues to serve.  Keys of bloom_add become pending keys, which are
-# written when the disk allows.
+# filter continues to serve.  Keys of bloom_add are lost: only the filter that
+# serves has them.  What was prepared before the disk was full takes them.
 
 use strict;
 use warnings;
@@ -19,6 +19,9 @@ my $dir = $t->testdir;
 my $disk = BloomTest::Disk->new($t, 'state');
 
 $t->build_image('ids.bloom', ['id1'], '-p', '1e-9', '-n', '50k');
+$t->expect_log(qr/\[alert\].*"ids" could not write added keys/);
+$t->expect_log(qr/\[alert\].*"ids" has lost added keys/);
+
 configure($t, ['zone=ids file=ids.bloom', 'zone=seen capacity=1m fpr=1e-9'],
           api => 1, add => 1, workers => 2);
 $t->run;
@@ -74,42 +77,42 @@ for (['ENOSPC', qr/No space left/], ['EROFS', qr/Read-only/],
         like(join(' ', map { $_ // '' } values %$state), $text,
              "the zone's state has the reason for $error");
 
-        # bloom_add has no way to refuse
+        # bloom_add has no way to refuse: its keys are lost to the next load
 
-        is($t->get("/add/ids?k=pending-$error-$_")->status, 200,
+        is($t->get("/add/ids?k=lost-$error-$_")->status, 200,
            "bloom_add adds a key with $error")
             for 1 .. 20;
-        is(ask($t, 'ids', map { "pending-$error-$_" } 1 .. 20), '1' x 20,
+        is(ask($t, 'ids', map { "lost-$error-$_" } 1 .. 20), '1' x 20,
            "the keys of bloom_add are present with $error");
-        cmp_ok(zone_state($t, 'ids')->{journal}{pending_keys}, '>=', 20,
-               "the zone's state counts the pending keys with $error");
-        my $in = journal_keys('ids');
-        is(scalar(grep { $in->{"pending-$error-$_"} } 1 .. 20), 0,
-           "the pending keys are not in the journal with $error");
-
-        # pending keys are in the zone's shared memory
+        is(zone_state($t, 'ids')->{journal}{lost_keys}, 20,
+           "the zone's state counts the lost keys with $error");
+        is(ask($t, 'ids', 'no'), '0',
+           "the filter that serves has all keys with $error");
 
         $t->kill_worker('KILL', $_) for $t->workers;
-        is(ask($t, 'ids', map { "pending-$error-$_" } 1 .. 20), '1' x 20,
-           "the pending keys survive the death of the workers with $error");
+        is(ask($t, 'ids', map { "lost-$error-$_" } 1 .. 20), '1' x 20,
+           "they survive the death of the workers with $error");
         $t->kill_helper;
 
         $disk->allow;
         ok(recovered('ids'), "additions succeed after $error");
-        ok(settled($t, 'ids', sub { !$_[0]{journal}{pending_keys} }),
-           "no key is pending after $error");
-        $in = journal_keys('ids');
-        is(scalar(grep { $in->{"pending-$error-$_"} } 1 .. 20), 20,
-           "all pending keys are in the journal after $error");
+        my $in = journal_keys('ids');
+        is(scalar(grep { $in->{"lost-$error-$_"} } 1 .. 20), 0,
+           "no lost key is in the journal after $error");
 
         $t->kill_all;
         $t->run;
-        is(ask_until_known($t, 'ids', 'id1', "before-$error",
-                map { "pending-$error-$_" } 1 .. 20), '1' x 22,
-           "all keys are present after $error and kill -9 of all processes");
+        is(ask($t, 'ids', 'id1', "before-$error"), '11',
+           "acknowledged keys are present after $error and kill -9 of all"
+           . ' processes');
+        is(ask($t, 'ids', map { "lost-$error-$_" } 1 .. 20), '?' x 20,
+           "lost keys are unknown after $error and kill -9 of all processes");
         $state = zone_state($t, 'ids')->{journal};
         unlike(join(' ', map { $_ // '' } values %$state), $text,
                "the zone's state no longer has the reason for $error");
+        is(api($t, POST => 'zones/ids/clear')->status, 200,
+           "the zone is cleared after $error");
+        is(ask($t, 'ids', 'id1', 'no'), '10', "and knows its keys again");
     };
 }
 
@@ -166,27 +169,6 @@ subtest 'the disk refuses to synchronise' => sub {
 };
 
 
-# bloom_add has acknowledged the pending key.
-
-subtest 'durability is asked for while a key is pending' => sub {
-    $disk->refuse('ENOSPC', qw(open write grow rename));
-    $t->get('/add/seen?k=waits');
-    is(ask($t, 'seen', 'waits'), '1', 'the pending key is present');
-
-    my $r = api($t, POST => 'zones/seen/keys?durable=true', body => "\n");
-    is_error($r, 503, qr/No space left/,
-             'durability is refused while a key is pending');
-    is_added($r, 0, 0, 0, 0, 'the refusal says that nothing is durable');
-
-    $disk->allow;
-    ok(wait_until(sub {
-        my $r = api($t, POST => 'zones/seen/keys?durable=true', body => "\n");
-        return $r->status == 200 && $r->json->{durable};
-    }), 'durability is confirmed when the disk allows');
-    ok(journal_keys('seen')->{waits}, 'the pending key is in the journal');
-};
-
-
 # After a failed synchronisation all records are written again before the next
 # attempt, because the system may count pages as clean that are not on disk.
 
@@ -222,7 +204,7 @@ subtest 'the disk refuses to synchronise for some time' => sub {
 };
 
 
-# The pending keys of one instance are not in the journal, so the other instance
+# The lost keys of one instance are not in the journal, so the other instance
 # cannot read them and answers unknown.
 
 subtest 'the disk refuses while nginx is upgraded' => sub {
@@ -245,17 +227,15 @@ subtest 'the disk refuses while nginx is upgraded' => sub {
     is(join(' ', sort keys %answers), 'new old',
        'the old and the new instance are asked');
     unlike($answers{$_}, qr/0/,
-           "no pending key is absent in the $_ instance")
+           "no lost key is absent in the $_ instance")
         for sort keys %answers;
 
     $disk->allow;
-    is(ask_until_known($t, 'ids', @keys), '1' x 50,
-       "the pending keys are present when the disk allows (time $_)")
-        for 1 .. 10;
     recovered('ids');
     $t->upgrade_finish;
-    is(ask_until_known($t, 'ids', @keys), '1' x 50,
-       'the pending keys are present after the upgrade');
+    unlike(ask($t, 'ids', @keys), qr/0/,
+           'no lost key is absent after the upgrade');
+    is(api($t, POST => 'zones/ids/clear')->status, 200, 'the zone is cleared');
 };
 
 
@@ -352,11 +332,11 @@ subtest 'a file system is full' => sub {
     $small->get("/add/ids?k=late$_") for 1 .. 10;
     is(ask($small, 'ids', keys_of('late', 10)), '1' x 10,
        'the keys of bloom_add are present on a full file system');
+    is(zone_state($small, 'ids')->{journal}{lost_keys}, 0,
+       'none is lost, since the reserve takes them');
 
     ($exit) = run_command(['mount', '-o', 'remount,size=64m', "$dir/small"]);
     is($exit, 0, 'the file system is enlarged');
-    ok(settled($small, 'ids', sub { !$_[0]{journal}{pending_keys} }),
-       'the pending keys are written when the file system has room');
     $small->kill_all;
     $small->run;
     is(ask_until_known($small, 'ids', @taken, keys_of('late', 10), 'no'),

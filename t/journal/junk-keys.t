@@ -10,7 +10,6 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Disk;
 use BloomTest::Journal;
 use BloomTest::Process qw(wait_until);
 use BloomTest::Zones;
@@ -18,8 +17,6 @@ use BloomTest::Zones;
 my $t = BloomTest->new;
 my $dir = $t->testdir;
 my $state = "$dir/state/list";
-
-my $disk = BloomTest::Disk->new($t, 'state');
 
 # lines that are not URLs, and the canonical keys that version 0.1.0 made of
 # them
@@ -161,18 +158,6 @@ subtest 'keys that were added under key form raw' => sub {
         }
     }
 
-    $disk->refuse('ENOSPC', qw(write grow));
-    $t->get('/add/list?k=http://pend|ing.example/');
-    is(zone_state($t, 'list')->{journal}{pending_keys}, 1, 'a key is pending');
-    install_image($t, 'url', 'list');
-    is(api($t, POST => 'zones/list/reload')->status, 200,
-       'an image with key form url is loaded');
-    is(found('pend|ing.example/'), '1',
-       'a pending key is present under key form url');
-    $disk->allow;
-    ok(settled($t, 'list', sub { !$_[0]{journal}{pending_keys} }),
-       'the pending key is appended');
-    $t->expect_log(qr/No space left on device/);
     $t->stop;
 };
 

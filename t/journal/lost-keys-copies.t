@@ -11,13 +11,13 @@ use warnings;
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Control;
-use BloomTest::Disk;
-use BloomTest::Process qw(wait_until);
+use BloomTest::Faults;
+use BloomTest::Process qw(resume_process wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
 my $state = $t->testdir . '/state';
-my $disk = BloomTest::Disk->new($t, 'state');
+my $faults = BloomTest::Faults->new($t);
 my @zones = qw(ids seen);
 
 $t->build_image('ids.bloom', ['id1'], '-p', '1e-9', '-n', '50k');
@@ -25,7 +25,8 @@ $t->build_image('later.bloom', ['id1', 'later'], '-p', '1e-9', '-n', '50k',
                 '--as-of', rfc3339(time));
 
 configure($t, ['zone=ids file=ids.bloom', 'zone=seen capacity=50k fpr=1e-9',
-               'zone=copy capacity=50k fpr=1e-9'], api => 1, add => 1);
+               'zone=copy capacity=50k fpr=1e-9'], api => 1, add => 1,
+          workers => 2);
 $t->run;
 
 $t->expect_log(qr/\[alert\].*has lost added keys/);
@@ -179,10 +180,12 @@ subtest 'the journal is damaged' => sub {
 };
 
 
-# Each instance has written an image lately.  Then one of them has a key that
-# is neither in the journal nor in the other's filter.
+# Each instance has written an image lately.  Then a process that is stopped
+# holds the lock of one of them, which owes a key.
 
-subtest 'another instance has keys that are not in the journal' => sub {
+subtest 'another instance owes a key' => sub {
+    $faults->needed;
+
     my $old = $t->master;
     my $new = $t->upgrade_begin;
     my %token;
@@ -193,19 +196,25 @@ subtest 'another instance has keys that are not in the journal' => sub {
         return keys %token == 2;
     }), 'both instances make images');
 
-    $disk->refuse('ENOSPC', qw(write grow rename));
-    is($t->get('/add/ids?k=pending')->status, 200, 'bloom_add takes a key');
-    is(zone_state($t, 'ids')->{journal}{pending_keys}, 1,
-       'the key waits for the disk');
+    my $stop = $faults->stop_at('locked');
+    my $c = $t->connect;
+    $c->send($t->request_text(GET => '/add/ids?k=stopped'));
+    my $worker = $faults->stopped($stop);
+
+    my $owed = 0;
+    wait_until(sub {
+        $t->get('/add/ids?k=owed' . $owed++);
+        return zone_state($t, 'ids')->{journal}{owing_workers};
+    }) or die 'no worker owes a key';
 
     my %status;
     $status{image('ids')->status}++ for 1 .. 20;
     is_deeply([sort keys %status], [503],
               'no instance sends an image without the key');
 
-    $disk->allow;
-    ok(wait_until(sub { !zone_state($t, 'ids')->{journal}{pending_keys} }),
-       'the key is written when the disk has room');
+    resume_process($worker);
+    ok(wait_until(sub { !zone_state($t, 'ids')->{journal}{owing_workers} }),
+       'the key is written when the process goes on');
     ok(wait_until(sub {
         my $r = image('ids');
         return 0 if $r->status != 200;

@@ -43,7 +43,8 @@ sub begin {
 sub journal { return zone_state($t, 'ids')->{journal} }
 
 sub synchronisation_fails {
-    ok(wait_until(sub { journal()->{error} }), 'the synchronisation fails');
+    ok(wait_until(sub { (journal()->{error} // '') =~ /synchronised/ }),
+       'the synchronisation fails');
 }
 
 # Overwrites the record of one key with zeros, as if its page had been read from
@@ -151,7 +152,7 @@ subtest 'a request waits for durability meanwhile' => sub {
     begin();
     $disk->allow;
 
-    my $stop = $faults->stop_at('published');
+    my $stop = $faults->stop_at('unlocked');
     my $c = $t->connect;
     $c->send($t->request_text(POST => '/bloom/zones/ids/keys?durable=true',
                               body => 'dropped'));

@@ -124,7 +124,6 @@ for my $sequence (sequences()) {
     my ($name, $kinds, $changes, %option) = @$sequence;
 
     subtest "ext4 stops after $name" => sub {
-        $zones->{bloom_remove} = $option{bloom_remove};
         $zones->begin(@$kinds);
         $zones->first_keys;
         my $failure = try_command('sync', '-f', "$dir/disk");

@@ -104,7 +104,7 @@ sub state_at {
         filter => { bits_set => 24, fill_ratio => 0.0015, estimated_items => 3,
                     max_items => 1000, layers => 0 },
         removals => { limit => 10000, count => 0, excepted => 0 },
-        journal => { enabled => JSON::PP::true, pending_keys => 0,
+        journal => { enabled => JSON::PP::true, owing_workers => 0,
                      lost_keys => 0, lost_at => undef, error => undef },
         load => { result => undef, message => undef },
         helper => { heartbeat => POSIX::strftime('%Y-%m-%dT%H:%M:%S.500Z',

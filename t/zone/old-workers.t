@@ -24,9 +24,9 @@ my $state = "$dir/state/ids";
 my $hours = 3;
 my $clock = BloomTest::Clock->new($t);
 
-# more than the first segment of a journal holds, 1 MiB
+# more than the first segment of a journal holds, 2 MiB
 
-my @many = map { sprintf 'key-%024d', $_ } 1 .. 50_000;
+my @many = map { sprintf 'key-%024d', $_ } 1 .. 100_000;
 
 $t->build_image('plain.bloom', ['id1'], '-n', '100k', '-p', '1e-6');
 

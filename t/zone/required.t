@@ -276,8 +276,6 @@ subtest 'a zone that is not loaded catches up with another instance' => sub {
     $t->upgrade_begin;
     is($t->get('/add/ids?k=meanwhile')->status, 200,
        'bloom_add takes a key during an upgrade');
-    ok(settled($t, 'ids', sub { $_[0]{journal}{pending_keys} == 0 }),
-       'the key gets into the journal');
     $t->upgrade_finish;
 
     rename "$dir/aside.bloom", "$dir/ids.bloom" or die "rename: $!";

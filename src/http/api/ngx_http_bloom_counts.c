@@ -9,7 +9,7 @@
 
 void
 ngx_http_bloom_counts_skip(ngx_http_bloom_counts_t *counts,
-    ngx_http_bloom_operation_t *op, ngx_bloom_add_batch_t *batch)
+    ngx_http_bloom_operation_t *op, ngx_bloom_batch_t *batch)
 {
     if (counts->invalid++ == 0) {
         counts->number = ngx_http_bloom_body_number(&op->body);
@@ -20,7 +20,7 @@ ngx_http_bloom_counts_skip(ngx_http_bloom_counts_t *counts,
 
 void
 ngx_http_bloom_counts_put(ngx_http_bloom_counts_t *counts,
-    ngx_http_bloom_operation_t *op, const ngx_bloom_add_batch_t *batch,
+    ngx_http_bloom_operation_t *op, const ngx_bloom_batch_t *batch,
     ngx_uint_t adds, ngx_uint_t removes, bloom_json_writer_t *json)
 {
     uint64_t  invalid;
@@ -63,7 +63,7 @@ ngx_http_bloom_counts_put(ngx_http_bloom_counts_t *counts,
 
 ngx_int_t
 ngx_http_bloom_counts_fail(ngx_http_bloom_operation_t *op,
-    const ngx_bloom_add_batch_t *batch, ngx_http_bloom_error_code_e code,
+    const ngx_bloom_batch_t *batch, ngx_http_bloom_error_code_e code,
     const char *meaning)
 {
     u_char  buf[NGX_MAX_ERROR_STR], *p;

@@ -32,7 +32,7 @@ typedef struct {
  * wrong with it.
  */
 void ngx_http_bloom_counts_skip(ngx_http_bloom_counts_t *counts,
-    ngx_http_bloom_operation_t *op, ngx_bloom_add_batch_t *batch);
+    ngx_http_bloom_operation_t *op, ngx_bloom_batch_t *batch);
 
 /*
  * Appends the counts to an object: those of keys to add, if `adds`, and of keys
@@ -40,13 +40,13 @@ void ngx_http_bloom_counts_skip(ngx_http_bloom_counts_t *counts,
  * batch does not count were refused.
  */
 void ngx_http_bloom_counts_put(ngx_http_bloom_counts_t *counts,
-    ngx_http_bloom_operation_t *op, const ngx_bloom_add_batch_t *batch,
+    ngx_http_bloom_operation_t *op, const ngx_bloom_batch_t *batch,
     ngx_uint_t adds, ngx_uint_t removes, bloom_json_writer_t *json);
 
 /* Sets op->error: what a failure of the batch means, and the zone's reason.
  * Returns NGX_ERROR. */
 ngx_int_t ngx_http_bloom_counts_fail(ngx_http_bloom_operation_t *op,
-    const ngx_bloom_add_batch_t *batch, ngx_http_bloom_error_code_e code,
+    const ngx_bloom_batch_t *batch, ngx_http_bloom_error_code_e code,
     const char *meaning);
 
 

@@ -135,10 +135,13 @@ static ngx_http_bloom_error_entry_t  ngx_http_bloom_errors[] = {
      * Remedy: correct the image or its build. The old image keeps serving. */
     { 422, "image_refused" },
 
-    /* The journal cannot be written or synchronised, or the zone is not loaded.
-     * The last keys of the body were refused, as many as `refused` says.
-     * Remedy: free or repair the [disk](operations.md#a-full-disk), and send
-     * these keys again. */
+    /* The journal cannot be written or synchronised, another process has held
+     * the lock of the zone for ten seconds, or the zone is not loaded: the
+     * message says which. The last keys of the body were refused, as many as
+     * `refused` says.
+     * Remedy: free or repair the [disk](operations.md#a-full-disk), or look for
+     * the [process](operations.md#a-stopped-process), and send these keys
+     * again. */
     { 503, "journal_unavailable" },
 
     /* A system call failed; the helper process died, or has given no sign of

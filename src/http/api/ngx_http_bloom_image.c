@@ -188,7 +188,7 @@ ngx_http_bloom_image_send(ngx_http_bloom_operation_t *op)
 
         return ngx_http_bloom_response_refuse(r, &op->error);
 
-    } else if (ngx_bloom_zone_damaged(op->zone->sh, op->zone->pending)) {
+    } else if (ngx_bloom_zone_damaged(op->zone)) {
         ngx_http_bloom_error(&op->error, NGX_HTTP_BLOOM_E_DAMAGED,
                              "zone \"%V\" is damaged: an image would lack "
                              "added keys", &op->zone->name);

@@ -12,11 +12,11 @@
 
 /* What is done with keys. */
 typedef struct {
-    ngx_int_t                 (*init)(ngx_bloom_add_batch_t *batch,
+    ngx_int_t                 (*init)(ngx_bloom_batch_t *batch,
                                       ngx_bloom_zone_t *zone, u_char *buf);
-    ngx_int_t                 (*put)(ngx_bloom_add_batch_t *batch,
+    ngx_int_t                 (*put)(ngx_bloom_batch_t *batch,
                                      ngx_str_t *key);
-    ngx_int_t                 (*run)(ngx_bloom_add_batch_t *batch);
+    ngx_int_t                 (*run)(ngx_bloom_batch_t *batch);
 
     ngx_http_bloom_error_code_e  never;  /* the zone never takes such keys */
 
@@ -32,7 +32,7 @@ typedef struct {
     ngx_http_bloom_operation_t  op;
     const ngx_http_bloom_keys_change_t  *change;
 
-    ngx_bloom_add_batch_t       batch;
+    ngx_bloom_batch_t       batch;
     ngx_http_bloom_counts_t     counts;
 
     ngx_str_t                   first;   /* the first key, of a removal */
@@ -65,18 +65,18 @@ enum {
 
 static const ngx_http_bloom_keys_change_t  ngx_http_bloom_keys_changes[] = {
 
-    { ngx_bloom_add_batch_init,
-      ngx_bloom_add_batch_put,
-      ngx_bloom_add_batch,
+    { ngx_bloom_add_begin,
+      ngx_bloom_add_put,
+      ngx_bloom_add,
       NGX_HTTP_BLOOM_E_NO_ADDITIONS,
       "no key was added",
       "the keys that are neither added nor already present were refused, so "
       "send them again later",
       "a loss of power may undo the additions of this request" },
 
-    { ngx_bloom_remove_batch_init,
-      ngx_bloom_remove_batch_put,
-      ngx_bloom_remove_batch,
+    { ngx_bloom_remove_begin,
+      ngx_bloom_remove_put,
+      ngx_bloom_remove,
       NGX_HTTP_BLOOM_E_NO_REMOVALS,
       "no key was removed",
       "the keys that are neither removed nor absent were refused, so send them "
@@ -176,7 +176,7 @@ ngx_http_bloom_keys_begin(ngx_http_bloom_operation_t *op)
 
     keys = (ngx_http_bloom_keys_t *) op;
 
-    buf = ngx_palloc(op->request->pool, NGX_BLOOM_ADD_BATCH_SIZE);
+    buf = ngx_palloc(op->request->pool, NGX_BLOOM_BATCH_SIZE);
     if (buf == NULL) {
         return NGX_ERROR;
     }
@@ -304,7 +304,7 @@ ngx_http_bloom_keys_run(ngx_http_bloom_operation_t *op)
         return rc;
     }
 
-    rc = ngx_bloom_add_batch_synced(&keys->batch);
+    rc = ngx_bloom_batch_synced(&keys->batch);
 
     if (rc == NGX_AGAIN) {
         return ngx_http_bloom_operation_in_queue(op, NGX_BLOOM_QUEUE_SYNC);

@@ -38,16 +38,19 @@ static const char *const  ngx_http_bloom_stats_state_names[] = {
     "late",
 
     /* Another instance of the zone has added keys that this one has not applied
-     * yet, or removed keys are being restored. There are two instances during
-     * an upgrade, or after a reload that changes the zone's size, until the old
-     * processes have exited. Keys that the filter lacks are `unknown` until
-     * this instance has applied these keys: some milliseconds later, or once
-     * the disk accepts the other instance's keys. */
+     * yet, a process has died while it changed the zone, or removed keys are
+     * being restored: this takes some milliseconds. Or keys of `bloom_add`
+     * wait for a process that holds the lock of the zone: see
+     * `journal.owing_workers`. There are two instances during an upgrade, or
+     * after a reload that changes the zone's size, until the old processes have
+     * exited. Keys that the filter lacks are `unknown` until this instance has
+     * all keys. */
     "behind",
 
     /* Added keys were lost: the journal or an uploaded image was damaged, or
-     * keys of `bloom_add` found no room to wait for the disk. Keys that the
-     * filter lacks are `unknown` until an image repairs the zone: see [lost
+     * keys of `bloom_add` could not be written to the journal, or a worker
+     * that kept such keys has died. Keys that the filter lacks are `unknown`
+     * until an image repairs the zone: see [lost
      * keys](operations.md#lost-keys). */
     "damaged",
 

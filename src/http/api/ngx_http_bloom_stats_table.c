@@ -281,7 +281,7 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
     /* Sizes of the zone and its parts. */
     { "memory", OBJECT, ALWAYS, MEMBER },
 
-    /* The zone's journal and its pending keys. */
+    /* The zone's journal. */
     { "journal", OBJECT, ALWAYS, MEMBER },
 
     /* Counters, summed over all processes. */
@@ -559,15 +559,17 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "Size of the journal after the last checkpoint; the next start replays "
       "this part." },
 
-    { "journal.pending_keys", NUMBER(info.pending), ALWAYS,
-      "journal_pending_keys", NULL,
-      "Number of keys of bloom_add that wait until the disk accepts them." },
+    /* ... Until they are added, keys that the filter lacks are `unknown`. */
+    { "journal.owing_workers", NUMBER(info.owing), ALWAYS,
+      "journal_owing_workers", NULL,
+      "Number of workers with keys of bloom_add that wait for another process, "
+      "which holds the lock of the zone." },
 
     /* ... That generation is `damaged`. Other instances of the zone are
      * `damaged` at once. */
     { "journal.lost_keys", NUMBER(info.lost_keys), ALWAYS,
       "journal_lost_keys", NULL,
-      "Number of keys of bloom_add that found no room to wait for the disk; "
+      "Number of keys of bloom_add that could not be written to the journal; "
       "they are lost when the next generation serves." },
 
     /* ... It is `null` while the zone is not damaged. */

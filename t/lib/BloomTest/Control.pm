@@ -22,9 +22,8 @@ use Exporter qw(import);
 our @EXPORT = qw(control new_control set_control);
 
 use constant {
-    SIZE => 12288 + 2 * 1024 * 1024,
-    KEYS => 12288,
-    VERSION => 3,
+    SIZE => 12288,
+    VERSION => 4,
     END_SIZE => 56,
 };
 
@@ -36,9 +35,8 @@ my %place = (
     which => 120, end => 128, based => 240, prepared => 1448,
     synced => 1456, synced_check => 1464, durable => 1472, wanted => 1480,
     err => 1488, failed => 1496, rewrite => 1504, instances => 1528,
-    clock => 1584, clock_time => 1608, clock_saved => 1624,
-    pending_begin => 8232, pending_end => 8240, pending_keys => 8248,
-    lost_keys => 8256, lost => 8264, lost_check => 8272,
+    clock => 1568, clock_time => 1592, clock_saved => 1608,
+    lost_keys => 8192, lost => 8200, lost_check => 8208, owing => 8216,
 );
 
 # Returns the offset of a field.
@@ -50,7 +48,7 @@ sub control {
     my ($path) = @_;
 
     open my $fh, '<:raw', $path or croak "cannot read $path: $!";
-    read $fh, my $page, KEYS or croak "cannot read $path: $!";
+    read $fh, my $page, SIZE or croak "cannot read $path: $!";
 
     my %field = map {
         my $at = $place{$_};

@@ -8,6 +8,7 @@ package BloomTest::Disk;
 #
 #   my $disk = BloomTest::Disk->new($t, 'state');    before $t->run
 #   $disk->refuse('ENOSPC', qw(write grow));
+#   $disk->refuse('ENOSPC', qw(write /ids/));     in paths with "/ids/" alone
 #   $disk->allow;
 #
 # Calls to refuse: `open` (opening files for writing, and creating them),
@@ -78,26 +79,37 @@ __DATA__
 #include <unistd.h>
 
 
-static int
-refused(const char *what)
+/* What is refused, or an empty line. */
+
+static char *
+refusals(char *line, size_t size)
 {
-    int          fd, error = 0;
-    char         line[256], *word;
-    ssize_t      n;
+    int          fd;
+    ssize_t      n = 0;
     const char  *name = getenv("BLOOM_DISK_REFUSES");
 
     int     (*real_open)(const char *, int, ...) = dlsym(RTLD_NEXT, "open");
 
     fd = name ? real_open(name, O_RDONLY|O_CLOEXEC) : -1;
-    if (fd == -1) {
-        return 0;
+
+    if (fd != -1) {
+        n = read(fd, line, size - 1);
+        close(fd);
     }
 
-    n = read(fd, line, sizeof(line) - 1);
-    close(fd);
-
     line[n > 0 ? n : 0] = '\0';
-    word = strtok(line, " \n");
+
+    return line;
+}
+
+
+static int
+refused(const char *what)
+{
+    int    error;
+    char   line[256], *word;
+
+    word = strtok(refusals(line, sizeof(line)), " \n");
     error = word ? atoi(word) : 0;
 
     while ((word = strtok(NULL, " \n"))) {
@@ -115,7 +127,21 @@ below(const char *path)
 {
     const char  *directory = getenv("BLOOM_DISK_BELOW");
 
-    return directory && strncmp(path, directory, strlen(directory)) == 0;
+    char         line[256], *within;
+
+    if (!directory || strncmp(path, directory, strlen(directory)) != 0) {
+        return 0;
+    }
+
+    within = strchr(refusals(line, sizeof(line)), '/');
+
+    if (!within) {
+        return 1;
+    }
+
+    within[strcspn(within, " \n")] = '\0';
+
+    return strstr(path, within) != NULL;
 }
 
 

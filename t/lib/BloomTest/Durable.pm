@@ -99,8 +99,7 @@ my @sequences = (
 
     ['removals by bloom_remove', ['empty'],
      [[durable => 'a', 'b'], [bloom_remove => 'a'], [bloom_add => 'c'],
-      [bloom_remove => 'c'], [durable => 'd'], [bloom_remove => 'b']],
-     bloom_remove => 1],
+      [bloom_remove => 'c'], [durable => 'd'], [bloom_remove => 'b']]],
 
     ['restorations', [qw(image growing)],
      [[durable_remove => 'id1'], [durable => 'a'], [remove => 'a'],
@@ -185,11 +184,8 @@ sub begin {
         push @zones, "zone=$_$file$kind->{has}";
     }
 
-    # with bloom_remove two segments of 16 MiB are kept ready, which takes long
-    # to read
-
     configure($t, \@zones, api => 1, add => !$self->{ledger}{source},
-              remove => $self->{bloom_remove},
+              remove => !$self->{ledger}{source},
               server => join('', map { "location = /adds/$_ {"
                   . " bloom_add \$arg_k zone=$_ split=,; return 200; }\n" }
                   $self->{ledger}{source} ? () : @kinds),
@@ -356,8 +352,10 @@ sub _segments {
 
     my $ledger = $self->{ledger}{$zone};
 
-    for my $n (1 .. 12) {
-        my @keys = map { "$name$n.$_-" . 'x' x 20_000 } 1 .. 5;
+    # each is a record, since a longer request would be several
+
+    for my $n (1 .. 37) {
+        my @keys = ("$name$n-" . 'x' x 60_000);
         my $change = $ledger->begin('add', \@keys, $self->{mark}->());
 
         add($self->{t}, $zone, \@keys);

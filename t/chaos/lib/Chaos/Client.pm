@@ -61,7 +61,6 @@ sub new {
         checked => {},
         intervals => {}, since => {}, wrong => {}, operations => 0,
         removed => { map { $_ => {} } @all },
-        unsettled => { map { $_ => {} } @all },
         count => { map { $_ => 0 } qw(requests acked removed asked unknown
                                       again cut refused lost returned torn
                                       failed images absent false rows
@@ -250,20 +249,6 @@ sub _acknowledge {
         delete $self->{removed}{$zone}{$_};
         delete $self->{in_doubt}{$zone}{$_};
     }
-}
-
-
-# Returns whether the journal may not have a key of bloom_add yet.  If such a
-# key is removed, the record of its addition may follow that of its removal.
-
-sub _may_be_pending {
-    my ($self, $zone, $number) = @_;
-
-    my $time = $self->{unsettled}{$zone}{$number} // return 0;
-    return 1 unless defined $self->{ledger}->settled($zone, $time);
-
-    delete $self->{unsettled}{$zone}{$number};
-    return 0;
 }
 
 
@@ -473,8 +458,6 @@ sub _added {
 
     if ($status == 200) {
         $self->_acknowledge($zone, @numbers);
-        @{ $self->{unsettled}{$zone} }{@numbers} = ($request->{end}) x @numbers
-            if $request->{by} eq 'add';
         return @numbers;
     }
 
@@ -827,7 +810,6 @@ sub _forget {
     $self->{acked}{$zone} = '';
     $self->{removed}{$zone} = {};
     $self->{in_doubt}{$zone} = {};
-    $self->{unsettled}{$zone} = {};
     $self->{intervals}{$zone} = [];
     $self->{checked}{$zone} = $self->{next}{$zone};
 }

@@ -37,7 +37,6 @@ sub begin_expiring {
     for my $zone (@{ $self->{expiring_zones} }) {
         $self->{acked}{$zone} = '';
         $self->{removed}{$zone} = {};
-        $self->{unsettled}{$zone} = {};
         $self->{next}{$zone} = 1;
         $self->{expiring}{$zone} = { keys => {}, sent => [], expired => [],
                                      stabbed => 0 };
@@ -156,8 +155,7 @@ sub _expiring_added {
 }
 
 
-# Removes keys that are present, or were until a moment ago.  The record of a
-# key of bloom_add may follow that of its removal, so such keys stay.
+# Removes keys that are present, or were until a moment ago.
 
 sub _expiring_removal {
     my ($self, $zone) = @_;
@@ -168,7 +166,7 @@ sub _expiring_removal {
 
     delete @$removed{splice @old, 0, @old - REMOVED} if @old > REMOVED;
 
-    my @numbers = shuffle(grep { !$self->{unsettled}{$zone}{$_} } keys %$keys);
+    my @numbers = shuffle(keys %$keys);
     splice @numbers, 1 + rand 10 if @numbers > 10;
     return if !@numbers;
 

@@ -28,7 +28,7 @@ sub _removals {
     splice @again, 100 if @again > 100;
 
     my @present = $room < 60 ? () : grep {
-        !$seen{$_}++ && !$self->_may_be_pending($zone, $_)
+        !$seen{$_}++
     } $self->_some_acked($zone, 60);
 
     # removing a removed key again is allowed, too

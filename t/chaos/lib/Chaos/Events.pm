@@ -623,11 +623,7 @@ sub check {
     }
 
     for my $zone (@{ +ZONES }, @{ $self->FEEDBACK }, 'visits') {
-        my $time = now();
         my $state = zone_state($t, $zone);
-        $self->{ledger}->write(settled => $zone, sprintf '%.6f', $time)
-            if $state->{journal}{pending_keys} == 0;
-
         my $layers = $state->{filter}{layers} // 0;
         $self->{layers} = $layers if $layers > ($self->{layers} // 0);
     }

@@ -144,10 +144,12 @@ sub _across {
 
 # ---- the disk ----
 
+# A full disk does not take what is prepared.
+
 sub _fill {
     my ($self) = @_;
 
-    my @what = rand() < 0.5 ? ('grow') : qw(open write grow rename);
+    my @what = rand() < 0.5 ? ('grow') : qw(grow rename);
 
     $self->{note}->("@what");
     $self->{disk}->refuse('ENOSPC', @what);
@@ -175,7 +177,7 @@ sub _has_room {
         wait_until(sub {
             my @journals = map { zone_state($t, $zone)->{journal} } 1 .. 8;
             ($lost) = grep { $_ } map { $_->{lost_keys} } @journals;
-            return !grep { $_->{pending_keys} } @journals;
+            return !grep { $_->{owing_workers} } @journals;
         }) or die "zone $zone still keeps keys with room on the disk\n";
         die "zone $zone had no room for all keys: $lost lost\n" if $lost;
     }
@@ -187,9 +189,6 @@ sub disk {
 
     my ($t, $disk) = @$self{qw(t disk)};
     my $number = $self->{ledger}->begin('full');
-
-    # one instance cannot know the keys that the other keeps until the disk
-    # allows
 
     my $verify = $t->{new_master} ? 'verify unknown' : 'verify some';
 
@@ -232,9 +231,9 @@ sub disk_across {
 }
 
 
-# Fills the disk until there is no room for waiting keys of bloom_add.  From
-# then on the zone may answer unknown but never absent, whatever happens, until
-# it is recreated.
+# Lets the disk refuse every write until a key of bloom_add is lost.  From then on
+# the zone may answer unknown but never absent, whatever happens, until it is
+# recreated.
 
 sub lose_keys {
     my ($self) = @_;
@@ -247,7 +246,7 @@ sub lose_keys {
     my @long;
 
     $self->{note}->($zone);
-    $disk->refuse('ENOSPC', qw(open write grow rename));
+    $disk->refuse('ENOSPC', qw(open write grow rename), "/$zone/");
 
     until (zone_state($t, $zone)->{journal}{lost_keys}) {
         my @some = map { "$prefix$_-" . 'x' x 4000 }
@@ -264,8 +263,6 @@ sub lose_keys {
     $self->{command}->('verify unknown');
 
     $disk->allow;
-    wait_until(sub { !zone_state($t, $zone)->{journal}{pending_keys} })
-        or die "zone $zone still keeps keys with room on the disk\n";
     $self->_none_is_absent($zone, @long);
 
     # again, as the last step before the zone is recreated

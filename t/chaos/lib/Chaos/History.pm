@@ -15,9 +15,6 @@ package Chaos::History;
 #   acknowledged   the operation took effect before its answer
 #   cut            a kill or an error cut the operation: it took effect at any
 #                  time, even after a restart, or never
-#   pending        an acknowledged addition that may not be in the journal yet,
-#                  so that its record may follow that of a later removal; it
-#                  ends when the driver has seen that no key is pending
 #   nothing        the operation was refused and had no effect
 #
 # The answer "unknown" is always allowed.  While removals are in doubt,
@@ -27,7 +24,7 @@ package Chaos::History;
 # Clients write lines, each at once, and the driver reads them:
 #
 #   begin ID TIME WALL ZONE VALUE KEY...     VALUE: present, absent or any
-#   end ID TIME acknowledged|pending|cut|nothing
+#   end ID TIME acknowledged|cut|nothing
 #   read ZONE FROM TO KEY=ANSWER...
 
 use strict;
@@ -215,8 +212,7 @@ sub _last_ones {
     my @operations = sort { $a->{begin} <=> $b->{begin} }
                           $self->_operations($zone, $key);
     my @done = sort { $a->{end} <=> $b->{end} } grep {
-        defined $_->{end}
-        && ($_->{how} eq 'acknowledged' || $_->{how} eq 'pending')
+        defined $_->{end} && $_->{how} eq 'acknowledged'
     } @operations;
     my ($overtaken, @may) = (-1);    # what ended earlier is overtaken
 
@@ -228,7 +224,7 @@ sub _last_ones {
 
         push @may, shift @operations
             while @operations && $operations[0]{begin} <= $answer->{to};
-        @may = grep { $self->_lasts($zone, $_) >= $overtaken } @may;
+        @may = grep { $self->_lasts($_) >= $overtaken } @may;
 
         $visit->($answer, grep { $_->{begin} <= $answer->{to} } @may);
     }
@@ -238,16 +234,12 @@ sub _last_ones {
 # Returns the time up to which an operation may take effect.
 
 sub _lasts {
-    my ($self, $zone, $operation) = @_;
+    my ($self, $operation) = @_;
 
     my $end = $operation->{end};
 
     return 'inf' if !defined $end;
-    return -2 if $operation->{how} eq 'nothing';
-    return $end if $operation->{how} ne 'pending';
-
-    return $operation->{settled} //= $self->{ledger}->settled($zone, $end)
-           // return 'inf';
+    return $operation->{how} eq 'nothing' ? -2 : $end;
 }
 
 

@@ -25,7 +25,6 @@ package Chaos::Ledger;
 #                         seconds, in slices of SLICE seconds
 #   lived ZONE TIME LIFE SLICE
 #                         from now on no key has this life any more
-#   settled ZONE TIME     at that time no key was pending
 #   image N               from now on an image with the keys of number N may
 #                         serve
 #   horizon TIME          from now on an image may drop keys that were
@@ -48,7 +47,7 @@ sub new {
     my ($class, $path) = @_;
 
     return bless { path => $path, images => [], horizon => 0,
-                   (map { $_ => {} } @kinds, 'settled'), next => 1,
+                   (map { $_ => {} } @kinds), next => 1,
                    lives => {}, clock => 0, lowest => 0 },
                  $class;
 }
@@ -127,10 +126,6 @@ sub _line {
                              && $_->{slice} == $slice }
                            @{ $self->{lives}{$zone} };
         $ended->{end} = $time;
-
-    } elsif ($what eq 'settled') {
-        my ($zone, $time) = @words;
-        push @{ $self->{settled}{$zone} }, $time;
 
     } elsif ($what eq 'end') {
         my ($number, $time) = @words;
@@ -301,19 +296,6 @@ sub faults {
     }
 
     return $sum;
-}
-
-
-# Returns the first time after this one at which no key was pending, or undef.
-
-sub settled {
-    my ($self, $zone, $time) = @_;
-
-    $self->read;
-    my $times = $self->{settled}{$zone} || [];
-
-    return if !@$times || $times->[-1] <= $time;
-    return (grep { $_ > $time } @$times)[0];
 }
 
 

@@ -124,9 +124,7 @@ sub _shared_added {
 
     my $response = $request->{response} or return 'cut';
 
-    if ($response->status == 200) {
-        return $request->{by} eq 'add' ? 'pending' : 'acknowledged';
-    }
+    return 'acknowledged' if $response->status == 200;
 
     # the bits of a refused addition may be set
 

@@ -98,7 +98,7 @@ my %operation;
     'an addition of the same keys' => sub { adds('', @{ $_[0]{keys} }) },
     'bloom_add of the same key' => sub { bloom_adds(@{ $_[0]{keys} }) },
 
-    # behind a record of 120 KB; the first segment has room for two
+    # behind records of 120 KB, which fill segments
 
     'an addition to the next segment' => sub {
         my ($zone) = @_;
@@ -293,12 +293,12 @@ my %operation;
     },
     'bloom_add of a false positive' => sub { bloom_adds($_[0]->false_keys(1)) },
 
-    # Keys wait while the disk is full, and are written when it has room again.
+    # Keys of bloom_add are written to what was prepared.
 
     'a load on a full disk' => sub {
         my ($zone) = @_;
 
-        $zone->waiting_keys(3);
+        $zone->fill_disk;
         $zone->next_image;
 
         return task(POST => 'reload');
@@ -318,17 +318,6 @@ my %operation;
 
         return $operation{'bloom_add'}->($zone);
     },
-    'room on a full disk' => sub {
-        my ($zone) = @_;
-
-        $zone->waiting_keys(3);
-
-        return { act => sub { $zone->{disk}->allow }, to => {},
-                 over => sub {
-                     !zone_state($zone->{t}, 'ids')->{journal}{pending_keys};
-                 } };
-    },
-
     # Slices are closed, dropped and cleared by the helper.
 
     'time that passes' => sub {
@@ -342,14 +331,14 @@ my %operation;
     'half a life that passes' => sub { passes($_[0], 2, LIFE / 4 + SLICE / 2) },
 
     # The new helper lets the zone stand on the older of two checkpoints, and
-    # removes the first segment, which has room for 1 MiB.
+    # removes the first segment, which has room for 2 MiB.
 
     'HUP behind two checkpoints' => sub {
         my ($zone) = @_;
 
         for my $n (1, 2) {
             $zone->insist(adds('', map { $_ . 'x' x 16_000 }
-                                       $zone->new_keys($n == 1 ? 70 : 1)));
+                                       $zone->new_keys($n == 1 ? 140 : 1)));
             $zone->insist($zone->operation('a checkpoint'));
         }
 

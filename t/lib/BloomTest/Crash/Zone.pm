@@ -230,20 +230,19 @@ sub removed_keys {
     return @keys;
 }
 
-sub waiting_keys {
-    my ($self, $n) = @_;
+sub fill_disk {
+    my ($self) = @_;
 
-    $self->{disk}->refuse('ENOSPC', qw(open write grow rename));
-    $self->insist($self->operation('bloom_add')) for 1 .. $n;
+    $self->{disk}->refuse('ENOSPC', 'grow');
+    $self->insist($self->operation('bloom_add')) for 1 .. 3;
 }
 
-# Adds keys of 4 KB while the disk is full, until more than 2 MiB of them wait:
-# the journal has no room for the last ones.
+# Adds keys while the disk refuses every write.
 
 sub lose_keys {
     my ($self) = @_;
 
-    my @keys = map { $_ . 'x' x 4000 } $self->new_keys(540);
+    my @keys = $self->new_keys(3);
 
     $self->{disk}->refuse('ENOSPC', qw(write grow rename));
     $self->{t}->pipeline(map { "/add/ids?k=$_" } @keys);

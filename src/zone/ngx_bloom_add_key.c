@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+#include "ngx_bloom_add_key.h"
+#include "ngx_bloom_owed.h"
+
+
+ngx_int_t
+ngx_bloom_add_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
+    ngx_bloom_batch_t *batch)
+{
+    u_char          buf[NGX_BLOOM_BATCH_SIZE];
+    ngx_int_t       rc;
+    bloom_key_t     put;
+    bloom_record_t  record;
+
+    if (ngx_bloom_add_begin(batch, zone, buf) == NGX_DECLINED) {
+        return NGX_DECLINED;
+    }
+
+    batch->single = 1;
+    batch->wait = NGX_BLOOM_WRITE_SINGLE;
+
+    if (ngx_bloom_add_put(batch, key) != NGX_OK) {
+        return NGX_ABORT;
+    }
+
+    rc = ngx_bloom_owed(zone) ? NGX_BUSY : ngx_bloom_add_anyway(batch);
+
+    if (rc == NGX_BUSY) {
+        ngx_memzero(&record, sizeof(bloom_record_t));
+
+        record.keys = buf + BLOOM_RECORD_HEADER;
+        record.end = buf + batch->maker.len;
+
+        (void) bloom_record_key(&record, &put);
+
+        rc = ngx_bloom_owed_put(zone, &put);
+        batch->added = (rc == NGX_OK);
+
+        if (rc == NGX_ERROR) {
+            batch->err = 0;
+            batch->error = "another process has locked the zone, and there is "
+                           "no room for more keys that wait for it; check the "
+                           "processes of nginx";
+        }
+    }
+
+    return rc;
+}
+
+
+const char *
+ngx_bloom_add_key(ngx_bloom_zone_t *zone, ngx_str_t *key)
+{
+    ngx_bloom_batch_t  batch;
+
+    if (key->len == 0) {
+        return NULL;
+    }
+
+    return ngx_bloom_add_one(zone, key, &batch) == NGX_ABORT ? batch.error
+                                                             : NULL;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+#include "ngx_bloom_lost.h"
+#include "ngx_bloom_io.h"
+
+
+static void ngx_bloom_lost_log(ngx_bloom_zone_t *zone, uint64_t before,
+    uint64_t n);
+
+
+/*
+ * Two losses at the same time could not be told apart: an instance that has one
+ * of the keys would seem to have the other.  So the recorded time is later than
+ * any earlier one.  The time of the last loss is used again only if this
+ * instance recorded it, that is, if `complete` is right behind it or if there
+ * is no other instance.
+ */
+void
+ngx_bloom_lost_keys(ngx_bloom_zone_t *zone, uint64_t n, ngx_uint_t has)
+{
+    uint64_t           now, time, lost, complete, others, before;
+    ngx_uint_t         whole;
+    ngx_bloom_loss_t  *loss;
+
+    loss = &zone->control->loss;
+    before = __atomic_fetch_add(&loss->lost_keys, n, __ATOMIC_RELAXED);
+
+    now = ngx_bloom_zone_time(zone);
+    others = (zone->state != NULL) ? ngx_bloom_state_others(zone->state) : 0;
+    lost = __atomic_load_n(&loss->lost, __ATOMIC_SEQ_CST);
+
+    do {
+        complete = __atomic_load_n(&zone->sh->complete, __ATOMIC_SEQ_CST);
+        whole = (lost < complete);
+
+        if (!whole) {
+            time = ngx_max(now, lost + (others != 0));
+
+        } else if (has && complete == lost + 1 && now <= lost) {
+            goto done;
+
+        } else {
+
+            /* if the clock went back, `now` may be before what the image
+             * covers */
+
+            time = ngx_max(now, complete);
+        }
+    } while (!__atomic_compare_exchange_n(&loss->lost, &lost, time, 0,
+                                          __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+
+    ngx_bloom_control_check_lost(loss);
+
+    ngx_bloom_fault("lost");
+
+    if (whole && has) {
+        __atomic_store_n(&zone->sh->complete, time + 1, __ATOMIC_SEQ_CST);
+    }
+
+done:
+
+    ngx_bloom_lost_log(zone, before, n);
+}
+
+
+/* Logs that keys were lost, when their number reaches 1, 2, 4, 8 ... */
+static void
+ngx_bloom_lost_log(ngx_bloom_zone_t *zone, uint64_t before, uint64_t n)
+{
+    uint64_t  power;
+
+    for (power = 1; power <= before; power *= 2) {
+        /* void */
+    }
+
+    n += before;
+
+    if (n < power) {
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
+                  "bloom zone \"%V\" could not write added keys to its "
+                  "journal: %uL key%s only in the filter that serves, so from "
+                  "the next load or start on the zone answers \"unknown\" "
+                  "instead of \"absent\"; check the disk of bloom_state_path",
+                  &zone->name, n, n == 1 ? " is" : "s are");
+}
+
+
+void
+ngx_bloom_lost_by_disk(ngx_bloom_zone_t *zone)
+{
+    uint64_t            lost;
+    ngx_bloom_shctx_t  *sh;
+    ngx_bloom_state_t  *state;
+
+    sh = zone->sh;
+    state = zone->state;
+
+    lost = state->lost_now;
+    state->lost_now = 0;
+
+    if (lost == 0 || ngx_bloom_zone_lock(zone, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
+        return;
+    }
+
+    if (state->lost_before < sh->complete
+        && __atomic_load_n(&zone->control->loss.lost, __ATOMIC_SEQ_CST) == lost
+        && __atomic_load_n(zone->required, __ATOMIC_SEQ_CST)
+           <= __atomic_load_n(&sh->applied, __ATOMIC_SEQ_CST))
+    {
+        __atomic_store_n(&sh->complete, lost + 1, __ATOMIC_SEQ_CST);
+    }
+
+    ngx_bloom_zone_unlock(zone);
+}
+
+
+void
+ngx_bloom_lost_sync(ngx_bloom_zone_t *zone)
+{
+    uint64_t            lost;
+    ngx_bloom_loss_t   *memory;
+    ngx_bloom_state_t  *state;
+
+    state = zone->state;
+    memory = &zone->sh->control.loss;
+
+    if (__atomic_load_n(&memory->lost, __ATOMIC_SEQ_CST) != 0
+        && ngx_bloom_zone_lock(zone, 0) == NGX_OK)
+    {
+        ngx_bloom_control_lose(&zone->control->loss, memory->lost);
+
+        (void) __atomic_fetch_add(&zone->control->loss.lost_keys,
+                                  memory->lost_keys, __ATOMIC_RELAXED);
+        memory->lost_keys = 0;
+        memory->lost = 0;
+        ngx_bloom_control_check_lost(memory);
+
+        ngx_bloom_zone_unlock(zone);
+    }
+
+    lost = __atomic_load_n(&zone->control->loss.lost, __ATOMIC_SEQ_CST);
+
+    if (lost != state->lost && ngx_bloom_io_sync(state->fd) == NGX_OK) {
+        state->lost = lost;
+    }
+}

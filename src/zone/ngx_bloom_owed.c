@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+/*
+ * Whoever owes keys holds the lock loss.ower[i], and then sets bit i of
+ * loss.owing.  The lock says whether the process is alive.
+ */
+
+#include "ngx_bloom_owed.h"
+#include "ngx_bloom_add.h"
+#include "ngx_bloom_io.h"
+#include "ngx_bloom_lost.h"
+#include "ngx_bloom_wake.h"
+
+#include <ngx_event.h>
+
+
+/* Bytes of keys that a process can owe, each with 2 bytes for its length. */
+#define NGX_BLOOM_OWED_ROOM   (256 * 1024)
+
+/* How long to wait between two attempts, ms; how long each of them waits for
+ * the lock, ms; and how many a process makes when it exits. */
+#define NGX_BLOOM_OWED_RETRY  10
+#define NGX_BLOOM_OWED_WAIT   1
+#define NGX_BLOOM_OWED_LAST   500
+
+
+struct ngx_bloom_owed_s {
+    ngx_event_t            event;        /* must be the first member */
+    ngx_connection_t       c;            /* for nginx's debug log */
+    ngx_bloom_zone_t      *zone;
+    ngx_bloom_control_t   *control;      /* in which it has the number */
+    ngx_uint_t             number;       /* in loss.ower */
+    size_t                 len;          /* 0: nothing is owed */
+    u_char                 keys[NGX_BLOOM_OWED_ROOM];
+};
+
+typedef struct ngx_bloom_owed_s  ngx_bloom_owed_t;
+
+
+static ngx_bloom_owed_t *ngx_bloom_owed_get(ngx_bloom_zone_t *zone);
+static ngx_int_t ngx_bloom_owed_enlist(ngx_bloom_owed_t *owed);
+static void ngx_bloom_owed_event(ngx_event_t *ev);
+static ngx_int_t ngx_bloom_owed_pay(ngx_bloom_owed_t *owed);
+static void ngx_bloom_owed_end_zone(ngx_bloom_zone_t *zone);
+static void ngx_bloom_owed_clean(void *data);
+
+
+ngx_uint_t
+ngx_bloom_owed(ngx_bloom_zone_t *zone)
+{
+    return zone->owed != NULL && zone->owed->len != 0;
+}
+
+
+ngx_int_t
+ngx_bloom_owed_put(ngx_bloom_zone_t *zone, const bloom_key_t *key)
+{
+    u_char            *p;
+    ngx_bloom_owed_t  *owed;
+
+    owed = ngx_bloom_owed_get(zone);
+
+    if (owed == NULL
+        || (owed->len == 0 && ngx_bloom_owed_enlist(owed) != NGX_OK)
+        || NGX_BLOOM_OWED_ROOM - owed->len < 2 + key->len)
+    {
+        ngx_bloom_lost_keys(zone, 1, 0);
+        return NGX_ERROR;
+    }
+
+    p = owed->keys + owed->len;
+
+    p[0] = (u_char) (key->len & 0xff);
+    p[1] = (u_char) (key->len >> 8);
+    ngx_memcpy(p + 2, key->data, key->len);
+
+    owed->len += 2 + key->len;
+
+    ngx_bloom_fault("owed");
+
+    if (!owed->event.timer_set) {
+        ngx_add_timer(&owed->event, NGX_BLOOM_OWED_RETRY);
+    }
+
+    return NGX_OK;
+}
+
+
+/* Returns what this process owes the zone, which may be nothing; or NULL if
+ * memory is short. */
+static ngx_bloom_owed_t *
+ngx_bloom_owed_get(ngx_bloom_zone_t *zone)
+{
+    ngx_bloom_owed_t    *owed;
+    ngx_pool_cleanup_t  *cln;
+
+    if (zone->owed != NULL) {
+        return zone->owed;
+    }
+
+    cln = ngx_pool_cleanup_add(zone->pool, 0);
+    owed = ngx_pcalloc(zone->pool, sizeof(ngx_bloom_owed_t));
+
+    if (cln == NULL || owed == NULL) {
+        return NULL;
+    }
+
+    /* with "master_process off", the cycle may end before the process */
+
+    cln->handler = ngx_bloom_owed_clean;
+    cln->data = zone;
+
+    owed->zone = zone;
+    owed->c.fd = (ngx_socket_t) -1;
+    owed->event.handler = ngx_bloom_owed_event;
+    owed->event.data = &owed->c;
+    owed->event.log = ngx_cycle->log;
+
+    zone->owed = owed;
+
+    return owed;
+}
+
+
+/* Takes a number.  Returns NGX_OK, or NGX_ERROR if all are taken. */
+static ngx_int_t
+ngx_bloom_owed_enlist(ngx_bloom_owed_t *owed)
+{
+    ngx_uint_t         i, died;
+    ngx_bloom_loss_t  *loss;
+
+    owed->control = owed->zone->control;
+    loss = &owed->control->loss;
+
+    for (i = 0; i < NGX_BLOOM_OWERS; i++) {
+
+        if (ngx_bloom_lock_died(&loss->ower[i], 0, &died) != NGX_OK) {
+            continue;
+        }
+
+        /* the bit of a process that has died stays until its loss is known;
+         * both are in one block of the control page */
+
+        if (died || (__atomic_load_n(&loss->owing, __ATOMIC_SEQ_CST)
+                     & ((uint64_t) 1 << i)))
+        {
+            ngx_bloom_lost_keys(owed->zone, 1, 0);
+        }
+
+        owed->number = i;
+
+        __atomic_fetch_or(&loss->owing, (uint64_t) 1 << i, __ATOMIC_SEQ_CST);
+
+        ngx_bloom_fault("owing");
+
+        return NGX_OK;
+    }
+
+    return NGX_ERROR;
+}
+
+
+static void
+ngx_bloom_owed_event(ngx_event_t *ev)
+{
+    ngx_bloom_owed_t *owed = (ngx_bloom_owed_t *) ev;
+
+    if (ngx_bloom_owed_pay(owed) == NGX_BUSY) {
+        ngx_add_timer(ev, NGX_BLOOM_OWED_RETRY);
+    }
+}
+
+
+/* Adds the owed keys.  Returns NGX_OK, or NGX_BUSY if some are left. */
+static ngx_int_t
+ngx_bloom_owed_pay(ngx_bloom_owed_t *owed)
+{
+    u_char             *p, *last, buf[NGX_BLOOM_BATCH_SIZE];
+    bloom_key_t         key;
+    ngx_bloom_batch_t   batch;
+
+    while (owed->len != 0) {
+
+        last = owed->keys + owed->len;
+
+        (void) ngx_bloom_add_begin(&batch, owed->zone, buf);
+        batch.single = 1;
+        batch.wait = NGX_BLOOM_OWED_WAIT;
+
+        for (p = owed->keys; p < last; p += 2 + key.len) {
+            key.data = p + 2;
+            key.len = p[0] + ((size_t) p[1] << 8);
+
+            if (ngx_bloom_batch_put(&batch, &key) != NGX_OK) {
+                break;
+            }
+        }
+
+        if (ngx_bloom_add_anyway(&batch) == NGX_BUSY) {
+            return NGX_BUSY;
+        }
+
+        ngx_memmove(owed->keys, p, last - p);
+        owed->len = last - p;
+    }
+
+    __atomic_fetch_and(&owed->control->loss.owing,
+                       ~((uint64_t) 1 << owed->number), __ATOMIC_SEQ_CST);
+
+    ngx_bloom_unlock(&owed->control->loss.ower[owed->number]);
+
+    ngx_bloom_wake();
+
+    return NGX_OK;
+}
+
+
+void
+ngx_bloom_owed_end(ngx_array_t *zones)
+{
+    ngx_uint_t          i;
+    ngx_bloom_zone_t  **zone;
+
+    zone = zones->elts;
+
+    for (i = 0; i < zones->nelts; i++) {
+
+        if (zone[i]->owed != NULL) {
+            ngx_bloom_owed_end_zone(zone[i]);
+        }
+    }
+}
+
+
+static void
+ngx_bloom_owed_end_zone(ngx_bloom_zone_t *zone)
+{
+    ngx_uint_t         i;
+    ngx_bloom_owed_t  *owed;
+
+    owed = zone->owed;
+
+    if (owed->len == 0) {
+        return;
+    }
+
+    for (i = 0; i < NGX_BLOOM_OWED_LAST; i++) {
+
+        if (ngx_bloom_owed_pay(owed) == NGX_OK) {
+            return;
+        }
+    }
+
+    /* the process that settles what this one owed records the loss, too */
+
+    ngx_bloom_lost_keys(zone, 1, 0);
+    owed->len = 0;
+}
+
+
+static void
+ngx_bloom_owed_clean(void *data)
+{
+    ngx_bloom_zone_t *zone = data;
+
+    ngx_bloom_owed_end_zone(zone);
+
+    if (zone->owed->event.timer_set) {
+        ngx_del_timer(&zone->owed->event);
+    }
+}
+
+
+void
+ngx_bloom_owed_settle(ngx_bloom_zone_t *zone)
+{
+    uint64_t           owing;
+    ngx_uint_t         i;
+    ngx_bloom_loss_t  *loss;
+
+    loss = &zone->control->loss;
+    owing = __atomic_load_n(&loss->owing, __ATOMIC_SEQ_CST);
+
+    for (i = 0; owing != 0; i++, owing >>= 1) {
+
+        if ((owing & 1) == 0 || ngx_bloom_lock(&loss->ower[i], 0) != NGX_OK) {
+            continue;
+        }
+
+        if ((__atomic_load_n(&loss->owing, __ATOMIC_SEQ_CST)
+             & ((uint64_t) 1 << i)))
+        {
+            ngx_bloom_lost_keys(zone, 1, 0);
+
+            /* on disk before nothing else tells of it (S3) */
+
+            if (zone->state == NULL
+                || ngx_bloom_io_sync(zone->state->fd) == NGX_OK)
+            {
+                __atomic_fetch_and(&loss->owing, ~((uint64_t) 1 << i),
+                                   __ATOMIC_SEQ_CST);
+            }
+        }
+
+        ngx_bloom_unlock(&loss->ower[i]);
+    }
+}
