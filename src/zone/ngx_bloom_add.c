@@ -163,7 +163,11 @@ ngx_bloom_add_anyway(ngx_bloom_batch_t *batch)
             return NGX_BUSY;
         }
 
-        ngx_bloom_lost_keys(zone, batch->maker.count, 1);
+        /* a process that could not map the control page does not know what the
+         * others have lost */
+
+        ngx_bloom_lost_keys(zone, batch->maker.count,
+                            zone->state_error == NULL);
 
         if (ngx_bloom_zone_serving(zone, &bits) != 0) {
             ngx_bloom_add_apply(batch, &bits, 0, 0);

@@ -34,7 +34,7 @@ ngx_bloom_lost_keys(ngx_bloom_zone_t *zone, uint64_t n, ngx_uint_t has)
         whole = (lost < complete);
 
         if (!whole) {
-            time = ngx_max(now, lost + (others != 0));
+            time = ngx_max(now, lost + (others != 0 || !has));
 
         } else if (has && complete == lost + 1 && now <= lost) {
             goto done;

@@ -24,8 +24,11 @@ ngx_bloom_removals_applied(ngx_bloom_zone_t *zone, uint64_t applied,
     control = zone->state->control;
     i = zone->state->instance;
 
+    /* whoever reads between both counts some removals twice, and none never */
+
+    __atomic_store_n(&control->instance[i].removed,
+                     ngx_bloom_removals_count(zone), __ATOMIC_SEQ_CST);
     control->instance[i].counted = *removals;
-    control->instance[i].removed = ngx_bloom_removals_count(zone);
 
     __atomic_store_n(&control->instance[i].applied, applied, __ATOMIC_SEQ_CST);
 

@@ -809,9 +809,12 @@ ngx_uint_t ngx_bloom_zone_late(ngx_bloom_zone_t *zone);
 static ngx_inline ngx_uint_t
 ngx_bloom_zone_behind(ngx_bloom_zone_t *zone)
 {
-    return __atomic_load_n(zone->required, __ATOMIC_ACQUIRE)
-           > __atomic_load_n(&zone->sh->applied, __ATOMIC_ACQUIRE)
-           || __atomic_load_n(&zone->control->loss.owing, __ATOMIC_ACQUIRE) != 0
+    /* `owing` first: a key that is owed no longer has raised `required` before
+     * `owing` was lowered */
+
+    return __atomic_load_n(&zone->control->loss.owing, __ATOMIC_ACQUIRE) != 0
+           || __atomic_load_n(zone->required, __ATOMIC_ACQUIRE)
+              > __atomic_load_n(&zone->sh->applied, __ATOMIC_ACQUIRE)
            || ngx_bloom_zone_damaged(zone);
 }
 
