@@ -6,6 +6,7 @@
 # Runs every stage, `make test-STAGE`, even if one fails. Counts the passed and
 # failed tests in their output, and ends with a line "N passed, N failed", which
 # is also in build/test/result. Each stage's output is in build/test/STAGE.log.
+# What failed is said once more before that line, and is in build/test/failures.
 
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -17,6 +18,7 @@ failed=0
 
 rm -rf $out
 mkdir -p $out
+touch $out/failures
 
 
 # count LOG STATUS: prints "passed failed" of a stage. It reads the output of
@@ -55,6 +57,20 @@ count() {
 }
 
 
+# failures NAME: prints what a stage's output says about its failed tests, or
+# its last lines if it says nothing
+
+failures() {
+    echo "==== $1: what failed"
+    grep -aE -A 3 -e '^ *# +Failed test' -e '^not ok ' -e '^\[  ERROR ' \
+              -e '^\[  FAILED  \] [^0-9]' -e ' \(Wstat: ' -e 'error: ' \
+              -e '^  Parse errors:' "$out/$1.log" \
+        | grep -avE '^(--)?$|Looks like|Non-zero exit' | head -n 60 \
+        | grep -a . || tail -n 5 "$out/$1.log"
+    echo
+}
+
+
 # stage NAME COMMAND...
 
 stage() {
@@ -72,6 +88,7 @@ stage() {
 
     passed=$((passed + ok))
     failed=$((failed + bad))
+    [ "$bad" -eq 0 ] || failures "$name" >> $out/failures
 
     echo "==== $name: $ok passed, $bad failed ($((SECONDS - started)) s)"
     echo
@@ -135,5 +152,6 @@ wait "$background"
 background_status=$?
 stage fuzz background_result
 
+cat $out/failures
 echo "$passed passed, $failed failed" | tee $out/result
 [ "$failed" -eq 0 ]
