@@ -18,7 +18,7 @@ ngx_bloom_add_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
     }
 
     batch->single = 1;
-    batch->wait = NGX_BLOOM_WRITE_SINGLE;
+    batch->waits_for_lock = 1;
 
     if (ngx_bloom_add_put(batch, key) != NGX_OK) {
         return NGX_ABORT;

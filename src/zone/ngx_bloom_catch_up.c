@@ -556,7 +556,7 @@ ngx_bloom_catch_up_lost(ngx_bloom_catch_up_t *up, ngx_bloom_reader_t *reader)
         ngx_bloom_zone_unlock(zone);
     }
 
-    (void) ngx_bloom_state_lose(zone->state, reader->lost);
+    ngx_bloom_control_lose(&zone->control->loss, reader->lost);
 
     ngx_bloom_catch_up_log_lost(zone, reader, covered);
 

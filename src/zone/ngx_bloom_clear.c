@@ -27,6 +27,7 @@
 static ngx_int_t ngx_bloom_clear_sync(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_clear_in_memory(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_clear_switch(ngx_bloom_load_t *load);
+static ngx_int_t ngx_bloom_clear_lock(ngx_bloom_zone_t *zone);
 static void ngx_bloom_clear_complete(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_clear_fails(ngx_bloom_load_t *load);
 
@@ -136,9 +137,7 @@ ngx_bloom_clear_in_memory(ngx_bloom_load_t *load)
 
     loss = &load->zone->control->loss;
 
-    if (ngx_bloom_zone_owing(load->zone)
-        || ngx_bloom_zone_lock(load->zone, NGX_BLOOM_CLEAR_WAIT) != NGX_OK)
-    {
+    if (ngx_bloom_clear_lock(load->zone) != NGX_OK) {
         return ngx_bloom_load_busy(load);
     }
 
@@ -188,9 +187,7 @@ ngx_bloom_clear_switch(ngx_bloom_load_t *load)
 
     ngx_bloom_fault("switch");
 
-    if (ngx_bloom_zone_owing(zone)
-        || ngx_bloom_zone_lock(zone, NGX_BLOOM_CLEAR_WAIT) != NGX_OK)
-    {
+    if (ngx_bloom_clear_lock(zone) != NGX_OK) {
         return NGX_AGAIN;
     }
 
@@ -214,6 +211,24 @@ ngx_bloom_clear_switch(ngx_bloom_load_t *load)
     ngx_bloom_load_turn(load, 0, end.tail, &end.removals);
 
     ngx_bloom_zone_unlock(zone);
+
+    return NGX_OK;
+}
+
+
+/* Locks the zone.  Returns NGX_OK; or NGX_BUSY if another process holds the
+ * lock, or owes keys, which would come back. */
+static ngx_int_t
+ngx_bloom_clear_lock(ngx_bloom_zone_t *zone)
+{
+    if (ngx_bloom_zone_lock(zone, NGX_BLOOM_CLEAR_WAIT) != NGX_OK) {
+        return NGX_BUSY;
+    }
+
+    if (ngx_bloom_zone_owing(zone)) {
+        ngx_bloom_zone_unlock(zone);
+        return NGX_BUSY;
+    }
 
     return NGX_OK;
 }

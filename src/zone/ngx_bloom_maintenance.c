@@ -95,11 +95,13 @@ ngx_bloom_maintenance_zone(ngx_bloom_jobs_t *jobs)
         next = NGX_BLOOM_JOBS_IDLE / 10;
     }
 
-    ngx_bloom_lost_sync(zone);
-
     if (ngx_bloom_catch_up(zone) != NGX_OK) {
         next = NGX_BLOOM_JOBS_BUSY;
     }
+
+    /* before a segment is removed that shows a loss */
+
+    ngx_bloom_lost_sync(zone);
 
     if (ngx_bloom_stand_step(&jobs->stand, zone) == NGX_AGAIN) {
         next = NGX_BLOOM_JOBS_BUSY;

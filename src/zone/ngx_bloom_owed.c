@@ -17,11 +17,11 @@
 /* Bytes of keys that a process can owe, each with 2 bytes for its length. */
 #define NGX_BLOOM_OWED_ROOM   (256 * 1024)
 
-/* How long to wait between two attempts, ms; how long each of them waits for
- * the lock, ms; and how many a process makes when it exits. */
-#define NGX_BLOOM_OWED_RETRY  10
-#define NGX_BLOOM_OWED_WAIT   1
-#define NGX_BLOOM_OWED_LAST   500
+/* How long to wait between two attempts, ms, which is less than the time for
+ * which batches leave the lock to them; and how many a process makes when it
+ * exits. */
+#define NGX_BLOOM_OWED_RETRY  1
+#define NGX_BLOOM_OWED_LAST   1000
 
 
 struct ngx_bloom_owed_s {
@@ -41,6 +41,7 @@ static ngx_bloom_owed_t *ngx_bloom_owed_get(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_owed_enlist(ngx_bloom_owed_t *owed);
 static void ngx_bloom_owed_event(ngx_event_t *ev);
 static ngx_int_t ngx_bloom_owed_pay(ngx_bloom_owed_t *owed);
+static void ngx_bloom_owed_leave(ngx_bloom_owed_t *owed);
 static void ngx_bloom_owed_end_zone(ngx_bloom_zone_t *zone);
 static void ngx_bloom_owed_clean(void *data);
 
@@ -126,7 +127,7 @@ ngx_bloom_owed_get(ngx_bloom_zone_t *zone)
 static ngx_int_t
 ngx_bloom_owed_enlist(ngx_bloom_owed_t *owed)
 {
-    ngx_uint_t         i, died;
+    ngx_uint_t         i;
     ngx_bloom_loss_t  *loss;
 
     owed->control = owed->zone->control;
@@ -134,17 +135,17 @@ ngx_bloom_owed_enlist(ngx_bloom_owed_t *owed)
 
     for (i = 0; i < NGX_BLOOM_OWERS; i++) {
 
-        if (ngx_bloom_lock_died(&loss->ower[i], 0, &died) != NGX_OK) {
+        if (ngx_bloom_lock(&loss->ower[i], 0) != NGX_OK) {
             continue;
         }
 
-        /* the bit of a process that has died stays until its loss is known;
-         * both are in one block of the control page */
+        /* a process has died with this number, and its loss is settled first */
 
-        if (died || (__atomic_load_n(&loss->owing, __ATOMIC_SEQ_CST)
-                     & ((uint64_t) 1 << i)))
+        if (__atomic_load_n(&loss->owing, __ATOMIC_SEQ_CST)
+            & ((uint64_t) 1 << i))
         {
-            ngx_bloom_lost_keys(owed->zone, 1, 0);
+            ngx_bloom_unlock(&loss->ower[i]);
+            continue;
         }
 
         owed->number = i;
@@ -185,7 +186,6 @@ ngx_bloom_owed_pay(ngx_bloom_owed_t *owed)
 
         (void) ngx_bloom_add_begin(&batch, owed->zone, buf);
         batch.single = 1;
-        batch.wait = NGX_BLOOM_OWED_WAIT;
 
         for (p = owed->keys; p < last; p += 2 + key.len) {
             key.data = p + 2;
@@ -204,14 +204,25 @@ ngx_bloom_owed_pay(ngx_bloom_owed_t *owed)
         owed->len = last - p;
     }
 
-    __atomic_fetch_and(&owed->control->loss.owing,
-                       ~((uint64_t) 1 << owed->number), __ATOMIC_SEQ_CST);
-
-    ngx_bloom_unlock(&owed->control->loss.ower[owed->number]);
-
+    ngx_bloom_owed_leave(owed);
     ngx_bloom_wake();
 
     return NGX_OK;
+}
+
+
+/* Owes nothing any more. */
+static void
+ngx_bloom_owed_leave(ngx_bloom_owed_t *owed)
+{
+    ngx_bloom_loss_t  *loss;
+
+    loss = &owed->control->loss;
+
+    __atomic_fetch_and(&loss->owing, ~((uint64_t) 1 << owed->number),
+                       __ATOMIC_SEQ_CST);
+
+    ngx_bloom_unlock(&loss->ower[owed->number]);
 }
 
 
@@ -249,12 +260,19 @@ ngx_bloom_owed_end_zone(ngx_bloom_zone_t *zone)
         if (ngx_bloom_owed_pay(owed) == NGX_OK) {
             return;
         }
-    }
 
-    /* the process that settles what this one owed records the loss, too */
+        ngx_msleep(1);
+    }
 
     ngx_bloom_lost_keys(zone, 1, 0);
     owed->len = 0;
+
+    /* on disk before nothing else tells of it (S3); otherwise the bit stays,
+     * and if the process ends, the loss is recorded once more */
+
+    if (zone->state == NULL || ngx_bloom_io_sync(zone->state->fd) == NGX_OK) {
+        ngx_bloom_owed_leave(owed);
+    }
 }
 
 
@@ -274,31 +292,38 @@ ngx_bloom_owed_clean(void *data)
 void
 ngx_bloom_owed_settle(ngx_bloom_zone_t *zone)
 {
-    uint64_t           owing;
+    uint64_t           owing, bit;
     ngx_uint_t         i;
     ngx_bloom_loss_t  *loss;
 
     loss = &zone->control->loss;
     owing = __atomic_load_n(&loss->owing, __ATOMIC_SEQ_CST);
+    zone->settled &= owing;
 
-    for (i = 0; owing != 0; i++, owing >>= 1) {
+    for (i = 0; i < NGX_BLOOM_OWERS && owing != 0; i++) {
 
-        if ((owing & 1) == 0 || ngx_bloom_lock(&loss->ower[i], 0) != NGX_OK) {
+        bit = (uint64_t) 1 << i;
+
+        if ((owing & bit) == 0 || ngx_bloom_lock(&loss->ower[i], 0) != NGX_OK) {
             continue;
         }
 
-        if ((__atomic_load_n(&loss->owing, __ATOMIC_SEQ_CST)
-             & ((uint64_t) 1 << i)))
-        {
-            ngx_bloom_lost_keys(zone, 1, 0);
+        if (__atomic_load_n(&loss->owing, __ATOMIC_SEQ_CST) & bit) {
+
+            /* once, even if the disk refuses for long */
+
+            if ((zone->settled & bit) == 0) {
+                ngx_bloom_lost_keys(zone, 1, 0);
+                zone->settled |= bit;
+            }
 
             /* on disk before nothing else tells of it (S3) */
 
             if (zone->state == NULL
                 || ngx_bloom_io_sync(zone->state->fd) == NGX_OK)
             {
-                __atomic_fetch_and(&loss->owing, ~((uint64_t) 1 << i),
-                                   __ATOMIC_SEQ_CST);
+                __atomic_fetch_and(&loss->owing, ~bit, __ATOMIC_SEQ_CST);
+                zone->settled &= ~bit;
             }
         }
 

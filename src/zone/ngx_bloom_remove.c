@@ -333,7 +333,7 @@ ngx_bloom_remove_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
         }
 
         batch->single = 1;
-        batch->wait = NGX_BLOOM_WRITE_SINGLE;
+        batch->waits_for_lock = 1;
         rc = ngx_bloom_remove(batch);
 
         if (rc == NGX_AGAIN || rc == NGX_BUSY) {

@@ -18,6 +18,12 @@
  * about 100 ns. */
 #define NGX_BLOOM_WRITE_SPINS  500
 
+/* How long a single key waits for each lock, ms; and for how long after such a
+ * wait in vain no key waits in this process, ms: otherwise each of its requests
+ * would wait for a stopped process. */
+#define NGX_BLOOM_WRITE_SINGLE   10
+#define NGX_BLOOM_WRITE_STALLED  1000
+
 /* For how long a batch leaves the lock to a single key, ms; and after how long
  * it does not, so that a flood of them does not stop it, ms. */
 #define NGX_BLOOM_WRITE_YIELDS   2
@@ -152,11 +158,21 @@ ngx_bloom_write_lock(ngx_bloom_batch_t *batch)
 
         __atomic_store_n(waiting, ngx_bloom_write_now(), __ATOMIC_RELAXED);
 
-        if (batch->wait == NGX_BLOOM_WRITE_SINGLE) {
-            ngx_bloom_fault("wait");
+        if (!batch->waits_for_lock
+            || (ngx_msec_int_t) (ngx_current_msec - zone->stalled) < 0)
+        {
+            return NGX_BUSY;
         }
 
-        return ngx_bloom_zone_lock(zone, batch->wait);
+        ngx_bloom_fault("wait");
+
+        if (ngx_bloom_zone_lock(zone, NGX_BLOOM_WRITE_SINGLE) == NGX_OK) {
+            return NGX_OK;
+        }
+
+        zone->stalled = ngx_current_msec + NGX_BLOOM_WRITE_STALLED;
+
+        return NGX_BUSY;
     }
 
     if (ngx_bloom_write_now()
@@ -181,8 +197,9 @@ ngx_bloom_write_lock(ngx_bloom_batch_t *batch)
 busy:
 
     return ngx_bloom_write_wait(batch, "another process has locked the zone "
-                                "for ten seconds; check the processes of nginx "
-                                "and those that use bloom_state_path");
+                                "for ten seconds; look for a process of nginx "
+                                "that is stopped or waits for a disk, and "
+                                "resume it or end it");
 }
 
 
@@ -196,14 +213,6 @@ ngx_bloom_write(ngx_bloom_batch_t *batch)
 
     zone = batch->zone;
 
-    if (!batch->kind->adds) {
-        rc = ngx_bloom_write_owed(batch);
-
-        if (rc != NGX_OK) {
-            return rc;
-        }
-    }
-
     rc = ngx_bloom_write_lock(batch);
 
     if (rc != NGX_OK) {
@@ -211,6 +220,13 @@ ngx_bloom_write(ngx_bloom_batch_t *batch)
     }
 
     ngx_bloom_fault("locked");
+
+    /* owed keys are in no record yet (I12) */
+
+    if (!batch->kind->adds && ngx_bloom_zone_owing(zone)) {
+        ngx_bloom_zone_unlock(zone);
+        return ngx_bloom_write_owed(batch);
+    }
 
     if (ngx_bloom_zone_serving(zone, &bits) != 0) {
         rc = (batch->kind->look != NULL) ? batch->kind->look(batch, &bits)
@@ -403,20 +419,16 @@ ngx_bloom_write_refuse(ngx_bloom_batch_t *batch)
 }
 
 
-/* Waits until no process owes keys, which are in no record yet (I12).  Returns
- * NGX_OK, NGX_AGAIN or NGX_ERROR. */
+/* Waits, since a process owes keys.  Returns NGX_AGAIN or NGX_ERROR. */
 static ngx_int_t
 ngx_bloom_write_owed(ngx_bloom_batch_t *batch)
 {
-    if (!ngx_bloom_zone_owing(batch->zone)) {
-        return NGX_OK;
-    }
-
     ngx_bloom_wake();
 
     return ngx_bloom_write_wait(batch, "keys of bloom_add have waited for the "
-                                "lock of the zone for ten seconds; check the "
-                                "processes of nginx");
+                                "lock of the zone for ten seconds; look for a "
+                                "process of nginx that is stopped or waits "
+                                "for a disk, and resume it or end it");
 }
 
 
@@ -424,7 +436,6 @@ ngx_int_t
 ngx_bloom_batch_synced(ngx_bloom_batch_t *batch)
 {
     uint64_t              wanted;
-    ngx_int_t             rc;
     ngx_bloom_state_t    *state;
     ngx_bloom_control_t  *control;
 
@@ -439,10 +450,8 @@ ngx_bloom_batch_synced(ngx_bloom_batch_t *batch)
 
     if (batch->position == 0) {
 
-        rc = ngx_bloom_write_owed(batch);
-
-        if (rc != NGX_OK) {
-            return rc;
+        if (ngx_bloom_zone_owing(batch->zone)) {
+            return ngx_bloom_write_owed(batch);
         }
 
         batch->position = ngx_bloom_state_tail(state);

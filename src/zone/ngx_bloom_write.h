@@ -81,9 +81,10 @@ struct ngx_bloom_batch_s {
     bloom_record_maker_t   maker;
     u_char                *buf;
     void                  *data;         /* of its kind */
-    ngx_uint_t             single;       /* 1: it may use the reserve, and waits
-                                            for the lock itself */
-    ngx_msec_t             wait;         /* for how long, for each lock */
+    ngx_uint_t             single;       /* 1: it may use the reserve, and is not
+                                            tried again */
+    ngx_uint_t             waits_for_lock;         /* 1: if it is single, it
+                                            waits for the lock for a moment */
     ngx_bloom_set_tally_t  tally;        /* of the last record's additions */
     uint64_t               end;          /* of its last record in the journal */
     uint64_t               position;     /* up to which the journal has to be on
@@ -121,9 +122,6 @@ ngx_uint_t ngx_bloom_write_possible(ngx_bloom_zone_t *zone);
 
 
 /* ---- within this layer ---- */
-
-/* How long a single key waits for each lock, ms. */
-#define NGX_BLOOM_WRITE_SINGLE  10
 
 /*
  * Initialises an empty batch of a kind.  Returns NGX_OK; NGX_DECLINED with

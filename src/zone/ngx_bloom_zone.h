@@ -430,8 +430,13 @@ typedef struct ngx_bloom_zone_s {
     ngx_bloom_queue_t      *queue[NGX_BLOOM_QUEUES];   /* NULL: no request has
                                             waited in it yet */
 
+    ngx_msec_t              stalled;     /* until then a single key does not
+                                            wait for the lock */
     struct ngx_bloom_owed_s *owed;       /* keys that this process owes; NULL:
                                             it has owed none yet */
+    uint64_t                settled;     /* bits of loss.owing whose loss this
+                                            process has recorded, and not yet
+                                            brought to disk */
 
     /* the restoration that the helper applies: see ngx_bloom_catch_up.c */
     struct {

@@ -10,6 +10,8 @@ use warnings;
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Control;
+use BloomTest::Disk;
 use BloomTest::Faults;
 use BloomTest::Process qw(resume_process);
 use BloomTest::Zones;
@@ -18,10 +20,14 @@ my $t = BloomTest->new;
 my $faults = BloomTest::Faults->new($t);
 $faults->needed;
 
+my $disk = BloomTest::Disk->new($t, 'state');
+
 $t->build_image('ids.bloom', ['id1'], '-p', '1e-9', '-n', '50k');
 configure($t, ['zone=ids file=ids.bloom'], api => 1, add => 1, workers => 2,
           server => 'location = /list { bloom_add $arg_k zone=ids split=,;
-                                        return 200; }');
+                                        return 200; }
+                     location = /unlist { bloom_remove $arg_k zone=ids split=,;
+                                          return 200; }');
 $t->run;
 
 add($t, 'ids', ['first'], durable => 1);
@@ -62,6 +68,20 @@ subtest 'the keys of a list do not wait' => sub {
     $faults->withdraw;
 
     unlike(ask($t, 'ids', @keys), qr/0/, 'none of its keys is absent');
+};
+
+
+subtest 'the removals of a list wait once together' => sub {
+    my $before = zone_state($t, 'ids')->{counters}{removals_refused};
+
+    $faults->kill_at('wait', 2);
+    is($t->get('/unlist?k=' . join ',', map { "gone$_" } 1 .. 100)->status,
+       200, 'a request with a list is answered');
+    ok($faults->pending, 'at most one of its keys has waited');
+    $faults->withdraw;
+    is(zone_state($t, 'ids')->{counters}{removals_refused}, $before + 100,
+       'all of them are counted as refused');
+    $t->expect_log(qr/bloom_remove could not remove a key/);
 };
 
 
@@ -116,11 +136,26 @@ subtest 'a worker dies that owes keys' => sub {
 
     $t->expect_log(qr/exited on signal 9/);
     $t->expect_log(qr/\[alert\].*"ids" could not write added keys/);
+
+    # the mark stays until the loss is on disk
+
+    $disk->refuse('EIO', 'sync');
     $t->kill_worker('KILL', $other);
     resume_process($worker);
-    ok(settled($t, 'ids', sub { $_[0]{journal}{lost_keys} == 1
-                                && !$_[0]{journal}{owing_workers} }),
+    ok(settled($t, 'ids', sub { $_[0]{journal}{lost_keys} == 1 }),
        'the helper records the loss');
+
+    my $lost = control($t->testdir . '/state/ids/control')->{lost};
+
+    select undef, undef, undef, 1.5;
+    is(zone_state($t, 'ids')->{journal}{owing_workers}, 1,
+       'the mark stays while the disk refuses');
+    is(control($t->testdir . '/state/ids/control')->{lost}, $lost,
+       'the loss is recorded once');
+    $disk->allow;
+    ok(settled($t, 'ids', sub { !$_[0]{journal}{owing_workers} }),
+       'it goes when the disk allows');
+    is(zone_state($t, 'ids')->{journal}{lost_keys}, 1, 'one key is lost');
     is(ask($t, 'ids', 'id1', 'later', 'owed', 'no'), '11??',
        'the zone does not know which keys are absent');
     $t->stop;
