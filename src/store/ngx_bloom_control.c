@@ -89,9 +89,9 @@ ngx_bloom_control_renew(ngx_bloom_control_t *control)
         ngx_bloom_control_check_lost(loss);
     }
 
-    if (loss->owing != 0) {
+    if (ngx_bloom_control_owing(loss)) {
         ngx_bloom_control_lose(loss, ngx_bloom_time());
-        loss->owing = 0;
+        ngx_memzero(loss->owing, sizeof(loss->owing));
     }
 
     control->synced = ngx_min(control->synced, ~control->synced_check);

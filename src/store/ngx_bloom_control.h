@@ -48,8 +48,9 @@
  * instance. */
 #define NGX_BLOOM_LEFT         UINT64_MAX
 
-/* How many processes can owe keys at a time. */
-#define NGX_BLOOM_OWERS  64
+/* How many processes can owe keys at a time: the workers of a large machine,
+ * before and after a reload. */
+#define NGX_BLOOM_OWERS  256
 
 
 /* The end of the journal: where the next record is appended. */
@@ -83,7 +84,8 @@ typedef struct {
     uint64_t             lost_check;     /* ~lost, unless one of both is
                                             wrong */
 
-    uint64_t             owing;          /* bitmap of the numbers of processes
+    uint64_t             owing[NGX_BLOOM_OWERS / 64];
+                                         /* bitmap of the numbers of processes
                                             that owe keys; atomic */
     pthread_mutex_t      ower[NGX_BLOOM_OWERS];      /* robust; held by the
                                             process that has the number.  If it
@@ -218,13 +220,13 @@ typedef struct {
 
     union {
         ngx_bloom_loss_t         loss;
-        u_char                   loss_page[4096];
+        u_char                   loss_pages[12288];
     };
 } ngx_bloom_control_t;
 
 _Static_assert(offsetof(ngx_bloom_control_t, instance) == 4096
                && offsetof(ngx_bloom_control_t, loss) == 8192
-               && sizeof(ngx_bloom_control_t) == 12288,
+               && sizeof(ngx_bloom_control_t) == 20480,
                "the parts of a control page have the same offsets everywhere");
 
 #define NGX_BLOOM_CANNOT_WRITE    1
@@ -261,6 +263,22 @@ ngx_int_t ngx_bloom_control_renew(ngx_bloom_control_t *control);
 
 /* Returns 1 if the page was last used since the machine was booted. */
 ngx_uint_t ngx_bloom_control_fresh(const ngx_bloom_control_t *control);
+
+/* Returns 1 if a process owes keys. */
+static ngx_inline ngx_uint_t
+ngx_bloom_control_owing(const ngx_bloom_loss_t *loss)
+{
+    uint64_t    owing;
+    ngx_uint_t  i;
+
+    owing = 0;
+
+    for (i = 0; i < NGX_BLOOM_OWERS / 64; i++) {
+        owing |= __atomic_load_n(&loss->owing[i], __ATOMIC_ACQUIRE);
+    }
+
+    return owing != 0;
+}
 
 /* Stores the check of loss->lost, after that has changed. */
 void ngx_bloom_control_check_lost(ngx_bloom_loss_t *loss);

@@ -607,7 +607,7 @@ ngx_bloom_catch_up_log_lost(ngx_bloom_zone_t *zone, ngx_bloom_reader_t *reader,
     uint64_t  lost;
     ngx_tm_t  tm;
 
-    lost = __atomic_load_n(&zone->control->loss.lost, __ATOMIC_SEQ_CST);
+    lost = ngx_bloom_zone_lost(zone);
 
     if (lost == 0 || lost < complete) {
         return;

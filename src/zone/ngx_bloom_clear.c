@@ -11,6 +11,7 @@
 #include "ngx_bloom_place.h"
 #include "ngx_bloom_source.h"
 #include "ngx_bloom_load_checks.h"
+#include "ngx_bloom_lost.h"
 
 
 /* How long a clear waits for locks in all, ms. */
@@ -133,18 +134,26 @@ ngx_bloom_clear_sync(ngx_bloom_load_t *load)
 static ngx_int_t
 ngx_bloom_clear_in_memory(ngx_bloom_load_t *load)
 {
-    ngx_bloom_loss_t  *loss;
+    ngx_bloom_loss_t   *loss;
+    ngx_bloom_shctx_t  *sh;
 
-    loss = &load->zone->control->loss;
+    sh = load->zone->sh;
+    loss = &sh->control.loss;
 
     if (ngx_bloom_clear_lock(load->zone) != NGX_OK) {
         return ngx_bloom_load_busy(load);
+    }
+
+    if (__atomic_load_n(&sh->applied, __ATOMIC_SEQ_CST) != load->applied) {
+        ngx_bloom_zone_unlock(load->zone);
+        return ngx_bloom_load_left(load);
     }
 
     ngx_bloom_clear_complete(load);
 
     loss->lost_keys = 0;
     __atomic_store_n(&loss->lost, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&sh->lost, 0, __ATOMIC_SEQ_CST);
     ngx_bloom_control_check_lost(loss);
 
     ngx_bloom_load_turn(load, 0, 0, NULL);
@@ -190,6 +199,10 @@ ngx_bloom_clear_switch(ngx_bloom_load_t *load)
     if (ngx_bloom_clear_lock(zone) != NGX_OK) {
         return NGX_AGAIN;
     }
+
+    /* the record drops this as well */
+
+    ngx_bloom_lost_move(zone);
 
     /* before the record exists: whoever finds it must not take what the source
      * has sent for what the zone has */
@@ -241,7 +254,7 @@ ngx_bloom_clear_complete(ngx_bloom_load_t *load)
 {
     uint64_t  lost;
 
-    lost = __atomic_load_n(&load->zone->control->loss.lost, __ATOMIC_SEQ_CST);
+    lost = ngx_bloom_zone_lost(load->zone);
 
     load->complete = ngx_max(load->complete, lost + 1);
 }

@@ -20,6 +20,7 @@
 #define NGX_BLOOM_INFO_LARGE  (64 * 1024 * 1024)
 
 
+static uint64_t ngx_bloom_info_owing(ngx_bloom_zone_t *zone);
 static uint64_t ngx_bloom_info_journal_bytes(ngx_bloom_state_t *state);
 static ngx_bloom_condition_e ngx_bloom_info_condition_of(
     ngx_bloom_zone_t *zone, uint64_t generation, uint64_t as_of);
@@ -76,14 +77,10 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
     info->size = zone->shm_zone->shm.size;
     info->bank_size = zone->image_room;
     info->huge_bytes = __atomic_load_n(&sh->huge_bytes, __ATOMIC_RELAXED);
-    info->owing = (uint64_t) __builtin_popcountll(
-                                 __atomic_load_n(&zone->control->loss.owing,
-                                                 __ATOMIC_RELAXED));
+    info->owing = ngx_bloom_info_owing(zone);
     info->lost_keys = zone->control->loss.lost_keys;
     info->lost_at = ngx_bloom_zone_damaged(zone)
-                    ? ngx_bloom_zone_wall(__atomic_load_n(
-                                              &zone->control->loss.lost,
-                                              __ATOMIC_RELAXED),
+                    ? ngx_bloom_zone_wall(ngx_bloom_zone_lost(zone),
                                           ngx_bloom_zone_shift(zone))
                     : 0;
     info->source = ngx_bloom_zone_source(zone,
@@ -132,6 +129,27 @@ ngx_bloom_info_get(ngx_bloom_zone_t *zone, ngx_bloom_info_t *info)
 
 
 /* Returns the size of the journal. */
+/* Returns how many processes owe keys. */
+static uint64_t
+ngx_bloom_info_owing(ngx_bloom_zone_t *zone)
+{
+    uint64_t           n;
+    ngx_uint_t         i;
+    ngx_bloom_loss_t  *loss, *memory;
+
+    loss = &zone->control->loss;
+    memory = &zone->sh->control.loss;
+    n = 0;
+
+    for (i = 0; i < NGX_BLOOM_OWERS / 64; i++) {
+        n += (uint64_t) __builtin_popcountll(loss->owing[i]
+                                             | memory->owing[i]);
+    }
+
+    return n;
+}
+
+
 static uint64_t
 ngx_bloom_info_journal_bytes(ngx_bloom_state_t *state)
 {

@@ -96,6 +96,7 @@ ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
 
     load->bank = !(zone->sh->generation & 1);
     load->begun = ngx_bloom_time();
+    load->applied = __atomic_load_n(&zone->sh->applied, __ATOMIC_SEQ_CST);
     load->file = *file;
     load->empty = (file->name.len == 0);
 
@@ -684,6 +685,12 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
             ngx_bloom_control_lose(&zone->control->loss,
                                    load->replay.reader.lost);
         }
+
+    } else if (__atomic_load_n(&zone->sh->applied, __ATOMIC_SEQ_CST)
+               != load->applied)
+    {
+        ngx_bloom_zone_unlock(zone);
+        return ngx_bloom_load_left(load);
     }
 
     if (load->replay.bits.ring != NULL) {

@@ -137,6 +137,17 @@ ngx_bloom_load_busy(ngx_bloom_load_t *load)
 
 
 ngx_int_t
+ngx_bloom_load_left(ngx_bloom_load_t *load)
+{
+    return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, 0,
+                                "bloom zone \"%V\" has been changed by workers "
+                                "of a new configuration, with a journal, which "
+                                "this load does not know; load the image again",
+                                &load->zone->name);
+}
+
+
+ngx_int_t
 ngx_bloom_load_refuse(ngx_bloom_load_t *load, ngx_err_t err,
     const char *error)
 {

@@ -4,6 +4,7 @@
 #include "ngx_bloom_io.h"
 
 
+static void ngx_bloom_lost_mirror(ngx_bloom_zone_t *zone);
 static void ngx_bloom_lost_log(ngx_bloom_zone_t *zone, uint64_t before,
     uint64_t n);
 
@@ -14,29 +15,38 @@ static void ngx_bloom_lost_log(ngx_bloom_zone_t *zone, uint64_t before,
  * any earlier one.  The time of the last loss is used again only if this
  * instance recorded it, that is, if `complete` is right behind it or if there
  * is no other instance.
+ *
+ * The same time is recorded for workers of this instance without the control
+ * page of the state directory.  If one of them has recorded another meanwhile,
+ * the filter does not have all keys.
  */
 void
 ngx_bloom_lost_keys(ngx_bloom_zone_t *zone, uint64_t n, ngx_uint_t has)
 {
-    uint64_t           now, time, lost, complete, others, before;
-    ngx_uint_t         whole;
-    ngx_bloom_loss_t  *loss;
+    uint64_t            now, time, besides, lost, last, complete, others;
+    uint64_t            before;
+    ngx_uint_t          whole;
+    ngx_bloom_loss_t   *loss;
+    ngx_bloom_shctx_t  *sh;
 
+    sh = zone->sh;
     loss = &zone->control->loss;
     before = __atomic_fetch_add(&loss->lost_keys, n, __ATOMIC_RELAXED);
 
     now = ngx_bloom_zone_time(zone);
     others = (zone->state != NULL) ? ngx_bloom_state_others(zone->state) : 0;
+    besides = __atomic_load_n(zone->lost, __ATOMIC_SEQ_CST);
     lost = __atomic_load_n(&loss->lost, __ATOMIC_SEQ_CST);
 
     do {
-        complete = __atomic_load_n(&zone->sh->complete, __ATOMIC_SEQ_CST);
-        whole = (lost < complete);
+        complete = __atomic_load_n(&sh->complete, __ATOMIC_SEQ_CST);
+        last = ngx_max(lost, besides);
+        whole = (last < complete);
 
         if (!whole) {
-            time = ngx_max(now, lost + (others != 0 || !has));
+            time = ngx_max(now, last + (others != 0 || !has));
 
-        } else if (has && complete == lost + 1 && now <= lost) {
+        } else if (has && complete == last + 1 && now <= last) {
             goto done;
 
         } else {
@@ -53,13 +63,40 @@ ngx_bloom_lost_keys(ngx_bloom_zone_t *zone, uint64_t n, ngx_uint_t has)
 
     ngx_bloom_fault("lost");
 
+    if (zone->state != NULL) {
+        ngx_bloom_lost_mirror(zone);
+
+        whole = whole && has
+                && __atomic_compare_exchange_n(&sh->control.loss.lost, &besides,
+                                               time, 0, __ATOMIC_SEQ_CST,
+                                               __ATOMIC_SEQ_CST);
+    }
+
     if (whole && has) {
-        __atomic_store_n(&zone->sh->complete, time + 1, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&sh->complete, time + 1, __ATOMIC_SEQ_CST);
     }
 
 done:
 
     ngx_bloom_lost_log(zone, before, n);
+}
+
+
+/* Tells workers without the control page of the state directory what was
+ * lost. */
+static void
+ngx_bloom_lost_mirror(ngx_bloom_zone_t *zone)
+{
+    uint64_t  lost, *from;
+
+    from = &zone->control->loss.lost;
+
+    /* another process may change it meanwhile */
+
+    do {
+        lost = __atomic_load_n(from, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&zone->sh->lost, lost, __ATOMIC_SEQ_CST);
+    } while (__atomic_load_n(from, __ATOMIC_SEQ_CST) != lost);
 }
 
 
@@ -106,7 +143,7 @@ ngx_bloom_lost_by_disk(ngx_bloom_zone_t *zone)
     }
 
     if (state->lost_before < sh->complete
-        && __atomic_load_n(&zone->control->loss.lost, __ATOMIC_SEQ_CST) == lost
+        && ngx_bloom_zone_lost(zone) == lost
         && __atomic_load_n(zone->required, __ATOMIC_SEQ_CST)
            <= __atomic_load_n(&sh->applied, __ATOMIC_SEQ_CST))
     {
@@ -117,31 +154,53 @@ ngx_bloom_lost_by_disk(ngx_bloom_zone_t *zone)
 }
 
 
+/*
+ * A lookup that no longer sees the loss in shared memory sees it in the control
+ * page, which it reads afterwards.
+ */
+void
+ngx_bloom_lost_move(ngx_bloom_zone_t *zone)
+{
+    uint64_t           lost;
+    ngx_bloom_loss_t  *loss, *memory;
+
+    loss = &zone->control->loss;
+    memory = &zone->sh->control.loss;
+
+    lost = __atomic_load_n(&memory->lost, __ATOMIC_SEQ_CST);
+
+    if (lost == 0) {
+        return;
+    }
+
+    ngx_bloom_control_lose(loss, lost);
+
+    (void) __atomic_fetch_add(&loss->lost_keys,
+                              __atomic_exchange_n(&memory->lost_keys, 0,
+                                                  __ATOMIC_SEQ_CST),
+                              __ATOMIC_SEQ_CST);
+
+    /* unless another worker has recorded a later loss meanwhile */
+
+    (void) __atomic_compare_exchange_n(&memory->lost, &lost, 0, 0,
+                                       __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    ngx_bloom_control_check_lost(memory);
+}
+
+
 void
 ngx_bloom_lost_sync(ngx_bloom_zone_t *zone)
 {
     uint64_t            lost;
-    ngx_bloom_loss_t   *memory;
     ngx_bloom_state_t  *state;
 
     state = zone->state;
-    memory = &zone->sh->control.loss;
 
-    if (__atomic_load_n(&memory->lost, __ATOMIC_SEQ_CST) != 0
-        && ngx_bloom_zone_lock(zone, 0) == NGX_OK)
-    {
-        ngx_bloom_control_lose(&zone->control->loss, memory->lost);
-
-        (void) __atomic_fetch_add(&zone->control->loss.lost_keys,
-                                  memory->lost_keys, __ATOMIC_RELAXED);
-        memory->lost_keys = 0;
-        memory->lost = 0;
-        ngx_bloom_control_check_lost(memory);
-
-        ngx_bloom_zone_unlock(zone);
-    }
+    ngx_bloom_lost_move(zone);
 
     lost = __atomic_load_n(&zone->control->loss.lost, __ATOMIC_SEQ_CST);
+
+    ngx_bloom_lost_mirror(zone);
 
     if (lost != state->lost && ngx_bloom_io_sync(state->fd) == NGX_OK) {
         state->lost = lost;

@@ -31,10 +31,16 @@ void ngx_bloom_lost_keys(ngx_bloom_zone_t *zone, uint64_t n, ngx_uint_t has);
 void ngx_bloom_lost_by_disk(ngx_bloom_zone_t *zone);
 
 /*
- * Writes to disk that keys were lost, also those that workers of a
- * configuration without a journal have lost.  Workers record it only in mapped
- * memory, which outlives them but not a loss of power.  Called by the helper;
- * the zone has a state directory.
+ * Moves to the control page of the state directory what workers of a
+ * configuration without a journal have lost, which recorded it in shared
+ * memory.  The zone has a state directory.
+ */
+void ngx_bloom_lost_move(ngx_bloom_zone_t *zone);
+
+/*
+ * Writes to disk that keys were lost.  Workers record it only in mapped memory,
+ * which outlives them but not a loss of power.  Called by the helper; the zone
+ * has a state directory.
  */
 void ngx_bloom_lost_sync(ngx_bloom_zone_t *zone);
 

@@ -2,7 +2,10 @@
 
 /*
  * Whoever owes keys holds the lock loss.ower[i], and then sets bit i of
- * loss.owing.  The lock says whether the process is alive.
+ * loss.owing.  The lock says whether the process is alive.  It does so in every
+ * control page that it has: in the one of the state directory, for other
+ * instances, and in the one in shared memory, for workers of a configuration
+ * without a journal, which have the same memory after a reload.
  */
 
 #include "ngx_bloom_owed.h"
@@ -28,7 +31,6 @@ struct ngx_bloom_owed_s {
     ngx_event_t            event;        /* must be the first member */
     ngx_connection_t       c;            /* for nginx's debug log */
     ngx_bloom_zone_t      *zone;
-    ngx_bloom_control_t   *control;      /* in which it has the number */
     ngx_uint_t             number;       /* in loss.ower */
     size_t                 len;          /* 0: nothing is owed */
     u_char                 keys[NGX_BLOOM_OWED_ROOM];
@@ -43,6 +45,12 @@ static void ngx_bloom_owed_event(ngx_event_t *ev);
 static ngx_int_t ngx_bloom_owed_pay(ngx_bloom_owed_t *owed);
 static void ngx_bloom_owed_leave(ngx_bloom_owed_t *owed);
 static void ngx_bloom_owed_end_zone(ngx_bloom_zone_t *zone);
+static ngx_uint_t ngx_bloom_owed_is(ngx_bloom_zone_t *zone, ngx_uint_t number);
+static ngx_int_t ngx_bloom_owed_lock(ngx_bloom_zone_t *zone,
+    ngx_uint_t number);
+static void ngx_bloom_owed_unlock(ngx_bloom_zone_t *zone, ngx_uint_t number);
+static void ngx_bloom_owed_mark(ngx_bloom_zone_t *zone, ngx_uint_t number);
+static void ngx_bloom_owed_unmark(ngx_bloom_zone_t *zone, ngx_uint_t number);
 static void ngx_bloom_owed_clean(void *data);
 
 
@@ -128,29 +136,25 @@ static ngx_int_t
 ngx_bloom_owed_enlist(ngx_bloom_owed_t *owed)
 {
     ngx_uint_t         i;
-    ngx_bloom_loss_t  *loss;
+    ngx_bloom_zone_t  *zone;
 
-    owed->control = owed->zone->control;
-    loss = &owed->control->loss;
+    zone = owed->zone;
 
     for (i = 0; i < NGX_BLOOM_OWERS; i++) {
 
-        if (ngx_bloom_lock(&loss->ower[i], 0) != NGX_OK) {
+        if (ngx_bloom_owed_lock(zone, i) != NGX_OK) {
             continue;
         }
 
         /* a process has died with this number, and its loss is settled first */
 
-        if (__atomic_load_n(&loss->owing, __ATOMIC_SEQ_CST)
-            & ((uint64_t) 1 << i))
-        {
-            ngx_bloom_unlock(&loss->ower[i]);
+        if (ngx_bloom_owed_is(zone, i)) {
+            ngx_bloom_owed_unlock(zone, i);
             continue;
         }
 
         owed->number = i;
-
-        __atomic_fetch_or(&loss->owing, (uint64_t) 1 << i, __ATOMIC_SEQ_CST);
+        ngx_bloom_owed_mark(zone, i);
 
         ngx_bloom_fault("owing");
 
@@ -215,14 +219,8 @@ ngx_bloom_owed_pay(ngx_bloom_owed_t *owed)
 static void
 ngx_bloom_owed_leave(ngx_bloom_owed_t *owed)
 {
-    ngx_bloom_loss_t  *loss;
-
-    loss = &owed->control->loss;
-
-    __atomic_fetch_and(&loss->owing, ~((uint64_t) 1 << owed->number),
-                       __ATOMIC_SEQ_CST);
-
-    ngx_bloom_unlock(&loss->ower[owed->number]);
+    ngx_bloom_owed_unmark(owed->zone, owed->number);
+    ngx_bloom_owed_unlock(owed->zone, owed->number);
 }
 
 
@@ -292,29 +290,26 @@ ngx_bloom_owed_clean(void *data)
 void
 ngx_bloom_owed_settle(ngx_bloom_zone_t *zone)
 {
-    uint64_t           owing, bit;
-    ngx_uint_t         i;
-    ngx_bloom_loss_t  *loss;
+    ngx_uint_t  i;
 
-    loss = &zone->control->loss;
-    owing = __atomic_load_n(&loss->owing, __ATOMIC_SEQ_CST);
-    zone->settled &= owing;
+    for (i = 0; i < NGX_BLOOM_OWERS; i++) {
 
-    for (i = 0; i < NGX_BLOOM_OWERS && owing != 0; i++) {
-
-        bit = (uint64_t) 1 << i;
-
-        if ((owing & bit) == 0 || ngx_bloom_lock(&loss->ower[i], 0) != NGX_OK) {
+        if (!ngx_bloom_owed_is(zone, i)) {
+            zone->settled[i] = 0;
             continue;
         }
 
-        if (__atomic_load_n(&loss->owing, __ATOMIC_SEQ_CST) & bit) {
+        if (ngx_bloom_owed_lock(zone, i) != NGX_OK) {
+            continue;
+        }
+
+        if (ngx_bloom_owed_is(zone, i)) {
 
             /* once, even if the disk refuses for long */
 
-            if ((zone->settled & bit) == 0) {
+            if (!zone->settled[i]) {
                 ngx_bloom_lost_keys(zone, 1, 0);
-                zone->settled |= bit;
+                zone->settled[i] = 1;
             }
 
             /* on disk before nothing else tells of it (S3) */
@@ -322,11 +317,89 @@ ngx_bloom_owed_settle(ngx_bloom_zone_t *zone)
             if (zone->state == NULL
                 || ngx_bloom_io_sync(zone->state->fd) == NGX_OK)
             {
-                __atomic_fetch_and(&loss->owing, ~bit, __ATOMIC_SEQ_CST);
-                zone->settled &= ~bit;
+                ngx_bloom_owed_unmark(zone, i);
             }
         }
 
-        ngx_bloom_unlock(&loss->ower[i]);
+        ngx_bloom_owed_unlock(zone, i);
     }
+}
+
+
+/* Returns 1 if a process with this number owes keys, or did when it died. */
+static ngx_uint_t
+ngx_bloom_owed_is(ngx_bloom_zone_t *zone, ngx_uint_t number)
+{
+    uint64_t  owing;
+
+    owing = __atomic_load_n(&zone->control->loss.owing[number / 64],
+                            __ATOMIC_SEQ_CST)
+            | __atomic_load_n(&zone->sh->control.loss.owing[number / 64],
+                              __ATOMIC_SEQ_CST);
+
+    return owing >> number % 64 & 1;
+}
+
+
+/* Takes the locks of a number.  Returns NGX_OK or NGX_BUSY. */
+static ngx_int_t
+ngx_bloom_owed_lock(ngx_bloom_zone_t *zone, ngx_uint_t number)
+{
+    ngx_bloom_loss_t  *memory;
+
+    memory = &zone->sh->control.loss;
+
+    if (ngx_bloom_lock(&memory->ower[number], 0) != NGX_OK) {
+        return NGX_BUSY;
+    }
+
+    if (zone->control != &zone->sh->control
+        && ngx_bloom_lock(&zone->control->loss.ower[number], 0) != NGX_OK)
+    {
+        ngx_bloom_unlock(&memory->ower[number]);
+        return NGX_BUSY;
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_bloom_owed_unlock(ngx_bloom_zone_t *zone, ngx_uint_t number)
+{
+    if (zone->control != &zone->sh->control) {
+        ngx_bloom_unlock(&zone->control->loss.ower[number]);
+    }
+
+    ngx_bloom_unlock(&zone->sh->control.loss.ower[number]);
+}
+
+
+/* Sets the bit of a number whose locks this process holds. */
+static void
+ngx_bloom_owed_mark(ngx_bloom_zone_t *zone, ngx_uint_t number)
+{
+    uint64_t  bit;
+
+    bit = (uint64_t) 1 << number % 64;
+
+    __atomic_fetch_or(&zone->control->loss.owing[number / 64], bit,
+                      __ATOMIC_SEQ_CST);
+    __atomic_fetch_or(&zone->sh->control.loss.owing[number / 64], bit,
+                      __ATOMIC_SEQ_CST);
+}
+
+
+/* Clears it. */
+static void
+ngx_bloom_owed_unmark(ngx_bloom_zone_t *zone, ngx_uint_t number)
+{
+    uint64_t  bit;
+
+    bit = (uint64_t) 1 << number % 64;
+
+    __atomic_fetch_and(&zone->control->loss.owing[number / 64], ~bit,
+                       __ATOMIC_SEQ_CST);
+    __atomic_fetch_and(&zone->sh->control.loss.owing[number / 64], ~bit,
+                       __ATOMIC_SEQ_CST);
 }

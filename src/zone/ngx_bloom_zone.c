@@ -799,6 +799,8 @@ ngx_bloom_zone_use(ngx_bloom_zone_t *zone)
     zone->control = (state != NULL && state->control != NULL)
                     ? state->control : &zone->sh->control;
     zone->clock = &zone->control->clock;
+    zone->lost = (zone->control != &zone->sh->control)
+                 ? &zone->sh->control.loss.lost : &zone->sh->lost;
     zone->required = &zone->control->instance[state != NULL ? state->instance
                                                             : 0].required;
 }

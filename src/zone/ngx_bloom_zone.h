@@ -272,9 +272,13 @@ typedef struct {
     uint64_t              accepts;       /* atomic; images accepted so far;
                                             accepted[accepts & 1] is the last */
     bloom_accepted_t      accepted[2];   /* zones without a state directory */
-    ngx_bloom_control_t   control;       /* its lock `append`; of a zone without
-                                            a state directory, all of it (I10);
-                                            else its clock is a copy */
+    ngx_bloom_control_t   control;       /* its lock `append`, and `loss`; of a
+                                            zone without a state directory, all
+                                            of it (I10); else its clock is a
+                                            copy */
+    uint64_t              lost;          /* atomic; loss.lost of the state
+                                            directory when this instance last
+                                            knew it: see below */
 } ngx_bloom_shctx_t;
 
 /*
@@ -298,6 +302,11 @@ typedef struct {
  * no loss had before.  If its filter had all keys until then, it has this one
  * as well, so the worker then raises `complete` beyond `lost`.  Other instances
  * lack the key at once, this one from its next load on.
+ *
+ * A reload may switch the journal of a zone on or off, and then workers without
+ * the control page of the state directory use the same memory as others with
+ * it.  So the others also count `loss` of the control page in sh, and the first
+ * ones sh->lost.
  */
 
 
@@ -424,6 +433,7 @@ typedef struct ngx_bloom_zone_s {
                                             of the zone */
     const uint64_t         *required;    /* of this instance, in the control
                                             page: ngx_bloom_state.h */
+    const uint64_t         *lost;        /* counts beside loss.lost */
 
     bloom_geometry_t        idle;        /* of the bank that is being loaded */
 
@@ -434,9 +444,10 @@ typedef struct ngx_bloom_zone_s {
                                             wait for the lock */
     struct ngx_bloom_owed_s *owed;       /* keys that this process owes; NULL:
                                             it has owed none yet */
-    uint64_t                settled;     /* bits of loss.owing whose loss this
-                                            process has recorded, and not yet
-                                            brought to disk */
+    u_char                  settled[NGX_BLOOM_OWERS];  /* 1: this process has
+                                            recorded the loss of the dead one
+                                            of this number, and not yet brought
+                                            it to disk */
 
     /* the restoration that the helper applies: see ngx_bloom_catch_up.c */
     struct {
@@ -706,7 +717,8 @@ void ngx_bloom_zone_unlock(ngx_bloom_zone_t *zone);
 static ngx_inline ngx_uint_t
 ngx_bloom_zone_owing(ngx_bloom_zone_t *zone)
 {
-    return __atomic_load_n(&zone->control->loss.owing, __ATOMIC_SEQ_CST) != 0;
+    return ngx_bloom_control_owing(&zone->control->loss)
+           || ngx_bloom_control_owing(&zone->sh->control.loss);
 }
 
 /* Points the zone to the control page that it uses. */
@@ -772,11 +784,26 @@ ngx_bloom_zone_bank(ngx_bloom_zone_t *zone, ngx_uint_t bank)
     return zone->banks + bank * zone->bank_size;
 }
 
+/* Returns the time up to which added keys may be lost, ms since 1970; 0: none
+ * is lost. */
+static ngx_inline uint64_t
+ngx_bloom_zone_lost(ngx_bloom_zone_t *zone)
+{
+    uint64_t  lost, besides;
+
+    /* this one first: ngx_bloom_lost_move() moves it to the other */
+
+    besides = __atomic_load_n(zone->lost, __ATOMIC_SEQ_CST);
+    lost = __atomic_load_n(&zone->control->loss.lost, __ATOMIC_SEQ_CST);
+
+    return ngx_max(lost, besides);
+}
+
 /* Returns 1 if the filter that serves may lack keys that were lost. */
 static ngx_inline ngx_uint_t
 ngx_bloom_zone_damaged(ngx_bloom_zone_t *zone)
 {
-    return __atomic_load_n(&zone->control->loss.lost, __ATOMIC_RELAXED)
+    return ngx_bloom_zone_lost(zone)
            >= __atomic_load_n(&zone->sh->complete, __ATOMIC_RELAXED);
 }
 
@@ -817,7 +844,7 @@ ngx_bloom_zone_behind(ngx_bloom_zone_t *zone)
     /* `owing` first: a key that is owed no longer has raised `required` before
      * `owing` was lowered */
 
-    return __atomic_load_n(&zone->control->loss.owing, __ATOMIC_ACQUIRE) != 0
+    return ngx_bloom_zone_owing(zone)
            || __atomic_load_n(zone->required, __ATOMIC_ACQUIRE)
               > __atomic_load_n(&zone->sh->applied, __ATOMIC_ACQUIRE)
            || ngx_bloom_zone_damaged(zone);

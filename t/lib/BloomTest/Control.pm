@@ -22,7 +22,7 @@ use Exporter qw(import);
 our @EXPORT = qw(control new_control set_control);
 
 use constant {
-    SIZE => 12288,
+    SIZE => 20480,
     VERSION => 4,
     END_SIZE => 56,
 };

@@ -288,6 +288,7 @@ sub reload {
         my @left = grep { alive($_) } @old;
         @left = grep { title($_) !~ /shutting down/ } @left
             if $option{keep_old};
+        @left = grep { $_ != $option{stopped} } @left if $option{stopped};
 
         return !@left && $self->_accepts;
     }, $option{within});

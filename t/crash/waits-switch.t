@@ -1,0 +1,140 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
+
+# A reload switches the journal of a zone on or off while a worker of the
+# configuration before owes keys: both configurations use the same memory, but
+# only one of them the control page of the state directory.
+
+use strict;
+use warnings;
+
+use BloomTest;
+use BloomTest::Api;
+use BloomTest::Faults;
+use BloomTest::Process qw(resume_process);
+use BloomTest::Zones;
+
+my $t = BloomTest->new;
+my $faults = BloomTest::Faults->new($t);
+$faults->needed;
+
+sub conf {
+    my ($journal) = @_;
+
+    configure($t, ["zone=seen:8m capacity=20k fpr=1e-9 journal=$journal"],
+              api => 1, add => 1, workers => 2);
+}
+
+
+# Lets one of two workers stop with the lock, and the other owe a key.  Returns
+# both, and a connection to the other one, which keeps it alive.
+
+sub owe {
+    my ($key) = @_;
+
+    my $stop = $faults->stop_at('locked');
+    my $c = $t->connect;
+    $c->send($t->request_text(GET => "/add/seen?k=stalled-$key"));
+    my $stopped = $faults->stopped($stop);
+    my ($other) = grep { $_ != $stopped } $t->workers;
+
+    my $open = $t->connect;
+    $open->send("POST /bloom/zones/seen/keys HTTP/1.1\r\nHost: a\r\n"
+                . "Content-Length: 100\r\n\r\nopen-$key\n");
+
+    is($t->get("/add/seen?k=$key")->status, 200, "$key is added");
+    is(ask($t, 'seen', 'no'), '?', 'the zone is unknown meanwhile');
+
+    return ($stopped, $other, $open);
+}
+
+conf('off');
+$t->run;
+add($t, 'seen', ['before']);
+
+
+for (['off', 'on'], ['on', 'off']) {
+    my ($from, $to) = @$_;
+
+    subtest "the key of a worker with journal=$from is added" => sub {
+        conf($to);
+        my ($stopped, $other, $open) = owe("owed-$from");
+
+        $t->reload(keep_old => 1, stopped => $stopped);
+        is(ask($t, 'seen', "owed-$from", 'no', 'before'), '??1',
+           "the workers with journal=$to do not say that it is absent");
+        resume_process($stopped);
+        is(ask_until_known($t, 'seen', "owed-$from", 'no', 'before'), '101',
+           'it is present in the end');
+    };
+}
+
+
+for (['off', 'on'], ['on', 'off']) {
+    my ($from, $to) = @$_;
+
+    subtest "a worker with journal=$from dies" => sub {
+        conf($to);
+        my ($stopped, $other, $open) = owe("lost-$from");
+
+        $t->reload(keep_old => 1, stopped => $stopped);
+        $t->expect_log(qr/exited on signal 9/);
+        $t->expect_log(qr/\[alert\].*"seen" could not write added keys/);
+        $t->expect_log(qr/\[alert\].*"seen" has lost added keys/);
+        kill 'KILL', $other;
+        ok(settled($t, 'seen', sub { !$_[0]{journal}{owing_workers} }),
+           'nobody owes keys any more');
+        resume_process($stopped);
+        is(ask($t, 'seen', "lost-$from", 'no', 'before'), '??1',
+           "workers with journal=$to do not say that its key is absent");
+
+        conf($from);
+        $t->reload;
+        is(ask($t, 'seen', "lost-$from", 'no', 'before'), '??1',
+           "nor do workers with journal=$from again");
+
+        is(api($t, POST => 'zones/seen/clear')->status, 200,
+           'the zone is cleared');
+        add($t, 'seen', ['before']);
+        is(ask_until_known($t, 'seen', "lost-$from", 'no', 'before'), '001',
+           'and is known again');
+
+        # without a journal, a clear does not change the state directory
+
+        conf($to);
+        $t->reload;
+        is(ask($t, 'seen', 'no'), $to eq 'on' ? '?' : '0',
+           "and with journal=$to " . ($to eq 'on' ? 'unknown again' : 'as well'));
+    };
+}
+
+
+# The helper of the configuration before is about to let an image serve that it
+# has loaded, without the journal.
+
+subtest 'a load does not drop keys that a new journal has' => sub {
+    my $conf = sub {
+        configure($t, ["zone=ids file=ids.bloom journal=$_[0]"], api => 1,
+                  add => 1);
+    };
+
+    $t->build_image('ids.bloom', ['id1'], '-p', '1e-9', '-n', '1k');
+    $conf->('off');
+    $t->reload;
+
+    my $stop = $faults->stop_at('switch');
+    my $c = $t->connect;
+    $c->send($t->request_text(POST => '/bloom/zones/ids/reload'));
+    my $helper = $faults->stopped($stop);
+
+    $conf->('on');
+    $t->reload(keep_old => 1, stopped => $helper);
+    is(add($t, 'ids', ['key'])->{added}, 1, 'a new worker adds a key');
+    $t->expect_log(qr/zone "ids" has been changed by workers of a new configuration/);
+    resume_process($helper);
+    $c->response;
+    is(ask_until_known($t, 'ids', 'id1', 'key', 'no'), '110',
+       'the key is present after the load');
+};
+
+done_testing;
