@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The lock is held for one record of NGX_BLOOM_BATCH_FULL bytes or, if it is
- * longer, of one key: for a few tenths of a millisecond.
+ * The lock is held for one record of NGX_BLOOM_BATCH_KEYS keys at most, and of
+ * NGX_BLOOM_BATCH_FULL bytes or one key: for a few tenths of a millisecond.
  */
 
 #include "ngx_bloom_write.h"
@@ -117,9 +117,10 @@ ngx_bloom_batch_record(ngx_bloom_batch_t *batch, u_char *buf, ngx_uint_t type)
 ngx_int_t
 ngx_bloom_batch_put(ngx_bloom_batch_t *batch, const bloom_key_t *key)
 {
-    if (batch->maker.count != 0
-        && batch->maker.len + bloom_packed_key_size(key->len)
-           > NGX_BLOOM_BATCH_FULL)
+    if (batch->maker.count == NGX_BLOOM_BATCH_KEYS
+        || (batch->maker.count != 0
+            && batch->maker.len + bloom_packed_key_size(key->len)
+               > NGX_BLOOM_BATCH_FULL))
     {
         return NGX_AGAIN;
     }

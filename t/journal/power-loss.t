@@ -134,6 +134,7 @@ sub lose {
     $power->begin if $option{runs};
     $disk->refuse('ENOSPC', @{ $option{full} }) if $option{full};
     my @problems = $zones->check($moment, once => $count++ % 3, %option,
+                                  lies => $option{lies} || $option{refused},
                                   started => sub { $disk->allow });
 
     $t->kill_all if $t->master && (@problems || !$option{runs});
@@ -173,7 +174,8 @@ sub record {
 # A row is: a name, the kinds of zones, the changes, and options: `then`, the
 # changes between a first and a second loss; `at`, the moment of losses that
 # are not at random moments; `losses` and `lies`, further losses; `prepare`,
-# what the zones have before; `fresh`, they have no durable key before.
+# what the zones have before; `fresh`, they have no durable key before;
+# `refused`, the disk refuses a key, which is a loss that no start forgets.
 
 my %lies = map { $_ => \@lies } 'durable additions', 'a checkpoint',
                                 'further segments';
@@ -204,10 +206,16 @@ my @rows = (
       sub { $since = $power->mark }, [add => 'b'], [durable => 'c']],
      at => sub { $_[0]{what} eq 'mark' && $_[0]{at} == $since }],
 
-    ['a key that the disk refuses', ['empty'],
-     [[durable => 'a'], sub { $disk->refuse('ENOSPC', qw(write grow rename)) },
+    ['a key for which the disk has no room', ['empty'],
+     [[durable => 'a'], sub { $disk->refuse('ENOSPC', qw(grow rename)) },
       [bloom_add => 'b'], sub { $disk->allow }, [durable_remove => 'b'],
       [durable => 'c']]],
+
+    ['a key that the disk refuses', ['empty'],
+     [[durable => 'a'], sub { $disk->refuse('EIO', 'write') },
+      [bloom_add => 'b'], sub { $disk->allow }, [durable_remove => 'b'],
+      [durable => 'c']],
+     refused => 1],
 
     ['a synchronisation', ['empty'],
      [[add => 'a'], [add => long('b', 'c')], [add => 'd'], [synchronised => ]],
@@ -221,6 +229,9 @@ for my $row (grep { $_->[0] =~ /$names/ } @rows) {
     my ($name, $kinds, $changes, %option) = @$row;
 
     subtest "power is lost during $name" => sub {
+
+        $t->expect_log(qr/\[alert\].*could not write added keys/)
+            if $option{refused};
 
         $zones->begin(@$kinds);
         $since = undef;

@@ -384,8 +384,8 @@ sub _answers {
 # after kill -9 and another start, that the journal is in order, and that what
 # is added durably then is there.  Returns the problems.  Options:
 #
-#   lies      the disk has lost what it said it has: the zone may say that it
-#             does not know
+#   lies      the disk has lost what it said it has, or what it refused: the
+#             zone may say that it does not know
 #   refuses   the start may be refused by a message that names a file of the
 #             state directory
 #   started   a function that is called when the zones have answered
@@ -423,10 +423,17 @@ sub check {
 
     if (!@problems) {
         for my $zone (@{ $self->{kinds} }) {
-            my $r = $zone eq 'source'
-                ? changes($t, $zone, position($t, $zone), 99, '+after')
-                : api($t, POST => "zones/$zone/keys?durable=true",
-                      body => 'after');
+            my $r;
+
+            # the helper may not have noticed yet that the disk has room again
+
+            wait_until(sub {
+                $r = $zone eq 'source'
+                    ? changes($t, $zone, position($t, $zone), 99, '+after')
+                    : api($t, POST => "zones/$zone/keys?durable=true",
+                          body => 'after');
+                return $r->status != 503;
+            });
 
             push @problems, "zone $zone: no key is added after the start: $r"
                 if $r->status != 200;
