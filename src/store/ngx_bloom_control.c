@@ -91,8 +91,10 @@ ngx_bloom_control_renew(ngx_bloom_control_t *control)
 
     if (ngx_bloom_control_owing(loss)) {
         ngx_bloom_control_lose(loss, ngx_bloom_time());
-        ngx_memzero(loss->owing, sizeof(loss->owing));
+        loss->owing = 0;
     }
+
+    ngx_memzero(loss->owes, sizeof(loss->owes));
 
     control->synced = ngx_min(control->synced, ~control->synced_check);
     control->synced_check = ~control->synced;

@@ -84,7 +84,11 @@ typedef struct {
     uint64_t             lost_check;     /* ~lost, unless one of both is
                                             wrong */
 
-    uint64_t             owing[NGX_BLOOM_OWERS / 64];
+    uint64_t             owing;          /* odd while a process owes keys;
+                                            changes by 1 or 2 whenever a bit of
+                                            `owes` is set, or all are clear;
+                                            atomic */
+    uint64_t             owes[NGX_BLOOM_OWERS / 64];
                                          /* bitmap of the numbers of processes
                                             that owe keys; atomic */
     pthread_mutex_t      ower[NGX_BLOOM_OWERS];      /* robust; held by the
@@ -268,16 +272,7 @@ ngx_uint_t ngx_bloom_control_fresh(const ngx_bloom_control_t *control);
 static ngx_inline ngx_uint_t
 ngx_bloom_control_owing(const ngx_bloom_loss_t *loss)
 {
-    uint64_t    owing;
-    ngx_uint_t  i;
-
-    owing = 0;
-
-    for (i = 0; i < NGX_BLOOM_OWERS / 64; i++) {
-        owing |= __atomic_load_n(&loss->owing[i], __ATOMIC_ACQUIRE);
-    }
-
-    return owing != 0;
+    return __atomic_load_n(&loss->owing, __ATOMIC_SEQ_CST) & 1;
 }
 
 /* Stores the check of loss->lost, after that has changed. */

@@ -142,8 +142,7 @@ ngx_bloom_info_owing(ngx_bloom_zone_t *zone)
     n = 0;
 
     for (i = 0; i < NGX_BLOOM_OWERS / 64; i++) {
-        n += (uint64_t) __builtin_popcountll(loss->owing[i]
-                                             | memory->owing[i]);
+        n += (uint64_t) __builtin_popcountll(loss->owes[i] | memory->owes[i]);
     }
 
     return n;

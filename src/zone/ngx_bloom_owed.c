@@ -2,10 +2,11 @@
 
 /*
  * Whoever owes keys holds the lock loss.ower[i], and then sets bit i of
- * loss.owing.  The lock says whether the process is alive.  It does so in every
- * control page that it has: in the one of the state directory, for other
- * instances, and in the one in shared memory, for workers of a configuration
- * without a journal, which have the same memory after a reload.
+ * loss.owes, and makes loss.owing odd, which is what lookups read.  The lock
+ * says whether the process is alive.  It does so in every control page that it
+ * has: in the one of the state directory, for other instances, and in the one
+ * in shared memory, for workers of a configuration without a journal, which
+ * have the same memory after a reload.
  */
 
 #include "ngx_bloom_owed.h"
@@ -49,8 +50,9 @@ static ngx_uint_t ngx_bloom_owed_is(ngx_bloom_zone_t *zone, ngx_uint_t number);
 static ngx_int_t ngx_bloom_owed_lock(ngx_bloom_zone_t *zone,
     ngx_uint_t number);
 static void ngx_bloom_owed_unlock(ngx_bloom_zone_t *zone, ngx_uint_t number);
-static void ngx_bloom_owed_mark(ngx_bloom_zone_t *zone, ngx_uint_t number);
-static void ngx_bloom_owed_unmark(ngx_bloom_zone_t *zone, ngx_uint_t number);
+static void ngx_bloom_owed_mark(ngx_bloom_loss_t *loss, ngx_uint_t number);
+static void ngx_bloom_owed_unmark(ngx_bloom_loss_t *loss, ngx_uint_t number);
+static void ngx_bloom_owed_even(ngx_bloom_loss_t *loss);
 static void ngx_bloom_owed_clean(void *data);
 
 
@@ -154,7 +156,8 @@ ngx_bloom_owed_enlist(ngx_bloom_owed_t *owed)
         }
 
         owed->number = i;
-        ngx_bloom_owed_mark(zone, i);
+        ngx_bloom_owed_mark(&zone->control->loss, i);
+        ngx_bloom_owed_mark(&zone->sh->control.loss, i);
 
         ngx_bloom_fault("owing");
 
@@ -219,8 +222,13 @@ ngx_bloom_owed_pay(ngx_bloom_owed_t *owed)
 static void
 ngx_bloom_owed_leave(ngx_bloom_owed_t *owed)
 {
-    ngx_bloom_owed_unmark(owed->zone, owed->number);
-    ngx_bloom_owed_unlock(owed->zone, owed->number);
+    ngx_bloom_zone_t  *zone;
+
+    zone = owed->zone;
+
+    ngx_bloom_owed_unmark(&zone->control->loss, owed->number);
+    ngx_bloom_owed_unmark(&zone->sh->control.loss, owed->number);
+    ngx_bloom_owed_unlock(zone, owed->number);
 }
 
 
@@ -317,12 +325,18 @@ ngx_bloom_owed_settle(ngx_bloom_zone_t *zone)
             if (zone->state == NULL
                 || ngx_bloom_io_sync(zone->state->fd) == NGX_OK)
             {
-                ngx_bloom_owed_unmark(zone, i);
+                ngx_bloom_owed_unmark(&zone->control->loss, i);
+                ngx_bloom_owed_unmark(&zone->sh->control.loss, i);
             }
         }
 
         ngx_bloom_owed_unlock(zone, i);
     }
+
+    /* a process may have died before it did so */
+
+    ngx_bloom_owed_even(&zone->control->loss);
+    ngx_bloom_owed_even(&zone->sh->control.loss);
 }
 
 
@@ -330,14 +344,14 @@ ngx_bloom_owed_settle(ngx_bloom_zone_t *zone)
 static ngx_uint_t
 ngx_bloom_owed_is(ngx_bloom_zone_t *zone, ngx_uint_t number)
 {
-    uint64_t  owing;
+    uint64_t  owes;
 
-    owing = __atomic_load_n(&zone->control->loss.owing[number / 64],
-                            __ATOMIC_SEQ_CST)
-            | __atomic_load_n(&zone->sh->control.loss.owing[number / 64],
-                              __ATOMIC_SEQ_CST);
+    owes = __atomic_load_n(&zone->control->loss.owes[number / 64],
+                           __ATOMIC_SEQ_CST)
+           | __atomic_load_n(&zone->sh->control.loss.owes[number / 64],
+                             __ATOMIC_SEQ_CST);
 
-    return owing >> number % 64 & 1;
+    return owes >> number % 64 & 1;
 }
 
 
@@ -375,31 +389,61 @@ ngx_bloom_owed_unlock(ngx_bloom_zone_t *zone, ngx_uint_t number)
 }
 
 
-/* Sets the bit of a number whose locks this process holds. */
+/* Sets the bit of a number whose lock this process holds. */
 static void
-ngx_bloom_owed_mark(ngx_bloom_zone_t *zone, ngx_uint_t number)
+ngx_bloom_owed_mark(ngx_bloom_loss_t *loss, ngx_uint_t number)
 {
-    uint64_t  bit;
+    uint64_t  owing;
 
-    bit = (uint64_t) 1 << number % 64;
+    __atomic_fetch_or(&loss->owes[number / 64], (uint64_t) 1 << number % 64,
+                      __ATOMIC_SEQ_CST);
 
-    __atomic_fetch_or(&zone->control->loss.owing[number / 64], bit,
-                      __ATOMIC_SEQ_CST);
-    __atomic_fetch_or(&zone->sh->control.loss.owing[number / 64], bit,
-                      __ATOMIC_SEQ_CST);
+    owing = __atomic_load_n(&loss->owing, __ATOMIC_SEQ_CST);
+
+    while (!__atomic_compare_exchange_n(&loss->owing, &owing, (owing + 2) | 1,
+                                        0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+    {
+        /* void */
+    }
 }
 
 
 /* Clears it. */
 static void
-ngx_bloom_owed_unmark(ngx_bloom_zone_t *zone, ngx_uint_t number)
+ngx_bloom_owed_unmark(ngx_bloom_loss_t *loss, ngx_uint_t number)
 {
-    uint64_t  bit;
+    __atomic_fetch_and(&loss->owes[number / 64],
+                       ~((uint64_t) 1 << number % 64), __ATOMIC_SEQ_CST);
 
-    bit = (uint64_t) 1 << number % 64;
+    ngx_bloom_fault("even");
 
-    __atomic_fetch_and(&zone->control->loss.owing[number / 64], ~bit,
-                       __ATOMIC_SEQ_CST);
-    __atomic_fetch_and(&zone->sh->control.loss.owing[number / 64], ~bit,
-                       __ATOMIC_SEQ_CST);
+    ngx_bloom_owed_even(loss);
+}
+
+
+/* Makes `owing` even if no process owes keys.  If one sets its bit meanwhile,
+ * `owing` has changed when it has. */
+static void
+ngx_bloom_owed_even(ngx_bloom_loss_t *loss)
+{
+    uint64_t    owing;
+    ngx_uint_t  i;
+
+    owing = __atomic_load_n(&loss->owing, __ATOMIC_SEQ_CST);
+
+    while (owing & 1) {
+
+        for (i = 0; i < NGX_BLOOM_OWERS / 64; i++) {
+
+            if (__atomic_load_n(&loss->owes[i], __ATOMIC_SEQ_CST) != 0) {
+                return;
+            }
+        }
+
+        if (__atomic_compare_exchange_n(&loss->owing, &owing, owing + 1, 0,
+                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        {
+            return;
+        }
+    }
 }

@@ -718,7 +718,7 @@ static ngx_inline ngx_uint_t
 ngx_bloom_zone_owing(ngx_bloom_zone_t *zone)
 {
     return ngx_bloom_control_owing(&zone->control->loss)
-           || ngx_bloom_control_owing(&zone->sh->control.loss);
+           | ngx_bloom_control_owing(&zone->sh->control.loss);
 }
 
 /* Points the zone to the control page that it uses. */

@@ -11,7 +11,7 @@ use warnings;
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Faults;
-use BloomTest::Process qw(resume_process);
+use BloomTest::Process qw(alive resume_process wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
@@ -48,6 +48,16 @@ sub owe {
     return ($stopped, $other, $open);
 }
 
+# Lets a process go on, which then exits.  Before it does, it may accept a
+# connection, and close it.
+
+sub goes_on {
+    my ($pid) = @_;
+
+    resume_process($pid);
+    wait_until(sub { !alive($pid) }) or die "process $pid stays";
+}
+
 conf('off');
 $t->run;
 add($t, 'seen', ['before']);
@@ -63,7 +73,7 @@ for (['off', 'on'], ['on', 'off']) {
         $t->reload(keep_old => 1, stopped => $stopped);
         is(ask($t, 'seen', "owed-$from", 'no', 'before'), '??1',
            "the workers with journal=$to do not say that it is absent");
-        resume_process($stopped);
+        goes_on($stopped);
         is(ask_until_known($t, 'seen', "owed-$from", 'no', 'before'), '101',
            'it is present in the end');
     };
@@ -84,7 +94,7 @@ for (['off', 'on'], ['on', 'off']) {
         kill 'KILL', $other;
         ok(settled($t, 'seen', sub { !$_[0]{journal}{owing_workers} }),
            'nobody owes keys any more');
-        resume_process($stopped);
+        goes_on($stopped);
         is(ask($t, 'seen', "lost-$from", 'no', 'before'), '??1',
            "workers with journal=$to do not say that its key is absent");
 
@@ -131,7 +141,7 @@ subtest 'a load does not drop keys that a new journal has' => sub {
     $t->reload(keep_old => 1, stopped => $helper);
     is(add($t, 'ids', ['key'])->{added}, 1, 'a new worker adds a key');
     $t->expect_log(qr/zone "ids" has been changed by workers of a new configuration/);
-    resume_process($helper);
+    goes_on($helper);
     $c->response;
     is(ask_until_known($t, 'ids', 'id1', 'key', 'no'), '110',
        'the key is present after the load');

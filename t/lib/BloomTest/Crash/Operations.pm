@@ -98,15 +98,16 @@ my %operation;
     'an addition of the same keys' => sub { adds('', @{ $_[0]{keys} }) },
     'bloom_add of the same key' => sub { bloom_adds(@{ $_[0]{keys} }) },
 
-    # behind records of 120 KB, which fill segments
+    # of a fresh zone, behind records that leave less than 60 KB of the first
+    # segment, which has room for 2 MiB
 
     'an addition to the next segment' => sub {
         my ($zone) = @_;
 
-        $zone->insist(adds('', map { $_ . 'x' x 600 } $zone->new_keys(200)))
-            for 1 .. 2;
+        $zone->insist(adds('', ($zone->new_keys(1))[0] . 'x' x 60_000))
+            for 1 .. 34;
 
-        return adds('', map { $_ . 'x' x 600 } $zone->new_keys(200));
+        return adds('', map { $_ . 'x' x 20_000 } $zone->new_keys(5));
     },
 
     # the next part of the filter begins
@@ -318,6 +319,22 @@ my %operation;
 
         return $operation{'bloom_add'}->($zone);
     },
+
+    # While another worker is stopped with the lock of the zone, a worker owes a
+    # key, and adds it when the other one goes on.
+
+    'a key that is owed' => sub {
+        my ($zone) = @_;
+
+        my $goes_on = $zone->stop_with_lock;
+        my $owed = bloom_adds($zone->new_keys(1));
+
+        return { to => {}, act => sub {
+            $zone->perform($owed);
+            $goes_on->();
+        } };
+    },
+
     # Slices are closed, dropped and cleared by the helper.
 
     'time that passes' => sub {

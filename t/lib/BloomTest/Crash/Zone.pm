@@ -17,7 +17,7 @@ use BloomTest::Base;
 use BloomTest::Crash::Operations;
 use BloomTest::Feedback;
 use BloomTest::Image qw(with_exceptions);
-use BloomTest::Process qw(wait_until);
+use BloomTest::Process qw(resume_process wait_until);
 use BloomTest::Zones;
 
 # The images of a zone with file= cover none of the changes: they are as of ten
@@ -248,6 +248,23 @@ sub lose_keys {
     $self->{t}->pipeline(map { "/add/ids?k=$_" } @keys);
     $self->{account}->set(map { $_ => 1 } @keys);
     $self->{account}->lose;
+}
+
+# Lets a worker stop that has locked the zone for an addition.  Returns a
+# function that lets it go on.
+
+sub stop_with_lock {
+    my ($self) = @_;
+
+    my $stop = $self->{faults}->stop_at('locked');
+    my $addition = adds('', $self->new_keys(1));
+    my $connection = $self->send($addition);
+    my $pid = $self->{faults}->stopped($stop);
+
+    return sub {
+        resume_process($pid);
+        $self->complete($addition, $connection);
+    };
 }
 
 sub base_key {
