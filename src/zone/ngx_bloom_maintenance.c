@@ -83,11 +83,17 @@ ngx_bloom_maintenance_zone(ngx_bloom_jobs_t *jobs)
     control = zone->state->control;
     next = NGX_BLOOM_JOBS_IDLE;
 
-    if (!jobs->wiped && ngx_bloom_zone_lock(zone, 0) == NGX_OK) {
+    /* if a process has died with the lock, its change is applied now (I2), and
+     * not only behind the next one */
+
+    if (ngx_bloom_zone_lock(zone, 0) == NGX_OK) {
 
         /* an earlier helper may have died before it published a clear */
 
-        jobs->wiped = (ngx_bloom_journal_wipe(zone->state) == NGX_OK);
+        if (!jobs->wiped) {
+            jobs->wiped = (ngx_bloom_journal_wipe(zone->state) == NGX_OK);
+        }
+
         ngx_bloom_zone_unlock(zone);
     }
 

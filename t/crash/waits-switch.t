@@ -73,6 +73,13 @@ for (['off', 'on'], ['on', 'off']) {
         $t->reload(keep_old => 1, stopped => $stopped);
         is(ask($t, 'seen', "owed-$from", 'no', 'before'), '??1',
            "the workers with journal=$to do not say that it is absent");
+
+        if ($to eq 'on') {
+            is($t->get('/add/seen?k=new')->status, 200, 'one of them adds a key');
+            is(zone_state($t, 'seen')->{journal}{owing_workers}, 2,
+               'and owes it, because the lock is the same');
+        }
+
         goes_on($stopped);
         is(ask_until_known($t, 'seen', "owed-$from", 'no', 'before'), '101',
            'it is present in the end');

@@ -15,6 +15,10 @@ package BloomTest::Account;
 #
 # A change is a hash: `to` has what its keys are after it (undef: either), and
 # `whole` is true if all of them are as before it, or all as after it.
+#
+# A change that was not acknowledged has happened or not.  Which of both it is
+# does not change any more once the zone has answered, unless keys expire: no
+# start finds a change that was forgotten, or forgets one.
 
 use strict;
 use warnings;
@@ -24,7 +28,7 @@ sub new {
     my ($class, %option) = @_;
 
     return bless { %option, must => {}, since => {}, removed => {},
-                   flying => [], whole => undef }, $class;
+                   flying => [], whole => undef, loose => {} }, $class;
 }
 
 
@@ -71,6 +75,8 @@ sub begin {
 sub acknowledge {
     my ($self, $change, $now) = @_;
 
+    delete $self->{last};
+
     for my $key (CORE::keys %{ $change->{to} }) {
         my $to = $change->{contended}{$key} ? undef : $change->{to}{$key};
 
@@ -93,6 +99,7 @@ sub _set {
     my $before = $self->{whole} ? $self->{whole}{before} : {};
 
     $self->{must}{$key} = $must;
+    delete $self->{loose}{$key};
     $before->{$key} = $must if exists $before->{$key};
 }
 
@@ -101,12 +108,35 @@ sub close {
     my ($self, $change) = @_;
 
     $self->{flying} = [grep { $_ != $change } @{ $self->{flying} }];
+
+    return if !$change->{open} || $change->{whole} || $self->{life};
+
+    $self->{last} = $change;
+
+    for my $key (CORE::keys %{ $change->{to} }) {
+        $self->{loose}{$key} = 1 if defined $change->{to}{$key}
+                                    && !defined $self->{must}{$key};
+    }
 }
 
 
-# All processes have died: no change is under way.
+# All processes have died: no change is under way.  If the last one was not
+# acknowledged, the start may find it, even if the zone has answered as before
+# it.
 
-sub all_died { $_[0]{flying} = [] }
+sub all_died {
+    my ($self) = @_;
+
+    $self->close($_) for @{ $self->{flying} };
+
+    for my $key (grep { defined $self->{last}{to}{$_} }
+                      CORE::keys %{ $self->{last} && $self->{last}{to} || {} })
+    {
+        $self->{must}{$key} = undef
+            if !_same($self->{must}{$key}, $self->{last}{to}{$key});
+        $self->{loose}{$key} = 1 if !defined $self->{must}{$key};
+    }
+}
 
 
 # Everything is lost that was in memory only, but for keys that are given.
@@ -116,6 +146,7 @@ sub forget {
 
     $self->{whole} = undef;
     $self->{removed} = {};
+    $self->{loose} = {};
     $_ = undef for values %{ $self->{must} };
     $self->set(%must);
 }
@@ -140,14 +171,15 @@ sub present {
 }
 
 
-# Returns the keys whose answers are known at a time.
+# Returns the keys whose answers are known at a time, or are going to be.
 
 sub keys {
     my ($self, $now) = @_;
 
     my $to = $self->{whole} ? $self->{whole}{to} : {};
 
-    return grep { defined $self->_must($_, $now) || exists $to->{$_} }
+    return grep { defined $self->_must($_, $now) || exists $to->{$_}
+                  || $self->{loose}{$_} }
                 $self->all;
 }
 
@@ -187,6 +219,8 @@ sub wrong {
         }
     }
 
+    $self->_hold($answers) if !$unknown;
+
     my @wrong = grep {
         my $must = $self->_must($_, $now);
         defined $must && !($whole && exists $whole->{to}{$_})
@@ -194,6 +228,20 @@ sub wrong {
     } CORE::keys %$answers;
 
     return join ' ', map { "$_ $answers->{$_}" } sort @wrong;
+}
+
+
+# Changes that were not acknowledged are from now on as the answers are, unless
+# another one of the same key is under way.
+
+sub _hold {
+    my ($self, $answers) = @_;
+
+    my %flying = map { %{ $_->{to} } } @{ $self->{flying} };
+
+    for my $key (grep { !exists $flying{$_} } CORE::keys %{ $self->{loose} }) {
+        $self->_set($key, $answers->{$key});
+    }
 }
 
 

@@ -8,6 +8,8 @@ package BloomTest::Control;
 #   control($path)                      returns all fields, as a hash:
 #                                       {synced => 4096, ...}
 #   set_control($path, lost => 0)       changes some fields
+#   all_applied($path)                  returns whether each instance has applied
+#                                       the whole journal; nginx may run
 #   new_control($path, journal => $id)  makes a page as it is kept over a start,
 #                                       with these fields
 #
@@ -20,11 +22,14 @@ use Carp qw(croak);
 use Exporter qw(import);
 
 our @EXPORT = qw(control new_control set_control);
+our @EXPORT_OK = qw(all_applied);
 
 use constant {
     SIZE => 20480,
     VERSION => 4,
     END_SIZE => 56,
+    INSTANCES => 4096,
+    INSTANCE_SIZE => 64,
 };
 
 # where fields of 8 bytes are, and one of 16: `journal`
@@ -62,7 +67,23 @@ sub control {
     my $at = $place{end} + END_SIZE * ($field{which} & 1);
     $field{end} = unpack "x$at Q<", $page;
 
+    # what each instance has applied, by its number
+
+    $field{applied} = { map {
+        my $at = INSTANCES + INSTANCE_SIZE * $_ + 8;
+        $field{instances} >> $_ & 1 ? ($_ => unpack "x$at Q<", $page) : ();
+    } 0 .. 63 };
+
     return \%field;
+}
+
+
+sub all_applied {
+    my ($path) = @_;
+
+    my $control = control($path);
+
+    return !grep { $_ < $control->{end} } values %{ $control->{applied} };
 }
 
 

@@ -14,6 +14,7 @@ use Carp qw(croak);
 use BloomTest;
 use BloomTest::Account;
 use BloomTest::Base;
+use BloomTest::Control qw(all_applied);
 use BloomTest::Crash::Operations;
 use BloomTest::Feedback;
 use BloomTest::Image qw(with_exceptions);
@@ -551,7 +552,8 @@ sub deliver {
 }
 
 
-# Waits until all processes of each instance run, and the zone answers.
+# Waits until all processes of each instance run, the zone answers, and each
+# instance has applied the journal, also what a process has left that has died.
 
 sub serves {
     my ($self) = @_;
@@ -570,7 +572,7 @@ sub serves {
             return if !$state->{generation} || $state->{state} eq 'behind';
         }
 
-        return 1;
+        return $self->{memory} || all_applied("$t->{dir}/state/ids/control");
     }) or fail('nginx serves');
 }
 
