@@ -5,8 +5,47 @@
 
 
 static void ngx_bloom_lost_mirror(ngx_bloom_zone_t *zone);
-static void ngx_bloom_lost_log(ngx_bloom_zone_t *zone, uint64_t before,
-    uint64_t n);
+static uint64_t ngx_bloom_lost_record(ngx_bloom_zone_t *zone, uint64_t n,
+    ngx_uint_t has);
+static ngx_uint_t ngx_bloom_lost_says(uint64_t before, uint64_t n);
+
+
+void
+ngx_bloom_lost_keys(ngx_bloom_zone_t *zone, uint64_t n, ngx_uint_t has)
+{
+    uint64_t  before;
+
+    before = ngx_bloom_lost_record(zone, n, has);
+
+    if (!ngx_bloom_lost_says(before, n)) {
+        return;
+    }
+
+    n += before;
+
+    ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
+                  "bloom zone \"%V\" could not write added keys to its "
+                  "journal: %uL key%s only in the filter that serves, so from "
+                  "the next load or start on the zone answers \"unknown\" "
+                  "instead of \"absent\"; check the disk of bloom_state_path",
+                  &zone->name, n, n == 1 ? " is" : "s are");
+}
+
+
+void
+ngx_bloom_lost_owed(ngx_bloom_zone_t *zone)
+{
+    if (!ngx_bloom_lost_says(ngx_bloom_lost_record(zone, 1, 0), 1)) {
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
+                  "bloom zone \"%V\" has lost keys of bloom_add that a worker "
+                  "kept while another process held the lock of the zone: from "
+                  "now on it answers \"unknown\" instead of \"absent\"; look "
+                  "for a process of nginx that is stopped or waits for a disk, "
+                  "and load an image that has these keys", &zone->name);
+}
 
 
 /*
@@ -19,9 +58,11 @@ static void ngx_bloom_lost_log(ngx_bloom_zone_t *zone, uint64_t before,
  * The same time is recorded for workers of this instance without the control
  * page of the state directory.  If one of them has recorded another meanwhile,
  * the filter does not have all keys.
+ *
+ * Returns how many keys were lost before.
  */
-void
-ngx_bloom_lost_keys(ngx_bloom_zone_t *zone, uint64_t n, ngx_uint_t has)
+static uint64_t
+ngx_bloom_lost_record(ngx_bloom_zone_t *zone, uint64_t n, ngx_uint_t has)
 {
     uint64_t            now, time, besides, lost, last, complete, others;
     uint64_t            before;
@@ -47,7 +88,7 @@ ngx_bloom_lost_keys(ngx_bloom_zone_t *zone, uint64_t n, ngx_uint_t has)
             time = ngx_max(now, last + (others != 0 || !has));
 
         } else if (has && complete == last + 1 && now <= last) {
-            goto done;
+            return before;
 
         } else {
 
@@ -76,9 +117,7 @@ ngx_bloom_lost_keys(ngx_bloom_zone_t *zone, uint64_t n, ngx_uint_t has)
         __atomic_store_n(&sh->complete, time + 1, __ATOMIC_SEQ_CST);
     }
 
-done:
-
-    ngx_bloom_lost_log(zone, before, n);
+    return before;
 }
 
 
@@ -100,9 +139,9 @@ ngx_bloom_lost_mirror(ngx_bloom_zone_t *zone)
 }
 
 
-/* Logs that keys were lost, when their number reaches 1, 2, 4, 8 ... */
-static void
-ngx_bloom_lost_log(ngx_bloom_zone_t *zone, uint64_t before, uint64_t n)
+/* Returns 1 if this loss is logged: their number reaches 1, 2, 4, 8 ... */
+static ngx_uint_t
+ngx_bloom_lost_says(uint64_t before, uint64_t n)
 {
     uint64_t  power;
 
@@ -110,18 +149,7 @@ ngx_bloom_lost_log(ngx_bloom_zone_t *zone, uint64_t before, uint64_t n)
         /* void */
     }
 
-    n += before;
-
-    if (n < power) {
-        return;
-    }
-
-    ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0,
-                  "bloom zone \"%V\" could not write added keys to its "
-                  "journal: %uL key%s only in the filter that serves, so from "
-                  "the next load or start on the zone answers \"unknown\" "
-                  "instead of \"absent\"; check the disk of bloom_state_path",
-                  &zone->name, n, n == 1 ? " is" : "s are");
+    return before + n >= power;
 }
 
 

@@ -23,6 +23,9 @@
  */
 void ngx_bloom_lost_keys(ngx_bloom_zone_t *zone, uint64_t n, ngx_uint_t has);
 
+/* Records that keys are lost that a process owed; they count as one. */
+void ngx_bloom_lost_owed(ngx_bloom_zone_t *zone);
+
 /*
  * Records that the filter that serves has the keys that the journal lost when
  * this process failed to synchronise it.  Does nothing if the filter lacks

@@ -75,7 +75,7 @@ ngx_bloom_owed_put(ngx_bloom_zone_t *zone, const bloom_key_t *key)
         || (owed->len == 0 && ngx_bloom_owed_enlist(owed) != NGX_OK)
         || NGX_BLOOM_OWED_ROOM - owed->len < 2 + key->len)
     {
-        ngx_bloom_lost_keys(zone, 1, 0);
+        ngx_bloom_lost_owed(zone);
         return NGX_ERROR;
     }
 
@@ -270,7 +270,7 @@ ngx_bloom_owed_end_zone(ngx_bloom_zone_t *zone)
         ngx_msleep(1);
     }
 
-    ngx_bloom_lost_keys(zone, 1, 0);
+    ngx_bloom_lost_owed(zone);
     owed->len = 0;
 
     /* on disk before nothing else tells of it (S3); otherwise the bit stays,
@@ -316,7 +316,7 @@ ngx_bloom_owed_settle(ngx_bloom_zone_t *zone)
             /* once, even if the disk refuses for long */
 
             if (!zone->settled[i]) {
-                ngx_bloom_lost_keys(zone, 1, 0);
+                ngx_bloom_lost_owed(zone);
                 zone->settled[i] = 1;
             }
 

@@ -338,7 +338,9 @@ ngx_bloom_remove_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
 
         if (rc == NGX_AGAIN || rc == NGX_BUSY) {
             batch->err = 0;
-            batch->error = "the journal is busy; try again";
+            batch->error = "another process holds the lock of the zone, or "
+                           "keys of bloom_add wait for it; remove the key "
+                           "again later";
             rc = NGX_ERROR;
         }
     }

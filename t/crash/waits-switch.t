@@ -96,7 +96,7 @@ for (['off', 'on'], ['on', 'off']) {
 
         $t->reload(keep_old => 1, stopped => $stopped);
         $t->expect_log(qr/exited on signal 9/);
-        $t->expect_log(qr/\[alert\].*"seen" could not write added keys/);
+        $t->expect_log(qr/\[alert\].*"seen" has lost keys of bloom_add/);
         $t->expect_log(qr/\[alert\].*"seen" has lost added keys/);
         kill 'KILL', $other;
         ok(settled($t, 'seen', sub { !$_[0]{journal}{owing_workers} }),

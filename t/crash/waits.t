@@ -135,7 +135,7 @@ subtest 'a worker dies that owes keys' => sub {
     is(zone_state($t, 'ids')->{journal}{owing_workers}, 1, 'by a worker');
 
     $t->expect_log(qr/exited on signal 9/);
-    $t->expect_log(qr/\[alert\].*"ids" could not write added keys/);
+    $t->expect_log(qr/\[alert\].*"ids" has lost keys of bloom_add/);
 
     # the mark stays until the loss is on disk
 

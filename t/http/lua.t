@@ -292,7 +292,7 @@ for my $phase (qw(body_filter log balancer)) {
     is(said($phase), $fine, "all functions work in the phase $phase");
 }
 
-my $busy = 'nil|not now: bloom_zone "ids": the journal is busy; try again true'
+my $busy = 'nil|not now: bloom_zone "ids": another process holds the lock of the zone, or keys of bloom_add wait for it; remove the key again later true'
            . ' present,absent,absent';
 
 my $removed = 'true|removed false present,absent,absent';

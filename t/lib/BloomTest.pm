@@ -281,6 +281,29 @@ sub excuse_log {
 }
 
 
+# Returns what the sanitizers have reported, by line.
+
+sub reports {
+    my ($self) = @_;
+
+    return grep { /$sanitizer/ && !$self->{excused}{$_} }
+                map { split /\n/, $self->_content($_) }
+                    glob "$self->{dir}/{*san.*,stderr*,error*.log}";
+}
+
+
+# Excuses what they have reported since the mark, because the test has written
+# to memory.  Check first that there is nothing to report.
+
+sub excuse_reports {
+    my ($self, $mark) = @_;
+
+    $self->{excused}{$_} = 1
+        for grep { /$sanitizer/ } split /\n/, $self->log_since($mark);
+    unlink glob "$self->{dir}/*san.*";
+}
+
+
 # Starts a server behind nginx and returns it.  $port is the number of a
 # %%PORT_n%% token.  The answer is as in BloomTest/Backend.pm; by default the
 # server answers with the request that it got.
@@ -461,12 +484,10 @@ sub _check_leftovers {
 sub _check_reports {
     my ($self) = @_;
 
-    my @files = glob "$self->{dir}/*san.*";
-    my @reports = grep { /$sanitizer/ } map { split /^/, $self->_content($_) }
-                      @files, glob "$self->{dir}/{stderr*,error*.log}";
+    my @reports = $self->reports;
 
-    _check(!@reports, 'the sanitizers report nothing',
-           @reports, map { $self->_content($_) } @files);
+    _check(!@reports, 'the sanitizers report nothing', join("\n", @reports),
+           map { $self->_content($_) } glob "$self->{dir}/*san.*");
 }
 
 

@@ -566,7 +566,9 @@ const ngx_http_bloom_stats_field_t  ngx_http_bloom_stats_fields[] = {
       "which holds the lock of the zone." },
 
     /* ... That generation is `damaged`. Other instances of the zone are
-     * `damaged` at once. */
+     * `damaged` at once. Keys that a worker kept for [a stopped
+     * process](operations.md#a-stopped-process), and could not add, count as
+     * one: the zone is `damaged` at once. */
     { "journal.lost_keys", NUMBER(info.lost_keys), ALWAYS,
       "journal_lost_keys", NULL,
       "Number of keys of bloom_add that could not be written to the journal; "

@@ -179,6 +179,8 @@ sub forge {
     system('cp', '-a', "$dir/state", "$dir/saved") == 0 or die "cp\n";
     $t->run;
 
+    die "the sanitizers have reported something\n" if $t->reports;
+
     my $mark = $t->log_mark;
 
     BloomTest::Hostile::forge(($t->workers)[0], $megabytes * 1024 * 1024,
@@ -198,6 +200,7 @@ sub forge {
     }
 
     $t->excuse_log($mark);
+    $t->excuse_reports($mark);
     remove_tree("$dir/state");
     rename "$dir/saved", "$dir/state" or die "saved: $!\n";
     $t->run;
