@@ -85,7 +85,7 @@ typedef struct {
                                             wrong */
 
     uint64_t             owing;          /* odd while a process owes keys;
-                                            changes by 1 or 2 whenever a bit of
+                                            grows whenever a bit of
                                             `owes` is set, or all are clear;
                                             atomic */
     uint64_t             owes[NGX_BLOOM_OWERS / 64];

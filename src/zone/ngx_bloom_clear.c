@@ -134,6 +134,7 @@ ngx_bloom_clear_sync(ngx_bloom_load_t *load)
 static ngx_int_t
 ngx_bloom_clear_in_memory(ngx_bloom_load_t *load)
 {
+    uint64_t            lost, besides;
     ngx_bloom_loss_t   *loss;
     ngx_bloom_shctx_t  *sh;
 
@@ -149,14 +150,21 @@ ngx_bloom_clear_in_memory(ngx_bloom_load_t *load)
         return ngx_bloom_load_left(load);
     }
 
+    lost = __atomic_load_n(&loss->lost, __ATOMIC_SEQ_CST);
+    besides = __atomic_load_n(&sh->lost, __ATOMIC_SEQ_CST);
+
     ngx_bloom_clear_complete(load);
 
-    loss->lost_keys = 0;
-    __atomic_store_n(&loss->lost, 0, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&sh->lost, 0, __ATOMIC_SEQ_CST);
-    ngx_bloom_control_check_lost(loss);
-
     ngx_bloom_load_turn(load, 0, 0, NULL);
+
+    /* the loss is forgotten only now, and a later one stays */
+
+    loss->lost_keys = 0;
+    (void) __atomic_compare_exchange_n(&loss->lost, &lost, 0, 0,
+                                       __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    (void) __atomic_compare_exchange_n(&sh->lost, &besides, 0, 0,
+                                       __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    ngx_bloom_control_check_lost(loss);
 
     ngx_bloom_zone_unlock(load->zone);
 

@@ -7,6 +7,8 @@
 static void ngx_bloom_lost_mirror(ngx_bloom_zone_t *zone);
 static uint64_t ngx_bloom_lost_record(ngx_bloom_zone_t *zone, uint64_t n,
     ngx_uint_t has);
+static void ngx_bloom_lost_complete(ngx_bloom_zone_t *zone, uint64_t memory,
+    uint64_t time);
 static ngx_uint_t ngx_bloom_lost_says(uint64_t before, uint64_t n);
 
 
@@ -64,24 +66,25 @@ ngx_bloom_lost_owed(ngx_bloom_zone_t *zone)
 static uint64_t
 ngx_bloom_lost_record(ngx_bloom_zone_t *zone, uint64_t n, ngx_uint_t has)
 {
-    uint64_t            now, time, besides, lost, last, complete, others;
-    uint64_t            before;
-    ngx_uint_t          whole;
-    ngx_bloom_loss_t   *loss;
-    ngx_bloom_shctx_t  *sh;
+    uint64_t           now, time, memory, lost, last, complete, others;
+    uint64_t           before;
+    ngx_uint_t         whole;
+    ngx_bloom_loss_t  *loss;
 
-    sh = zone->sh;
     loss = &zone->control->loss;
     before = __atomic_fetch_add(&loss->lost_keys, n, __ATOMIC_RELAXED);
 
     now = ngx_bloom_zone_time(zone);
     others = (zone->state != NULL) ? ngx_bloom_state_others(zone->state) : 0;
-    besides = __atomic_load_n(zone->lost, __ATOMIC_SEQ_CST);
-    lost = __atomic_load_n(&loss->lost, __ATOMIC_SEQ_CST);
 
     do {
-        complete = __atomic_load_n(&sh->complete, __ATOMIC_SEQ_CST);
-        last = ngx_max(lost, besides);
+        memory = __atomic_load_n(&zone->sh->control.loss.lost,
+                                 __ATOMIC_SEQ_CST);
+        lost = __atomic_load_n(&loss->lost, __ATOMIC_SEQ_CST);
+        last = __atomic_load_n(zone->lost, __ATOMIC_SEQ_CST);
+        last = ngx_max(ngx_max(lost, last), memory);
+
+        complete = __atomic_load_n(&zone->sh->complete, __ATOMIC_SEQ_CST);
         whole = (last < complete);
 
         if (!whole) {
@@ -97,8 +100,14 @@ ngx_bloom_lost_record(ngx_bloom_zone_t *zone, uint64_t n, ngx_uint_t has)
 
             time = ngx_max(now, complete);
         }
+
+        /* without the lock, another process may raise `complete` meanwhile */
+
     } while (!__atomic_compare_exchange_n(&loss->lost, &lost, time, 0,
-                                          __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+                                          __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
+             || (!has
+                 && time < __atomic_load_n(&zone->sh->complete,
+                                           __ATOMIC_SEQ_CST)));
 
     ngx_bloom_control_check_lost(loss);
 
@@ -106,18 +115,42 @@ ngx_bloom_lost_record(ngx_bloom_zone_t *zone, uint64_t n, ngx_uint_t has)
 
     if (zone->state != NULL) {
         ngx_bloom_lost_mirror(zone);
-
-        whole = whole && has
-                && __atomic_compare_exchange_n(&sh->control.loss.lost, &besides,
-                                               time, 0, __ATOMIC_SEQ_CST,
-                                               __ATOMIC_SEQ_CST);
     }
 
     if (whole && has) {
-        __atomic_store_n(&sh->complete, time + 1, __ATOMIC_SEQ_CST);
+        ngx_bloom_lost_complete(zone, memory, time);
     }
 
     return before;
+}
+
+
+/*
+ * Raises `complete` behind a loss at a time.  The caller holds the lock of the
+ * zone, and loss.lost in shared memory was `memory` when it found that the
+ * filter has all keys.  In a zone with a state directory, it is `time` for a
+ * moment, so that a worker without that directory takes a later time.
+ */
+static void
+ngx_bloom_lost_complete(ngx_bloom_zone_t *zone, uint64_t memory, uint64_t time)
+{
+    uint64_t  *lost;
+
+    lost = &zone->sh->control.loss.lost;
+
+    if (zone->state != NULL
+        && !__atomic_compare_exchange_n(lost, &memory, time, 0,
+                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+    {
+        return;
+    }
+
+    __atomic_store_n(&zone->sh->complete, time + 1, __ATOMIC_SEQ_CST);
+
+    if (zone->state != NULL) {
+        (void) __atomic_compare_exchange_n(lost, &time, memory, 0,
+                                           __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    }
 }
 
 
@@ -156,7 +189,7 @@ ngx_bloom_lost_says(uint64_t before, uint64_t n)
 void
 ngx_bloom_lost_by_disk(ngx_bloom_zone_t *zone)
 {
-    uint64_t            lost;
+    uint64_t            lost, memory;
     ngx_bloom_shctx_t  *sh;
     ngx_bloom_state_t  *state;
 
@@ -170,12 +203,15 @@ ngx_bloom_lost_by_disk(ngx_bloom_zone_t *zone)
         return;
     }
 
+    ngx_bloom_lost_mirror(zone);
+    memory = __atomic_load_n(&sh->control.loss.lost, __ATOMIC_SEQ_CST);
+
     if (state->lost_before < sh->complete
         && ngx_bloom_zone_lost(zone) == lost
         && __atomic_load_n(zone->required, __ATOMIC_SEQ_CST)
            <= __atomic_load_n(&sh->applied, __ATOMIC_SEQ_CST))
     {
-        __atomic_store_n(&sh->complete, lost + 1, __ATOMIC_SEQ_CST);
+        ngx_bloom_lost_complete(zone, memory, lost);
     }
 
     ngx_bloom_zone_unlock(zone);
@@ -208,6 +244,8 @@ ngx_bloom_lost_move(ngx_bloom_zone_t *zone)
                                                   __ATOMIC_SEQ_CST),
                               __ATOMIC_SEQ_CST);
 
+    ngx_bloom_lost_mirror(zone);
+
     /* unless another worker has recorded a later loss meanwhile */
 
     (void) __atomic_compare_exchange_n(&memory->lost, &lost, 0, 0,
@@ -224,7 +262,18 @@ ngx_bloom_lost_sync(ngx_bloom_zone_t *zone)
 
     state = zone->state;
 
-    ngx_bloom_lost_move(zone);
+    /* at once, even if a stopped process holds the lock */
+
+    lost = __atomic_load_n(&zone->sh->control.loss.lost, __ATOMIC_SEQ_CST);
+
+    if (lost != 0) {
+        ngx_bloom_control_lose(&zone->control->loss, lost);
+    }
+
+    if (lost != 0 && ngx_bloom_zone_lock(zone, 0) == NGX_OK) {
+        ngx_bloom_lost_move(zone);
+        ngx_bloom_zone_unlock(zone);
+    }
 
     lost = __atomic_load_n(&zone->control->loss.lost, __ATOMIC_SEQ_CST);
 

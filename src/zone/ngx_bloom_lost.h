@@ -36,7 +36,7 @@ void ngx_bloom_lost_by_disk(ngx_bloom_zone_t *zone);
 /*
  * Moves to the control page of the state directory what workers of a
  * configuration without a journal have lost, which recorded it in shared
- * memory.  The zone has a state directory.
+ * memory.  The zone has a state directory, and the caller holds its lock.
  */
 void ngx_bloom_lost_move(ngx_bloom_zone_t *zone);
 

@@ -160,7 +160,8 @@ ngx_bloom_write_lock(ngx_bloom_batch_t *batch)
         __atomic_store_n(waiting, ngx_bloom_write_now(), __ATOMIC_RELAXED);
 
         if (!batch->waits_for_lock
-            || (ngx_msec_int_t) (ngx_current_msec - zone->stalled) < 0)
+            || (zone->stalled != 0
+                && (ngx_msec_int_t) (ngx_current_msec - zone->stalled) < 0))
         {
             return NGX_BUSY;
         }

@@ -800,7 +800,7 @@ ngx_bloom_zone_use(ngx_bloom_zone_t *zone)
                     ? state->control : &zone->sh->control;
     zone->clock = &zone->control->clock;
     zone->lost = (zone->control != &zone->sh->control)
-                 ? &zone->sh->control.loss.lost : &zone->sh->lost;
+                 ? &zone->control->loss.lost : &zone->sh->lost;
     zone->required = &zone->control->instance[state != NULL ? state->instance
                                                             : 0].required;
 }

@@ -433,7 +433,9 @@ typedef struct ngx_bloom_zone_s {
                                             of the zone */
     const uint64_t         *required;    /* of this instance, in the control
                                             page: ngx_bloom_state.h */
-    const uint64_t         *lost;        /* counts beside loss.lost */
+    const uint64_t         *lost;        /* counts beside loss.lost of the
+                                            control page in sh: the one of the
+                                            state directory, or sh->lost */
 
     bloom_geometry_t        idle;        /* of the bank that is being loaded */
 
@@ -789,14 +791,14 @@ ngx_bloom_zone_bank(ngx_bloom_zone_t *zone, ngx_uint_t bank)
 static ngx_inline uint64_t
 ngx_bloom_zone_lost(ngx_bloom_zone_t *zone)
 {
-    uint64_t  lost, besides;
+    uint64_t  memory, lost;
 
     /* this one first: ngx_bloom_lost_move() moves it to the other */
 
-    besides = __atomic_load_n(zone->lost, __ATOMIC_SEQ_CST);
-    lost = __atomic_load_n(&zone->control->loss.lost, __ATOMIC_SEQ_CST);
+    memory = __atomic_load_n(&zone->sh->control.loss.lost, __ATOMIC_SEQ_CST);
+    lost = __atomic_load_n(zone->lost, __ATOMIC_SEQ_CST);
 
-    return ngx_max(lost, besides);
+    return ngx_max(lost, memory);
 }
 
 /* Returns 1 if the filter that serves may lack keys that were lost. */
