@@ -85,9 +85,8 @@ typedef struct {
                                             wrong */
 
     uint64_t             owing;          /* odd while a process owes keys;
-                                            grows whenever a bit of
-                                            `owes` is set, or all are clear;
-                                            atomic */
+                                            grows whenever a bit of `owes` is
+                                            set, or all are clear; atomic */
     uint64_t             owes[NGX_BLOOM_OWERS / 64];
                                          /* bitmap of the numbers of processes
                                             that owe keys; atomic */

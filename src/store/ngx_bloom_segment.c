@@ -316,9 +316,9 @@ ngx_bloom_segment_remove(ngx_bloom_state_t *state, uint64_t end)
 }
 
 
-/* Finds the segment after the one at `base`, by its name alone.  Returns NGX_OK
- * with its base in *next; NGX_DONE if there is none; or NGX_ERROR with
- * errno. */
+/* Finds the segment after the one at `base`, by its name alone, and stores its
+ * base in *next.  Returns NGX_OK, NGX_DONE if there is no such segment, or
+ * NGX_ERROR with errno. */
 static ngx_int_t
 ngx_bloom_segment_after(ngx_bloom_state_t *state, uint64_t base,
     uint64_t *next)

@@ -41,8 +41,9 @@ ngx_fd_t ngx_bloom_segment_open(ngx_bloom_state_t *state, uint64_t base,
 ngx_int_t ngx_bloom_segment_find(ngx_bloom_state_t *state, uint64_t position,
     uint64_t *base);
 
-/* Find the last segment, or the last one that begins before a position.  Return
- * NGX_OK with its base; NGX_DONE if there is none; or NGX_ERROR with errno. */
+/* Find the last segment, or the last one that begins before a position, and
+ * store its base in *base.  Return NGX_OK, NGX_DONE if there is no such segment,
+ * or NGX_ERROR with errno. */
 ngx_int_t ngx_bloom_segment_last(ngx_bloom_state_t *state, uint64_t *base);
 ngx_int_t ngx_bloom_segment_before(ngx_bloom_state_t *state,
     uint64_t position, uint64_t *base);

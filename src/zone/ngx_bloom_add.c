@@ -177,8 +177,9 @@ ngx_bloom_add_anyway(ngx_bloom_batch_t *batch)
 
         if (batch->error == NULL) {
             batch->error = "the journal has no room left for keys of "
-                           "bloom_add; check whether \"nginx: cache manager process\" is "
-                           "running, and the disk of bloom_state_path";
+                           "bloom_add; check whether \"nginx: cache manager "
+                           "process\" is running, and the disk of "
+                           "bloom_state_path";
         }
 
         rc = NGX_ERROR;

@@ -28,7 +28,6 @@
 static ngx_int_t ngx_bloom_clear_sync(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_clear_in_memory(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_clear_switch(ngx_bloom_load_t *load);
-static ngx_int_t ngx_bloom_clear_lock(ngx_bloom_zone_t *zone);
 static void ngx_bloom_clear_complete(ngx_bloom_load_t *load);
 static ngx_int_t ngx_bloom_clear_fails(ngx_bloom_load_t *load);
 
@@ -141,13 +140,15 @@ ngx_bloom_clear_in_memory(ngx_bloom_load_t *load)
     sh = load->zone->sh;
     loss = &sh->control.loss;
 
-    if (ngx_bloom_clear_lock(load->zone) != NGX_OK) {
+    if (ngx_bloom_zone_lock_unowed(load->zone, NGX_BLOOM_CLEAR_WAIT)
+        != NGX_OK)
+    {
         return ngx_bloom_load_busy(load);
     }
 
-    if (__atomic_load_n(&sh->applied, __ATOMIC_SEQ_CST) != load->applied) {
+    if (ngx_bloom_load_knows(load) != NGX_OK) {
         ngx_bloom_zone_unlock(load->zone);
-        return ngx_bloom_load_left(load);
+        return NGX_ERROR;
     }
 
     lost = __atomic_load_n(&loss->lost, __ATOMIC_SEQ_CST);
@@ -204,7 +205,7 @@ ngx_bloom_clear_switch(ngx_bloom_load_t *load)
 
     ngx_bloom_fault("switch");
 
-    if (ngx_bloom_clear_lock(zone) != NGX_OK) {
+    if (ngx_bloom_zone_lock_unowed(zone, NGX_BLOOM_CLEAR_WAIT) != NGX_OK) {
         return NGX_AGAIN;
     }
 
@@ -232,24 +233,6 @@ ngx_bloom_clear_switch(ngx_bloom_load_t *load)
     ngx_bloom_load_turn(load, 0, end.tail, &end.removals);
 
     ngx_bloom_zone_unlock(zone);
-
-    return NGX_OK;
-}
-
-
-/* Locks the zone.  Returns NGX_OK; or NGX_BUSY if another process holds the
- * lock, or owes keys, which would come back. */
-static ngx_int_t
-ngx_bloom_clear_lock(ngx_bloom_zone_t *zone)
-{
-    if (ngx_bloom_zone_lock(zone, NGX_BLOOM_CLEAR_WAIT) != NGX_OK) {
-        return NGX_BUSY;
-    }
-
-    if (ngx_bloom_zone_owing(zone)) {
-        ngx_bloom_zone_unlock(zone);
-        return NGX_BUSY;
-    }
 
     return NGX_OK;
 }

@@ -96,7 +96,6 @@ ngx_bloom_load_open(ngx_bloom_load_t *load, ngx_bloom_image_file_t *file,
 
     load->bank = !(zone->sh->generation & 1);
     load->begun = ngx_bloom_time();
-    load->applied = __atomic_load_n(&zone->sh->applied, __ATOMIC_SEQ_CST);
     load->file = *file;
     load->empty = (file->name.len == 0);
 
@@ -686,11 +685,9 @@ ngx_bloom_load_switch(ngx_bloom_load_t *load, ngx_uint_t uploaded)
                                    load->replay.reader.lost);
         }
 
-    } else if (__atomic_load_n(&zone->sh->applied, __ATOMIC_SEQ_CST)
-               != load->applied)
-    {
+    } else if (ngx_bloom_load_knows(load) != NGX_OK) {
         ngx_bloom_zone_unlock(zone);
-        return ngx_bloom_load_left(load);
+        return NGX_ERROR;
     }
 
     if (load->replay.bits.ring != NULL) {

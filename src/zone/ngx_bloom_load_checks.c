@@ -137,12 +137,23 @@ ngx_bloom_load_busy(ngx_bloom_load_t *load)
 
 
 ngx_int_t
-ngx_bloom_load_left(ngx_bloom_load_t *load)
+ngx_bloom_load_knows(ngx_bloom_load_t *load)
 {
+    uint64_t  applied;
+
+    applied = __atomic_load_n(&load->zone->sh->applied, __ATOMIC_SEQ_CST);
+
+    if (applied == load->zone->applied) {
+        return NGX_OK;
+    }
+
+    load->zone->applied = applied;
+
     return ngx_bloom_load_fails(load, NGX_BLOOM_FAILED, 0,
                                 "bloom zone \"%V\" has been changed by workers "
-                                "of a new configuration, with a journal, which "
-                                "this load does not know; load the image again",
+                                "of another configuration, with a journal, "
+                                "which this load does not know; load the image "
+                                "again",
                                 &load->zone->name);
 }
 

@@ -30,7 +30,6 @@ typedef struct ngx_bloom_load_s {
     ngx_bloom_zone_t       *zone;
     ngx_uint_t              bank;        /* that is loaded */
     uint64_t                begun;       /* ms since 1970 */
-    uint64_t                applied;     /* sh->applied at that time */
 
     bloom_image_t           image;
     ngx_bloom_image_file_t  file;        /* name.len 0: an empty filter */
@@ -97,6 +96,14 @@ ngx_int_t ngx_bloom_load_unopened(ngx_bloom_load_t *load);
  * NGX_OK, or NGX_ERROR with load->error. */
 ngx_int_t ngx_bloom_load_admit(ngx_bloom_load_t *load);
 
+/*
+ * Checks whether this process knows all changes of a zone for which it has no
+ * state directory: workers of a new configuration may write a journal, of which
+ * the loaded filter has nothing.  The caller holds the lock of the zone.
+ * Returns NGX_OK, or NGX_ERROR with load->error.
+ */
+ngx_int_t ngx_bloom_load_knows(ngx_bloom_load_t *load);
+
 /* Returns 1 if records that the image may lack were dropped from the
  * journal. */
 ngx_uint_t ngx_bloom_load_too_old(ngx_bloom_load_t *load);
@@ -107,12 +114,10 @@ const char *ngx_bloom_load_lacks(ngx_bloom_load_t *load);
 
 /*
  * Set load->error and load->outcome, and return NGX_ERROR: for a zone with too
- * many additions; for one that has a journal now, which this process, of an
- * earlier configuration, does not have; for an image, whose name a phrase follows; or with a message
+ * many additions; for an image, whose name a phrase follows; or with a message
  * about `zone`.  `err` is an errno, or 0.
  */
 ngx_int_t ngx_bloom_load_busy(ngx_bloom_load_t *load);
-ngx_int_t ngx_bloom_load_left(ngx_bloom_load_t *load);
 ngx_int_t ngx_bloom_load_refuse(ngx_bloom_load_t *load, ngx_err_t err,
     const char *error);
 ngx_int_t ngx_cdecl ngx_bloom_load_fails(ngx_bloom_load_t *load,

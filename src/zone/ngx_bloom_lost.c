@@ -81,8 +81,7 @@ ngx_bloom_lost_record(ngx_bloom_zone_t *zone, uint64_t n, ngx_uint_t has)
         memory = __atomic_load_n(&zone->sh->control.loss.lost,
                                  __ATOMIC_SEQ_CST);
         lost = __atomic_load_n(&loss->lost, __ATOMIC_SEQ_CST);
-        last = __atomic_load_n(zone->lost, __ATOMIC_SEQ_CST);
-        last = ngx_max(ngx_max(lost, last), memory);
+        last = ngx_bloom_zone_lost(zone);
 
         complete = __atomic_load_n(&zone->sh->complete, __ATOMIC_SEQ_CST);
         whole = (last < complete);

@@ -273,8 +273,8 @@ ngx_bloom_owed_end_zone(ngx_bloom_zone_t *zone)
     ngx_bloom_lost_owed(zone);
     owed->len = 0;
 
-    /* on disk before nothing else tells of it (S3); otherwise the bit stays, and
-     * the helper records the loss once more */
+    /* on disk before nothing else tells of it (S3); otherwise the bit stays,
+     * and the helper records the loss once more */
 
     if (zone->state == NULL || ngx_bloom_io_sync(zone->state->fd) == NGX_OK) {
         ngx_bloom_owed_leave(owed);

@@ -83,12 +83,7 @@ ngx_bloom_restore_in_memory(ngx_bloom_restore_t *restore)
 
     zone = restore->zone;
 
-    if (ngx_bloom_zone_lock(zone, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
-        return ngx_bloom_restore_wait(restore);
-    }
-
-    if (ngx_bloom_zone_owing(zone)) {
-        ngx_bloom_zone_unlock(zone);
+    if (ngx_bloom_zone_lock_unowed(zone, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
         return ngx_bloom_restore_wait(restore);
     }
 

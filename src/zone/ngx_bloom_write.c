@@ -497,6 +497,6 @@ ngx_bloom_batch_synced(ngx_bloom_batch_t *batch)
     ngx_bloom_wake();
 
     return ngx_bloom_write_wait(batch, "the helper process has not "
-                                "synchronised the journal for ten seconds; check the disk "
-                                "of bloom_state_path");
+                                "synchronised the journal for ten seconds; "
+                                "check the disk of bloom_state_path");
 }

@@ -81,10 +81,10 @@ struct ngx_bloom_batch_s {
     bloom_record_maker_t   maker;
     u_char                *buf;
     void                  *data;         /* of its kind */
-    ngx_uint_t             single;       /* 1: it may use the reserve, and is not
-                                            tried again */
-    ngx_uint_t             waits_for_lock;         /* 1: if it is single, it
-                                            waits for the lock for a moment */
+    ngx_uint_t             single;       /* 1: it may use the reserve, and is
+                                            not tried again */
+    ngx_uint_t             waits_for_lock;         /* 1: it does so for a
+                                            moment, if it is single */
     ngx_bloom_set_tally_t  tally;        /* of the last record's additions */
     uint64_t               end;          /* of its last record in the journal */
     uint64_t               position;     /* up to which the journal has to be on

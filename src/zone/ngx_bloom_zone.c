@@ -761,6 +761,7 @@ ngx_bloom_zone_attach_state(ngx_bloom_zone_t *zone)
     state = zone->state;
 
     if (state == NULL) {
+        zone->applied = __atomic_load_n(&zone->sh->applied, __ATOMIC_SEQ_CST);
         return;
     }
 
@@ -817,6 +818,22 @@ ngx_bloom_zone_lock(ngx_bloom_zone_t *zone, ngx_msec_t wait)
         && ngx_bloom_state_lock(zone->state, wait) != NGX_OK)
     {
         ngx_bloom_unlock(&zone->sh->control.append);
+        return NGX_BUSY;
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_bloom_zone_lock_unowed(ngx_bloom_zone_t *zone, ngx_msec_t wait)
+{
+    if (ngx_bloom_zone_lock(zone, wait) != NGX_OK) {
+        return NGX_BUSY;
+    }
+
+    if (ngx_bloom_zone_owing(zone)) {
+        ngx_bloom_zone_unlock(zone);
         return NGX_BUSY;
     }
 

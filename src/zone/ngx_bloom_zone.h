@@ -444,6 +444,10 @@ typedef struct ngx_bloom_zone_s {
 
     ngx_msec_t              stalled;     /* until then a single key does not
                                             wait for the lock */
+    uint64_t                applied;     /* of a zone without a state directory:
+                                            sh->applied when this process
+                                            started, or refused a load because
+                                            it had changed */
     struct ngx_bloom_owed_s *owed;       /* keys that this process owes; NULL:
                                             it has owed none yet */
     u_char                  settled[NGX_BLOOM_OWERS];  /* 1: this process has
@@ -714,6 +718,10 @@ void ngx_bloom_zone_attach(ngx_bloom_zone_t *zone);
  */
 ngx_int_t ngx_bloom_zone_lock(ngx_bloom_zone_t *zone, ngx_msec_t wait);
 void ngx_bloom_zone_unlock(ngx_bloom_zone_t *zone);
+
+/* Takes it unless a process owes keys, which are in no record yet (I12).
+ * Returns NGX_OK or NGX_BUSY. */
+ngx_int_t ngx_bloom_zone_lock_unowed(ngx_bloom_zone_t *zone, ngx_msec_t wait);
 
 /* Returns 1 if a process owes keys of the zone. */
 static ngx_inline ngx_uint_t

@@ -26,11 +26,14 @@ sub conf {
 }
 
 
-# Lets one of two workers stop with the lock, and the other owe a key.  Returns
-# both, and a connection to the other one, which keeps it alive.
+# Lets one of two workers stop with the lock, and the other owe a key, and
+# reloads with another journal=.  Returns both workers, and a connection to the
+# other one, which keeps it alive.
 
-sub owe {
-    my ($key) = @_;
+sub owe_and_reload {
+    my ($key, $to) = @_;
+
+    conf($to);
 
     my $stop = $faults->stop_at('locked');
     my $c = $t->connect;
@@ -44,6 +47,8 @@ sub owe {
 
     is($t->get("/add/seen?k=$key")->status, 200, "$key is added");
     is(ask($t, 'seen', 'no'), '?', 'the zone is unknown meanwhile');
+
+    $t->reload(keep_old => 1, stopped => $stopped);
 
     return ($stopped, $other, $open);
 }
@@ -67,10 +72,8 @@ for (['off', 'on'], ['on', 'off']) {
     my ($from, $to) = @$_;
 
     subtest "the key of a worker with journal=$from is added" => sub {
-        conf($to);
-        my ($stopped, $other, $open) = owe("owed-$from");
+        my ($stopped, $other, $open) = owe_and_reload("owed-$from", $to);
 
-        $t->reload(keep_old => 1, stopped => $stopped);
         is(ask($t, 'seen', "owed-$from", 'no', 'before'), '??1',
            "the workers with journal=$to do not say that it is absent");
 
@@ -91,10 +94,8 @@ for (['off', 'on'], ['on', 'off']) {
     my ($from, $to) = @$_;
 
     subtest "a worker with journal=$from dies" => sub {
-        conf($to);
-        my ($stopped, $other, $open) = owe("lost-$from");
+        my ($stopped, $other, $open) = owe_and_reload("lost-$from", $to);
 
-        $t->reload(keep_old => 1, stopped => $stopped);
         $t->expect_log(qr/exited on signal 9/);
         $t->expect_log(qr/\[alert\].*"seen" has lost keys of bloom_add/);
         $t->expect_log(qr/\[alert\].*"seen" has lost added keys/);
@@ -147,7 +148,7 @@ subtest 'a load does not drop keys that a new journal has' => sub {
     $conf->('on');
     $t->reload(keep_old => 1, stopped => $helper);
     is(add($t, 'ids', ['key'])->{added}, 1, 'a new worker adds a key');
-    $t->expect_log(qr/zone "ids" has been changed by workers of a new configuration/);
+    $t->expect_log(qr/zone "ids" has been changed by workers of another/);
     goes_on($helper);
     $c->response;
     is(ask_until_known($t, 'ids', 'id1', 'key', 'no'), '110',
