@@ -292,14 +292,13 @@ sub reports {
 }
 
 
-# Excuses what they have reported since the mark, because the test has written
-# to memory.  Check first that there is nothing to report.
+# Excuses what they have reported, because the test has written to memory.  Check
+# before that there is nothing to report.
 
 sub excuse_reports {
-    my ($self, $mark) = @_;
+    my ($self) = @_;
 
-    $self->{excused}{$_} = 1
-        for grep { /$sanitizer/ } split /\n/, $self->log_since($mark);
+    $self->{excused}{$_} = 1 for $self->reports;
     unlink glob "$self->{dir}/*san.*";
 }
 

@@ -200,7 +200,7 @@ sub forge {
     }
 
     $t->excuse_log($mark);
-    $t->excuse_reports($mark);
+    $t->excuse_reports;
     remove_tree("$dir/state");
     rename "$dir/saved", "$dir/state" or die "saved: $!\n";
     $t->run;
