@@ -51,7 +51,9 @@ ngx_bloom_fault(const char *name)
     /* later processes live, unless all of them are to die */
 
     if (n != 3 || strcmp(how, "all") != 0) {
-        (void) unlink(path);
+        if (unlink(path) == -1) {
+            return;
+        }
     }
 
     ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,

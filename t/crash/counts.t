@@ -10,14 +10,20 @@
 use strict;
 use warnings;
 
+use IO::Select;
+
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Control;
 use BloomTest::Disk;
 use BloomTest::Faults;
-use BloomTest::Process qw(resume_process);
+use BloomTest::Process qw(resume_process stop_process wait_until);
 use BloomTest::Zones;
 
-use constant N => 4000;              # keys of several records
+use constant {
+    N => 4000,                       # keys of several records
+    PREPARED => 36 * 1024 * 1024,    # bytes that are prepared behind the end
+};
 
 my $t = BloomTest->new;
 my $faults = BloomTest::Faults->new($t);
@@ -43,10 +49,10 @@ sub stopped {
 }
 
 sub sent {
-    my ($path, @keys) = @_;
+    my ($zone, $path, @keys) = @_;
 
     my $c = $t->connect;
-    $c->send($t->request_text(POST => "/bloom/zones/ids/$path",
+    $c->send($t->request_text(POST => "/bloom/zones/$zone/$path",
                               body => join '', map { "$_\n" } @keys));
     return $c;
 }
@@ -88,8 +94,8 @@ add($t, 'ids', \@old);
 
 subtest 'a batch waits for the lock' => sub {
     my $pid = stopped();
-    my @sent = (sent('keys?durable=true', @new, @old[0 .. 9]),
-                sent('remove?durable=true', @old[100 .. N - 1], 'none'));
+    my @sent = (sent('ids', 'keys?durable=true', @new, @old[0 .. 9]),
+                sent('ids', 'remove?durable=true', @old[100 .. N - 1], 'none'));
 
     # nothing of them has happened yet
 
@@ -111,8 +117,8 @@ subtest 'a batch waits for the lock' => sub {
 
 subtest 'a batch waits in vain' => sub {
     my $pid = stopped();
-    my @sent = (sent('keys', map { "vain$_" } 1 .. N),
-                sent('remove', @new));
+    my @sent = (sent('ids', 'keys', map { "vain$_" } 1 .. N),
+                sent('ids', 'remove', @new));
 
     is_refused($sent[0]->response, 'additions');
     is_refused($sent[1]->response, 'removals');
@@ -131,7 +137,7 @@ subtest 'the journal is full in the middle of a request' => sub {
 
     $disk->refuse('ENOSPC', 'grow');
 
-    my $r = sent('keys', @long)->response;
+    my $r = sent('ids', 'keys', @long)->response;
     my $got = $r->json;
 
     is($r->status, 503, 'the status') or diag($r);
@@ -150,12 +156,62 @@ subtest 'the journal is full in the middle of a request' => sub {
 
 subtest 'the disk refuses' => sub {
     $disk->refuse('EIO', 'write');
-    is_refused(sent('keys', map { "refused$_" } 1 .. N)->response, 'additions');
-    is_refused(sent('remove', @new)->response, 'removals');
+    is_refused(sent('ids', 'keys', map { "refused$_" } 1 .. N)->response, 'additions');
+    is_refused(sent('ids', 'remove', @new)->response, 'removals');
     $disk->allow;
     is(ask($t, 'ids', 'refused1', 'refused' . N), '00',
        'refused additions have not happened');
     is(ask($t, 'ids', @new), '1' x N, 'nor have refused removals');
+};
+
+# Removals wait for the journal behind additions, and there is room for a part of
+# them.  They are tried again as they came (I1).
+
+subtest 'removals that have too little room wait for the journal' => sub {
+    my @names = map { sprintf '%s%090d', 'gone', $_ } 1 .. 300;
+    my $page = $t->testdir . '/state/few/control';
+
+    $t->kill_all;
+    configure($t, ['zone=few capacity=100k fpr=1e-9 removals=250'], api => 1,
+              workers => 2);
+    $t->run;
+    add($t, 'few', \@names);
+    ok(wait_until(sub {
+        my $c = control($page);
+        return $c->{synced} >= $c->{end}
+               && $c->{prepared} >= $c->{end} + PREPARED;
+    }), 'the helper has nothing to do');
+
+    my ($helper) = $t->helpers;
+    stop_process($helper);
+
+    # until one of them waits, for longer than any other takes
+
+    my ($n, $waits) = (0);
+
+    while (!$waits && $n < 1000) {
+        $n++;
+        my $c = sent('few', 'keys', map { "long$n-$_-" . 'x' x 17_000 } 1 .. 5);
+        $waits = $c if !IO::Select->new($c->{socket})->can_read(1);
+    }
+
+    ok($waits, 'additions wait for the journal');
+
+    my $remove = sent('few', 'remove', @names);
+    is(ask($t, 'few', @names), '1' x 300, 'the removals wait');
+    resume_process($helper);
+
+    is($waits->response->status, 200, 'the additions are made');
+
+    my $r = $remove->response;
+    my $removed = $r->json->{removed};
+
+    cmp_ok($removed, '>', 0, 'some keys are removed');
+    counts_are($r, 507, { received => 300, removed => $removed,
+                          refused => 300 - $removed },
+               'removals that were tried again');
+    is(ask($t, 'few', @names), '0' x $removed . '1' x (300 - $removed),
+       'those that were removed are absent, and no others');
 };
 
 done_testing;

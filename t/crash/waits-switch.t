@@ -127,6 +127,24 @@ for (['off', 'on'], ['on', 'off']) {
 }
 
 
+# The last process that has the control page of the state directory tells workers
+# that do not have it what is lost (I10).
+
+subtest 'a worker with journal=on exits that owes a key' => sub {
+    conf('on');
+    $t->reload;
+
+    my ($stopped, $other, $open) = owe_and_reload('left', 'off');
+
+    kill 'TERM', $other;
+    ok(wait_until(sub { !alive($other) }), 'it exits without the lock');
+    is(ask($t, 'seen', 'left', 'no', 'before'), '??1',
+       'workers with journal=off do not say that its key is absent');
+    goes_on($stopped);
+    is(ask($t, 'seen', 'left', 'no', 'before'), '??1', 'nor later');
+};
+
+
 # The helper of the configuration before is about to let an image serve that it
 # has loaded, without the journal.
 

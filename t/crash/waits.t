@@ -13,7 +13,7 @@ use BloomTest::Api;
 use BloomTest::Control;
 use BloomTest::Disk;
 use BloomTest::Faults;
-use BloomTest::Process qw(resume_process);
+use BloomTest::Process qw(resume_process wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
@@ -92,6 +92,23 @@ subtest 'owed keys have room' => sub {
     is(scalar(grep { $_->status == 200 } @responses), 50,
        'bloom_add answers 50 requests with long keys');
     is(zone_state($t, 'ids')->{journal}{lost_keys}, 0, 'no key is lost');
+};
+
+
+# The helper looks after the zone at least once a second, and sees that the worker
+# that owes keys lives (I13).
+
+subtest 'the helper leaves the mark of a worker that lives' => sub {
+    my $begun = time;
+
+    ok(wait_until(sub {
+        (zone_state($t, 'ids')->{helper}{heartbeat} // '') gt rfc3339($begun + 1);
+    }), 'the helper goes on');
+
+    my $journal = zone_state($t, 'ids')->{journal};
+    is($journal->{owing_workers}, 1, 'the worker still owes its keys');
+    is($journal->{lost_keys}, 0, 'and none is lost');
+    is(ask($t, 'ids', 'id1', 'no'), '1?', 'others are unknown');
 };
 
 

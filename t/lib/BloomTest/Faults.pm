@@ -56,8 +56,8 @@ sub needed {
 }
 
 
-# Kills the process that reaches the place for the n-th time, counted over all
-# processes.  "any" counts every place.
+# Kills the first process that reaches the place for its own n-th time.  "any"
+# counts every place.
 
 sub kill_at {
     my ($self, $place, $time) = @_;

@@ -144,7 +144,10 @@ sub _outcome {
         $self->{count}{refused}++;
         return $request->{durable} ? 'cut' : 'nothing';
 
-    } elsif ($status == 507 && $self->{ledger}->crowded($from, $to)) {
+    } elsif ($status == 507
+             && ($self->{ledger}->crowded($from, $to)
+                 || $self->{ledger}->flooded($zone, $from, $to)))
+    {
         $self->{count}{refused}++;
         return 'cut';
     }
