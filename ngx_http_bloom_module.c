@@ -6,7 +6,8 @@
  * handlers.
  *
  * src/http/ngx_http_bloom_rules.c decides about requests, src/http/api answers
- * requests to the endpoint, and src/zone has the filters.
+ * requests to the endpoint, and src/zone, src/change, src/image and src/process
+ * have the filters, what changes them, and who does the work.
  * docs/architecture.md describes how they work together.
  */
 

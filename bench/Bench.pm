@@ -15,7 +15,7 @@ use JSON::PP ();
 use List::Util qw(sum min max);
 
 use BloomTest ();
-use BloomTest::Process qw(now wait_until alive);
+use BloomTest::Process qw(alive children now title wait_until);
 
 $| = 1;
 
@@ -178,8 +178,23 @@ sub processor_time {
 }
 
 
-# Waits until the helper is idle: until it has hardly been on a processor for
-# 0.3 seconds.
+# Returns the seconds of a processor that a process and its children that have
+# ended have used, to 10 ms.
+
+sub processor_time_with_children {
+    my ($pid) = @_;
+
+    open my $fh, '<', "/proc/$pid/stat"
+        or croak "cannot read /proc/$pid/stat: $!";
+
+    my @field = split ' ', <$fh> =~ s/.*\)//r;
+
+    return sum(@field[11 .. 14]) / 100;
+}
+
+
+# Waits until the helper is idle: until it has no job, and has hardly been on a
+# processor for 0.3 seconds.
 
 sub until_idle {
     my ($t) = @_;
@@ -189,7 +204,9 @@ sub until_idle {
     return wait_until(sub {
         my $used = sum(map { processor_time($_) } $t->helpers);
         ($last, $since) = ($used, now())
-            if $used - $last > 0.005;
+            if $used - $last > 0.005
+               || grep { title($_) =~ /bloom job/ } map { children($_) }
+                                                        $t->helpers;
         return now() - $since > 0.3;
     }, 60);
 }

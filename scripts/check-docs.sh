@@ -493,8 +493,8 @@ described_routes() {
 state_files() {
     {
         grep -ohE '"((base|control)(\.tmp)?|lock|(instance|journal|upload|checkpoint|segment|damaged)\.[^" ]+)"' \
-             src/{store,zone}/ngx_bloom_*.c
-        grep -hA1 'ngx_bloom_state_files_temporary(' src/{store,zone,http/api}/ngx_*.c \
+             src/{store,zone,change,image,process}/ngx_bloom_*.c
+        grep -hA1 'ngx_bloom_state_files_temporary(' src/{store,zone,change,image,process,http/api}/ngx_*.c \
         | sed -nE 's/.*"([a-z]+)", "([a-z]+)".*/\1.*.*.\2/p'
     } | tr -d '"\\' | sed -E 's/%[0-9]*[a-zA-Z]+/*/g' | sort -u
 }
@@ -523,7 +523,7 @@ first_column() {
 
 check_files() {
     same "docs/architecture.md has the files of the source" \
-         "$(printf '%s\n' ngx_http_bloom_module.c src/{core,interop,store,zone,rules,http,http/api}/*.[ch] | sort)" \
+         "$(printf '%s\n' ngx_http_bloom_module.c src/{core,interop,store,zone,change,image,process,rules,http,http/api}/*.[ch] | sort)" \
          "$(first_column docs/architecture.md \
             | grep -oE '`[a-z0-9_/]+\.(\[ch\]|c|h)`' | tr -d '`' \
             | sed 's/\(.*\)\[ch\]/\1c\n\1h/' | sort)"

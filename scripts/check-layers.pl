@@ -40,16 +40,23 @@ my %below = (
     'src/interop'  => ['src/core'],
     'src/store'    => ['src/core'],
     'src/zone'     => ['src/store', 'src/core'],
-    'src/rules'    => ['src/zone', 'src/store', 'src/core'],
-    'src/http'     => ['src/rules', 'src/zone', 'src/store', 'src/core'],
-    'src/http/api' => ['src/http', 'src/rules', 'src/zone', 'src/store',
+    'src/change'   => ['src/zone', 'src/store', 'src/core'],
+    'src/image'    => ['src/change', 'src/zone', 'src/store', 'src/core'],
+    'src/process'  => ['src/image', 'src/change', 'src/zone', 'src/store',
                        'src/core'],
+    'src/rules'    => ['src/process', 'src/image', 'src/change', 'src/zone',
+                       'src/store', 'src/core'],
+    'src/http'     => ['src/rules', 'src/process', 'src/image', 'src/change',
+                       'src/zone', 'src/store', 'src/core'],
+    'src/http/api' => ['src/http', 'src/rules', 'src/process', 'src/image',
+                       'src/change', 'src/zone', 'src/store', 'src/core'],
     'src/cli/terminal' => ['src/interop', 'src/core'],
     'src/cli/intake'   => ['src/cli/terminal', 'src/interop', 'src/core'],
     'src/cli'      => ['src/cli/intake', 'src/cli/terminal', 'src/interop',
                        'src/core'],
-    '.'            => ['src/http/api', 'src/http', 'src/rules', 'src/zone',
-                       'src/store', 'src/core'],
+    '.'            => ['src/http/api', 'src/http', 'src/rules', 'src/process',
+                       'src/image', 'src/change', 'src/zone', 'src/store',
+                       'src/core'],
 );
 
 my $longest = 900;
@@ -196,7 +203,7 @@ sub protocols {
     my ($root) = @_;
     my @named;
 
-    for my $file (grep { m,^src/(?:core|store|zone|rules)/, } files_of($root)) {
+    for my $file (grep { m,^src/(?:core|store|zone|change|image|process|rules)/, } files_of($root)) {
         my $line = 0;
         for (split /\n/, slurp("$root/$file")) {
             $line++;
@@ -306,7 +313,8 @@ sub print_order {
     };
 
     for my $layer ('src/core', 'src/interop', 'src/store', 'src/zone',
-                   'src/rules', 'src/http', 'src/http/api', 'src/cli/terminal',
+                   'src/change', 'src/image', 'src/process', 'src/rules',
+                   'src/http', 'src/http/api', 'src/cli/terminal',
                    'src/cli/intake', 'src/cli')
     {
         my @rows;
@@ -337,7 +345,7 @@ sub listed {
 
     my %listed = map { $_ => 1 } @files;
     push @wrong, "config does not list $_"
-        for grep { m,^src/(?:store|zone|rules|http)/, && !$listed{$_} }
+        for grep { m,^src/(?:store|zone|change|image|process|rules|http)/, && !$listed{$_} }
             files_of('.');
 
     return @wrong;

@@ -317,7 +317,7 @@ sub metrics {
 sub guards {
     my @rows;
 
-    for my $element (table('src/zone/ngx_bloom_guard.c',
+    for my $element (table('src/image/ngx_bloom_guard.c',
                            'ngx_bloom_guard_messages'))
     {
         my $message = string($element->{columns}[0]);

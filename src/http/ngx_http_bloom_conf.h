@@ -125,8 +125,8 @@ extern ngx_conf_enum_t  ngx_http_bloom_conf_on_off[];
  * Reads a directive's parameters, from argument `first` on, into `conf`, where
  * the defaults are.  The directive takes the parameters of the groups in
  * `where`, each at most once unless the row has NGX_HTTP_BLOOM_CONF_MANY, from
- * a table that ends with an empty name.  Sets bit i of *given if row i is given,
- * unless it is NULL.  Returns NGX_CONF_OK or NGX_CONF_ERROR.
+ * a table that ends with an empty name.  Sets bit i of *given if row i is
+ * given, unless it is NULL.  Returns NGX_CONF_OK or NGX_CONF_ERROR.
  */
 char *ngx_http_bloom_conf_params(ngx_conf_t *cf, ngx_uint_t first,
     const ngx_http_bloom_conf_param_t *table, ngx_uint_t where, void *conf,

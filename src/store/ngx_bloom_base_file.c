@@ -31,6 +31,10 @@ static ngx_int_t ngx_bloom_base_file_decode(ngx_bloom_state_t *state,
     bloom_base_t *base, ngx_bloom_failure_t *failure);
 static ngx_int_t ngx_bloom_base_file_survey(ngx_bloom_state_t *state,
     ngx_bloom_base_survey_t *survey, ngx_bloom_failure_t *failure);
+static void ngx_bloom_base_file_known(ngx_bloom_state_t *state,
+    const bloom_base_t *base, ngx_bloom_base_survey_t *survey);
+static ngx_int_t ngx_bloom_base_file_create(ngx_bloom_state_t *state,
+    bloom_base_t *base, ngx_bloom_base_survey_t *survey);
 static ngx_int_t ngx_bloom_base_file_name(ngx_bloom_state_t *state,
     const bloom_base_t *base, ngx_bloom_failure_t *failure);
 static const char *ngx_bloom_base_file_doubt(ngx_bloom_state_t *state,
@@ -51,7 +55,7 @@ ngx_bloom_base_file_start(ngx_bloom_state_t *state,
     ngx_bloom_failure_t *failure)
 {
     ngx_int_t                 rc;
-    bloom_base_t              base, known;
+    bloom_base_t              base;
     ngx_bloom_control_t      *control;
     ngx_bloom_base_survey_t   survey;
 
@@ -70,16 +74,7 @@ ngx_bloom_base_file_start(ngx_bloom_state_t *state,
     if (rc == NGX_OK
         && ngx_bloom_base_file_agrees(control->journal, base.journal))
     {
-        /* the last processes published no entry that was not on disk */
-
-        ngx_bloom_base_file_get(state, &known);
-        survey.entry = ngx_max(survey.entry, known.number);
-
-        /* nor did they write one without a note, which a loss of power may have
-         * taken away */
-
-        survey.older = state->fresh
-                       && base.number > ngx_max(known.number, control->begun);
+        ngx_bloom_base_file_known(state, &base, &survey);
     }
 
     state->doubt = ngx_bloom_base_file_doubt(state, state->found, &rc, &base,
@@ -100,17 +95,10 @@ ngx_bloom_base_file_start(ngx_bloom_state_t *state,
     failure->what = "create";
     ngx_bloom_state_name(failure->name, NGX_BLOOM_BASE_FILE);
 
-    if (rc != NGX_OK) {
-
-        if (ngx_bloom_base_file_renew(state, &base, &survey) != NGX_OK) {
-            return NGX_ERROR;
-        }
-
-        __atomic_store_n(&control->begun, base.number, __ATOMIC_SEQ_CST);
-
-        if (ngx_bloom_base_file_make(state, &base) != NGX_OK) {
-            return NGX_ERROR;
-        }
+    if (rc != NGX_OK
+        && ngx_bloom_base_file_create(state, &base, &survey) != NGX_OK)
+    {
+        return NGX_ERROR;
     }
 
     /* a control page from before the entry may not know what was lost */
@@ -142,6 +130,44 @@ ngx_bloom_base_file_start(ngx_bloom_state_t *state,
     failure->what = "write";
 
     return ngx_bloom_base_file_put(state, &base);
+}
+
+
+/* Adds to the survey what the control page, which is of the same journal as the
+ * file's entry, knows about the last entry. */
+static void
+ngx_bloom_base_file_known(ngx_bloom_state_t *state, const bloom_base_t *base,
+    ngx_bloom_base_survey_t *survey)
+{
+    bloom_base_t  known;
+
+    /* the last processes published no entry that was not on disk */
+
+    ngx_bloom_base_file_get(state, &known);
+    survey->entry = ngx_max(survey->entry, known.number);
+
+    /* nor did they write one without a note, which a loss of power may have
+     * taken away */
+
+    survey->older = state->fresh
+                    && base->number > ngx_max(known.number,
+                                              state->control->begun);
+}
+
+
+/* Creates the file for a directory without a valid one.  Returns NGX_OK, or
+ * NGX_ERROR with errno. */
+static ngx_int_t
+ngx_bloom_base_file_create(ngx_bloom_state_t *state, bloom_base_t *base,
+    ngx_bloom_base_survey_t *survey)
+{
+    if (ngx_bloom_base_file_renew(state, base, survey) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    __atomic_store_n(&state->control->begun, base->number, __ATOMIC_SEQ_CST);
+
+    return ngx_bloom_base_file_make(state, base);
 }
 
 

@@ -78,7 +78,7 @@ typedef struct {
     /*
      * The time, ms since 1970, up to which added keys may be lost; 0: no key is
      * lost.  Atomic.  It only grows, and it is set before anything is done that
-     * would hide the loss.  See `complete` in ngx_bloom_zone.h.
+     * would hide the loss.  See `complete` in ngx_bloom_shared.h.
      */
     uint64_t             lost;
     uint64_t             lost_check;     /* ~lost, unless one of both is

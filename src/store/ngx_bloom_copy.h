@@ -21,9 +21,6 @@ typedef struct {
     ngx_bloom_state_t  *state;
     ngx_fd_t            from;
     ngx_fd_t            to;
-    uint64_t            done;            /* bytes copied */
-    size_t              unsynced;        /* bytes not synchronised yet */
-    ngx_uint_t          whole;           /* the copy is complete and on disk */
     u_char              tmp[NGX_MAX_PATH];       /* temporary name; "": none */
 } ngx_bloom_copy_t;
 
@@ -31,13 +28,11 @@ typedef struct {
 /* Initialises a copy that has not begun. */
 void ngx_bloom_copy_init(ngx_bloom_copy_t *copy);
 
-/* Begins to copy the file `path`.  An error is reported by the first step. */
-void ngx_bloom_copy_begin(ngx_bloom_copy_t *copy, ngx_bloom_state_t *state,
+/* Copies the file `path`.  Returns NGX_OK if the copy is complete and on disk,
+ * or NGX_ERROR with errno.  The caller calls ngx_bloom_copy_end() in either
+ * case. */
+ngx_int_t ngx_bloom_copy(ngx_bloom_copy_t *copy, ngx_bloom_state_t *state,
     u_char *path);
-
-/* Copies one chunk.  Returns NGX_AGAIN if there is more to copy; NGX_OK if the
- * copy is complete and on disk; NGX_ERROR with errno. */
-ngx_int_t ngx_bloom_copy_step(ngx_bloom_copy_t *copy);
 
 /*
  * Renames the copy to `name`, unless the zone was cleared after `position` in

@@ -21,6 +21,13 @@ static ngx_int_t ngx_bloom_directory_take_over(ngx_str_t *root, ngx_fd_t fd,
     struct stat *st, ngx_bloom_user_t *user, ngx_uint_t make, u_char *error);
 static ngx_int_t ngx_bloom_directory_zone(ngx_fd_t root, u_char *path,
     ngx_bloom_user_t *user, ngx_uint_t make, ngx_fd_t *dir, u_char *error);
+static ngx_int_t ngx_bloom_directory_open_zone(ngx_fd_t root, char *name,
+    u_char *path, ngx_uint_t make, ngx_uint_t *made, ngx_fd_t *fd,
+    u_char *error);
+static ngx_int_t ngx_bloom_directory_hand_over(ngx_fd_t root, char *name,
+    u_char *path, ngx_bloom_user_t *user, ngx_fd_t fd, u_char *error);
+static void ngx_bloom_directory_foreign(u_char *path, uid_t uid,
+    ngx_bloom_user_t *user, u_char *error);
 static ngx_int_t ngx_bloom_directory_give(ngx_fd_t fd, uid_t user,
     gid_t group);
 static ngx_uint_t ngx_bloom_directory_is_empty(ngx_fd_t fd);
@@ -205,41 +212,18 @@ ngx_bloom_directory_zone(ngx_fd_t root, u_char *path, ngx_bloom_user_t *user,
     ngx_uint_t make, ngx_fd_t *dir, u_char *error)
 {
     char         *name;
-    u_char        owner[NGX_BLOOM_USER_LEN], workers[NGX_BLOOM_USER_LEN];
     ngx_fd_t      fd;
+    ngx_int_t     rc;
     ngx_uint_t    made;
     struct stat   st;
 
     name = strrchr((char *) path, '/') + 1;
-    made = 0;
 
-    fd = openat(root, name, NGX_BLOOM_DIRECTORY_FLAGS|O_NOFOLLOW);
+    rc = ngx_bloom_directory_open_zone(root, name, path, make, &made, &fd,
+                                       error);
 
-    if (fd == NGX_INVALID_FILE && ngx_errno == NGX_ENOENT) {
-
-        if (!make) {
-            return NGX_DECLINED;
-        }
-
-        if (mkdirat(root, name, 0700) == -1) {
-            return ngx_bloom_directory_fails(error, "create", path, ngx_errno);
-        }
-
-        made = 1;
-        fd = openat(root, name, NGX_BLOOM_DIRECTORY_FLAGS|O_NOFOLLOW);
-    }
-
-    if (fd == NGX_INVALID_FILE) {
-
-        if (ngx_errno == NGX_ELOOP || ngx_errno == NGX_ENOTDIR) {
-            ngx_bloom_print(error, NGX_MAX_ERROR_STR,
-                            "\"%s\" is not a directory, or is a symbolic "
-                            "link: find out who replaced the directory, and "
-                            "restore it", path);
-            return NGX_ERROR;
-        }
-
-        return ngx_bloom_directory_fails(error, "open", path, ngx_errno);
+    if (rc != NGX_OK) {
+        return rc;
     }
 
     if (fstat(fd, &st) == -1) {
@@ -254,18 +238,13 @@ ngx_bloom_directory_zone(ngx_fd_t root, u_char *path, ngx_bloom_user_t *user,
 
     if (made) {
 
-        if (ngx_bloom_directory_give(fd, user->user, user->group) == NGX_OK) {
+        if (ngx_bloom_directory_hand_over(root, name, path, user, fd, error)
+            == NGX_OK)
+        {
             *dir = fd;
             return NGX_OK;
         }
 
-        ngx_bloom_print(error, NGX_MAX_ERROR_STR,
-                        "cannot change the owner of \"%s\" (%d: %s): run "
-                        "\"install -d -m 0700 -o %d -g %d %s\", or give nginx "
-                        "the capability CAP_CHOWN", path, ngx_errno,
-                        strerror(ngx_errno), (int) user->user,
-                        (int) user->group, path);
-        (void) unlinkat(root, name, AT_REMOVEDIR);
         goto failed;
     }
 
@@ -287,7 +266,87 @@ ngx_bloom_directory_zone(ngx_fd_t root, u_char *path, ngx_bloom_user_t *user,
         return ngx_bloom_directory_zone(root, path, user, make, dir, error);
     }
 
-    (void) ngx_bloom_unprivileged_called(owner, st.st_uid);
+    ngx_bloom_directory_foreign(path, st.st_uid, user, error);
+
+failed:
+
+    (void) ngx_close_file(fd);
+
+    return NGX_ERROR;
+}
+
+
+/* Opens the directory of a zone, or creates it, and then *made is 1.  Returns
+ * NGX_OK; NGX_DECLINED if there is none and none is to be made; NGX_ERROR with
+ * an error. */
+static ngx_int_t
+ngx_bloom_directory_open_zone(ngx_fd_t root, char *name, u_char *path,
+    ngx_uint_t make, ngx_uint_t *made, ngx_fd_t *fd, u_char *error)
+{
+    *made = 0;
+
+    *fd = openat(root, name, NGX_BLOOM_DIRECTORY_FLAGS|O_NOFOLLOW);
+
+    if (*fd == NGX_INVALID_FILE && ngx_errno == NGX_ENOENT) {
+
+        if (!make) {
+            return NGX_DECLINED;
+        }
+
+        if (mkdirat(root, name, 0700) == -1) {
+            return ngx_bloom_directory_fails(error, "create", path, ngx_errno);
+        }
+
+        *made = 1;
+        *fd = openat(root, name, NGX_BLOOM_DIRECTORY_FLAGS|O_NOFOLLOW);
+    }
+
+    if (*fd != NGX_INVALID_FILE) {
+        return NGX_OK;
+    }
+
+    if (ngx_errno == NGX_ELOOP || ngx_errno == NGX_ENOTDIR) {
+        ngx_bloom_print(error, NGX_MAX_ERROR_STR,
+                        "\"%s\" is not a directory, or is a symbolic "
+                        "link: find out who replaced the directory, and "
+                        "restore it", path);
+        return NGX_ERROR;
+    }
+
+    return ngx_bloom_directory_fails(error, "open", path, ngx_errno);
+}
+
+
+/* Makes the workers' user the owner of a directory that was just created.  If
+ * that fails, sets the error and removes the directory. */
+static ngx_int_t
+ngx_bloom_directory_hand_over(ngx_fd_t root, char *name, u_char *path,
+    ngx_bloom_user_t *user, ngx_fd_t fd, u_char *error)
+{
+    if (ngx_bloom_directory_give(fd, user->user, user->group) == NGX_OK) {
+        return NGX_OK;
+    }
+
+    ngx_bloom_print(error, NGX_MAX_ERROR_STR,
+                    "cannot change the owner of \"%s\" (%d: %s): run "
+                    "\"install -d -m 0700 -o %d -g %d %s\", or give nginx "
+                    "the capability CAP_CHOWN", path, ngx_errno,
+                    strerror(ngx_errno), (int) user->user,
+                    (int) user->group, path);
+    (void) unlinkat(root, name, AT_REMOVEDIR);
+
+    return NGX_ERROR;
+}
+
+
+/* Sets the error for a directory that belongs to another user, `uid`. */
+static void
+ngx_bloom_directory_foreign(u_char *path, uid_t uid, ngx_bloom_user_t *user,
+    u_char *error)
+{
+    u_char  owner[NGX_BLOOM_USER_LEN], workers[NGX_BLOOM_USER_LEN];
+
+    (void) ngx_bloom_unprivileged_called(owner, uid);
     (void) ngx_bloom_unprivileged_called(workers, user->user);
 
     if (geteuid() != 0) {
@@ -303,12 +362,6 @@ ngx_bloom_directory_zone(ngx_fd_t root, u_char *path, ngx_bloom_user_t *user,
                         "\"chown -R %d %s\"", path, owner, workers,
                         (int) user->user, path);
     }
-
-failed:
-
-    (void) ngx_close_file(fd);
-
-    return NGX_ERROR;
 }
 
 

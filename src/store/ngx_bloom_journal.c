@@ -29,6 +29,12 @@ static void ngx_bloom_journal_move(ngx_bloom_state_t *state,
     const ngx_bloom_end_t *end);
 static ngx_int_t ngx_bloom_journal_create(ngx_bloom_state_t *state,
     const ngx_bloom_end_t *end);
+static ngx_int_t ngx_bloom_journal_sync_all(ngx_bloom_state_t *state,
+    const ngx_bloom_end_t *end);
+static ngx_int_t ngx_bloom_journal_sync_segments(ngx_bloom_state_t *state,
+    const ngx_bloom_end_t *end);
+static ngx_int_t ngx_bloom_journal_sync_segment(ngx_bloom_state_t *state,
+    uint64_t base, uint64_t *next);
 static ngx_int_t ngx_bloom_journal_rewrite(ngx_bloom_state_t *state);
 static ngx_int_t ngx_bloom_journal_lose(ngx_bloom_state_t *state);
 
@@ -620,32 +626,54 @@ ngx_bloom_journal_create(ngx_bloom_state_t *state, const ngx_bloom_end_t *end)
 ngx_int_t
 ngx_bloom_journal_sync(ngx_bloom_state_t *state)
 {
-    char                  error[BLOOM_RECORD_ERROR_LEN];
-    uint64_t              at, tail, base;
-    ngx_fd_t              fd;
     ngx_err_t             err;
-    ngx_int_t             rc;
-    ngx_uint_t            gone;
-    bloom_segment_e       what;
-    bloom_segment_t       segment;
     ngx_bloom_end_t       end;
     ngx_bloom_control_t  *control;
 
     control = state->control;
     end = ngx_bloom_state_end(state);
-    tail = end.tail;
 
-    if (control->synced >= tail) {
+    if (control->synced >= end.tail) {
         return NGX_OK;
     }
 
+    if (ngx_bloom_journal_sync_all(state, &end) != NGX_OK) {
+        err = ngx_errno;
+        ngx_bloom_state_fail(state, NGX_BLOOM_CANNOT_SYNC, err);
+        ngx_set_errno(err);
+
+        return NGX_ERROR;
+    }
+
+    __atomic_store_n(&control->synced, end.tail, __ATOMIC_SEQ_CST);
+    control->synced_check = ~end.tail;
+    __atomic_store_n(&control->durable, end.sequence - 1, __ATOMIC_RELEASE);
+    control->rewrite = 0;
+
+    if (control->failed == NGX_BLOOM_CANNOT_SYNC) {
+        ngx_bloom_state_fail(state, 0, 0);
+    }
+
+    return NGX_OK;
+}
+
+
+/* Synchronises the records up to the end.  Returns NGX_OK, or NGX_ERROR with
+ * errno. */
+static ngx_int_t
+ngx_bloom_journal_sync_all(ngx_bloom_state_t *state,
+    const ngx_bloom_end_t *end)
+{
+    ngx_int_t   rc;
+    ngx_uint_t  gone;
+
     gone = 0;
 
-    if (control->rewrite) {
+    if (state->control->rewrite) {
         rc = ngx_bloom_journal_rewrite(state);
 
         if (rc == NGX_ERROR) {
-            goto failed;
+            return NGX_ERROR;
         }
 
         gone = (rc == NGX_DECLINED);
@@ -657,74 +685,80 @@ ngx_bloom_journal_sync(ngx_bloom_state_t *state)
      * that may die before it can record it.  So `rewrite` is set before.
      */
 
-    control->rewrite = tail;
+    state->control->rewrite = end->tail;
 
-    for (at = control->synced; at < tail; at = segment.base + segment.size) {
-
-        rc = ngx_bloom_segment_find(state, at, &base);
-
-        if (rc == NGX_DONE || (rc == NGX_OK && base > end.base)) {
-
-            if (tail <= end.base) {
-                break;                           /* it has no records yet */
-            }
-
-            ngx_set_errno(NGX_ENOENT);           /* it has been removed */
-            goto failed;
-        }
-
-        what = BLOOM_SEGMENT_DAMAGED;
-
-        fd = (rc == NGX_OK)
-             ? ngx_bloom_segment_open(state, base, O_RDWR, &segment, error,
-                                      &what)
-             : NGX_INVALID_FILE;
-
-        if (fd == NGX_INVALID_FILE) {
-            goto failed;
-        }
-
-        if (what != BLOOM_SEGMENT_OK) {
-            segment.base = base;
-            segment.size = 8;
-        }
-
-        rc = ngx_bloom_io_sync(fd);
-
-        err = ngx_errno;
-        ngx_bloom_fault("synced");
-        (void) ngx_close_file(fd);
-        ngx_set_errno(err);
-
-        if (rc != NGX_OK) {
-            goto failed;
-        }
+    if (ngx_bloom_journal_sync_segments(state, end) != NGX_OK) {
+        return NGX_ERROR;
     }
 
     /* before `synced` moves, so that waiting requests see the loss */
 
-    if (gone && ngx_bloom_journal_lose(state) != NGX_OK) {
-        goto failed;
-    }
+    return gone ? ngx_bloom_journal_lose(state) : NGX_OK;
+}
 
-    __atomic_store_n(&control->synced, tail, __ATOMIC_SEQ_CST);
-    control->synced_check = ~tail;
-    __atomic_store_n(&control->durable, end.sequence - 1, __ATOMIC_RELEASE);
-    control->rewrite = 0;
 
-    if (control->failed == NGX_BLOOM_CANNOT_SYNC) {
-        ngx_bloom_state_fail(state, 0, 0);
+static ngx_int_t
+ngx_bloom_journal_sync_segments(ngx_bloom_state_t *state,
+    const ngx_bloom_end_t *end)
+{
+    uint64_t   at, base;
+    ngx_int_t  rc;
+
+    for (at = state->control->synced; at < end->tail; /* void */ ) {
+
+        rc = ngx_bloom_segment_find(state, at, &base);
+
+        if (rc == NGX_DONE || (rc == NGX_OK && base > end->base)) {
+
+            if (end->tail <= end->base) {
+                break;                           /* it has no records yet */
+            }
+
+            ngx_set_errno(NGX_ENOENT);           /* it has been removed */
+            return NGX_ERROR;
+        }
+
+        if (rc != NGX_OK
+            || ngx_bloom_journal_sync_segment(state, base, &at) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
     }
 
     return NGX_OK;
+}
 
-failed:
+
+/* Synchronises the segment at `base`.  Returns NGX_OK, with the position at
+ * which to look for the next one; or NGX_ERROR with errno. */
+static ngx_int_t
+ngx_bloom_journal_sync_segment(ngx_bloom_state_t *state, uint64_t base,
+    uint64_t *next)
+{
+    char             error[BLOOM_RECORD_ERROR_LEN];
+    ngx_fd_t         fd;
+    ngx_err_t        err;
+    ngx_int_t        rc;
+    bloom_segment_e  what;
+    bloom_segment_t  segment;
+
+    fd = ngx_bloom_segment_open(state, base, O_RDWR, &segment, error, &what);
+
+    if (fd == NGX_INVALID_FILE) {
+        return NGX_ERROR;
+    }
+
+    *next = (what == BLOOM_SEGMENT_OK) ? segment.base + segment.size
+                                       : base + 8;
+
+    rc = ngx_bloom_io_sync(fd);
 
     err = ngx_errno;
-    ngx_bloom_state_fail(state, NGX_BLOOM_CANNOT_SYNC, err);
+    ngx_bloom_fault("synced");
+    (void) ngx_close_file(fd);
     ngx_set_errno(err);
 
-    return NGX_ERROR;
+    return rc;
 }
 
 

@@ -9,6 +9,9 @@
 #include "ngx_bloom_source.h"
 
 
+static ngx_int_t ngx_bloom_journal_read_oldest(ngx_bloom_state_t *state,
+    uint64_t time, const bloom_source_t *source, const bloom_point_t *from,
+    const ngx_bloom_end_t *end, ngx_bloom_end_t *last);
 static ngx_int_t ngx_bloom_journal_forget(ngx_bloom_state_t *state,
     bloom_base_t *base);
 static ngx_uint_t ngx_bloom_journal_applied(ngx_bloom_state_t *state,
@@ -29,12 +32,8 @@ ngx_int_t
 ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time,
     const bloom_source_t *source)
 {
-    ngx_int_t            rc;
-    bloom_base_t         base;
-    bloom_record_t       record;
-    ngx_bloom_end_t      end, last;
-    bloom_position_t     reaches;
-    ngx_bloom_reader_t   reader;
+    bloom_base_t     base;
+    ngx_bloom_end_t  end, last;
 
     end = ngx_bloom_state_end(state);
     ngx_bloom_base_file_get(state, &base);
@@ -49,54 +48,15 @@ ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time,
         return NGX_DECLINED;
     }
 
-    if (ngx_bloom_reader_open(&reader, state, &base.from, &end) != NGX_OK) {
+    if (ngx_bloom_journal_read_oldest(state, time, source, &base.from, &end,
+                                      &last)
+        != NGX_OK)
+    {
         return NGX_ERROR;
     }
-
-    reaches.high = 0;
-    reaches.low = 0;
-    state->newest = 0;
-
-    /* read the oldest segment; a record that is kept keeps those before it */
-
-    for (last = reader.end; /* void */ ; last = reader.end) {
-
-        rc = ngx_bloom_reader_next(&reader, &record);
-
-        if (rc != NGX_OK
-            || (last.limit != 0 && reader.end.base != last.base))
-        {
-            break;
-        }
-
-        if (ngx_bloom_journal_changes(&record, source)) {
-
-            if (bloom_position_cmp(record.after, source->position) > 0) {
-                reaches = record.after;
-                break;
-            }
-
-            continue;
-        }
-
-        state->newest = ngx_max(reader.end.time, reader.lost);
-
-        if (state->newest >= time) {
-            break;
-        }
-    }
-
-    ngx_bloom_reader_close(&reader);
-
-    if (rc == NGX_ERROR) {
-        return NGX_ERROR;
-    }
-
-    state->oldest = base.from.position;
-    state->reaches = reaches;
 
     if (state->newest >= time
-        || !bloom_position_is_zero(reaches)
+        || !bloom_position_is_zero(state->reaches)
         || last.limit == 0
         || last.limit > end.base
         || !ngx_bloom_journal_applied(state, last.limit))
@@ -128,6 +88,72 @@ ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time,
     {
         return NGX_ERROR;
     }
+
+    return NGX_OK;
+}
+
+
+/*
+ * Reads the oldest segment, which begins at `from`, up to its end or to the
+ * first record that is kept, and sets state->oldest, state->newest and
+ * state->reaches.  *last becomes the end of the last record before that; its
+ * limit is 0 if there is none.  Returns NGX_OK, or NGX_ERROR with errno.
+ */
+static ngx_int_t
+ngx_bloom_journal_read_oldest(ngx_bloom_state_t *state, uint64_t time,
+    const bloom_source_t *source, const bloom_point_t *from,
+    const ngx_bloom_end_t *end, ngx_bloom_end_t *last)
+{
+    ngx_int_t            rc;
+    bloom_record_t       record;
+    bloom_position_t     reaches;
+    ngx_bloom_reader_t   reader;
+
+    if (ngx_bloom_reader_open(&reader, state, from, end) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    reaches.high = 0;
+    reaches.low = 0;
+    state->newest = 0;
+
+    /* a record that is kept keeps those before it */
+
+    for (*last = reader.end; /* void */ ; *last = reader.end) {
+
+        rc = ngx_bloom_reader_next(&reader, &record);
+
+        if (rc != NGX_OK
+            || (last->limit != 0 && reader.end.base != last->base))
+        {
+            break;
+        }
+
+        if (ngx_bloom_journal_changes(&record, source)) {
+
+            if (bloom_position_cmp(record.after, source->position) > 0) {
+                reaches = record.after;
+                break;
+            }
+
+            continue;
+        }
+
+        state->newest = ngx_max(reader.end.time, reader.lost);
+
+        if (state->newest >= time) {
+            break;
+        }
+    }
+
+    ngx_bloom_reader_close(&reader);
+
+    if (rc == NGX_ERROR) {
+        return NGX_ERROR;
+    }
+
+    state->oldest = from->position;
+    state->reaches = reaches;
 
     return NGX_OK;
 }

@@ -13,6 +13,12 @@
 #define NGX_BLOOM_READER_WINDOW  (1024 * 1024)
 
 
+static ngx_int_t ngx_bloom_reader_find(ngx_bloom_reader_t *reader,
+    bloom_record_t *record, size_t *found);
+static ngx_uint_t ngx_bloom_reader_continues(ngx_bloom_reader_t *reader,
+    const bloom_record_t *record, size_t found);
+static void ngx_bloom_reader_advance(ngx_bloom_reader_t *reader,
+    const bloom_record_t *record, size_t found);
 static ngx_int_t ngx_bloom_reader_segment(ngx_bloom_reader_t *reader);
 static ngx_int_t ngx_bloom_reader_fill(ngx_bloom_reader_t *reader, size_t len);
 static uint64_t ngx_bloom_reader_behind(ngx_bloom_reader_t *reader);
@@ -114,11 +120,8 @@ ngx_bloom_reader_close(ngx_bloom_reader_t *reader)
 ngx_int_t
 ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
 {
-    u_char      *p;
-    size_t       rest, found;
-    uint64_t     end;
-    ngx_int_t    rc;
-    ngx_uint_t   gap;
+    size_t     found;
+    ngx_int_t  rc;
 
     for ( ;; ) {
 
@@ -142,105 +145,152 @@ ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
             continue;
         }
 
-        end = ngx_min(reader->next, reader->limit);
+        rc = ngx_bloom_reader_find(reader, record, &found);
 
-        /* the window has the longest possible record, or all that is left */
-
-        if (reader->start + reader->len
-            < ngx_min(reader->position + BLOOM_RECORD_MAX, end)
-            && ngx_bloom_reader_fill(reader,
-                                     ngx_min(NGX_BLOOM_READER_WINDOW,
-                                             end - reader->position))
-               != NGX_OK)
-        {
+        if (rc == NGX_ERROR) {
             return NGX_ERROR;
         }
 
-        p = reader->window + (reader->position - reader->start);
-        rest = reader->start + reader->len - reader->position;
-        found = 0;
-
-        if (bloom_record_read(record, &reader->segment, reader->position,
-                              reader->sequence, p, rest)
-            != BLOOM_RECORD_OK
-            || ngx_bloom_reader_void(reader, record))
-        {
-            /* the rest of the segment tells a gap from the end */
-
-            if (ngx_bloom_reader_fill(reader, end - reader->position)
-                != NGX_OK)
-            {
-                return NGX_ERROR;
-            }
-
-            found = bloom_record_find(record, &reader->segment,
-                                      reader->position, reader->sequence,
-                                      reader->window, reader->len);
-
-            if (found == reader->len || ngx_bloom_reader_void(reader, record)) {
-
-                if (end == reader->limit) {
-
-                    /* records appended from now on follow there */
-
-                    ngx_bloom_reader_lost_end(reader);
-                    reader->position = end;
-                }
-
-                if (end == reader->next) {
-                    ngx_bloom_io_close(&reader->fd);
-                }
-
-                reader->passed |= (reader->position == reader->segment.base
-                                                       + BLOOM_SEGMENT_HEADER);
-                continue;
-            }
+        if (rc == NGX_OK) {
+            break;
         }
+    }
 
-        /*
-         * If numbers have no gap, no record is missing.  If the number is not
-         * known, skipped bytes mean a gap, and so does a segment without
-         * records that is not the last one.
-         */
+    if (!ngx_bloom_reader_continues(reader, record, found)) {
+        reader->cut = 1;
+        return NGX_DONE;
+    }
 
-        gap = (reader->sequence != 0)
-              ? record->stamp.sequence != reader->sequence
-              : (found != 0 || reader->broken || reader->passed);
+    if (!bloom_record_known(record->type)) {
+        return ngx_bloom_reader_newer(reader, record);
+    }
 
-        if (gap || found != 0) {
+    ngx_bloom_reader_advance(reader, record, found);
 
-            if (!ngx_bloom_reader_damage(reader, record)) {
-                reader->cut = 1;
-                return NGX_DONE;
-            }
+    return NGX_OK;
+}
 
-            if (gap) {
-                ngx_bloom_reader_damaged(reader, "has lost records");
-                ngx_bloom_reader_lost(reader, record->stamp.time);
-            }
-        }
 
-        if (!bloom_record_known(record->type)) {
-            return ngx_bloom_reader_newer(reader, record);
-        }
+/* Finds the next record of the open segment.  Returns NGX_OK, with the number
+ * of bytes before it in *found; NGX_DONE if the segment has no record left; or
+ * NGX_ERROR with the error. */
+static ngx_int_t
+ngx_bloom_reader_find(ngx_bloom_reader_t *reader, bloom_record_t *record,
+    size_t *found)
+{
+    u_char    *p;
+    size_t     rest;
+    uint64_t   end;
 
-        reader->broken = 0;
-        reader->position += found + record->size;
-        reader->sequence = record->stamp.sequence + 1;
+    end = ngx_min(reader->next, reader->limit);
 
-        if (reader->end.limit == 0) {
-            reader->before = bloom_record_before(record);
-        }
+    /* the window has the longest possible record, or all that is left */
 
-        reader->end.tail = reader->position;
-        reader->end.base = reader->segment.base;
-        reader->end.limit = reader->next;
-        reader->end.sequence = reader->sequence;
-        reader->end.time = ngx_max(reader->end.time, record->stamp.time);
-        reader->end.removals = record->stamp.removals;
+    if (reader->start + reader->len
+        < ngx_min(reader->position + BLOOM_RECORD_MAX, end)
+        && ngx_bloom_reader_fill(reader, ngx_min(NGX_BLOOM_READER_WINDOW,
+                                                 end - reader->position))
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
 
+    p = reader->window + (reader->position - reader->start);
+    rest = reader->start + reader->len - reader->position;
+    *found = 0;
+
+    if (bloom_record_read(record, &reader->segment, reader->position,
+                          reader->sequence, p, rest)
+        == BLOOM_RECORD_OK
+        && !ngx_bloom_reader_void(reader, record))
+    {
         return NGX_OK;
     }
+
+    /* the rest of the segment tells a gap from the end */
+
+    if (ngx_bloom_reader_fill(reader, end - reader->position) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    *found = bloom_record_find(record, &reader->segment, reader->position,
+                               reader->sequence, reader->window, reader->len);
+
+    if (*found != reader->len && !ngx_bloom_reader_void(reader, record)) {
+        return NGX_OK;
+    }
+
+    if (end == reader->limit) {
+
+        /* records appended from now on follow there */
+
+        ngx_bloom_reader_lost_end(reader);
+        reader->position = end;
+    }
+
+    if (end == reader->next) {
+        ngx_bloom_io_close(&reader->fd);
+    }
+
+    reader->passed |= (reader->position == reader->segment.base
+                                           + BLOOM_SEGMENT_HEADER);
+    return NGX_DONE;
+}
+
+
+/* Returns 1 if the journal continues with this record, even if others are lost
+ * before it; 0 if the journal ends before it. */
+static ngx_uint_t
+ngx_bloom_reader_continues(ngx_bloom_reader_t *reader,
+    const bloom_record_t *record, size_t found)
+{
+    ngx_uint_t  gap;
+
+    /*
+     * If numbers have no gap, no record is missing.  If the number is not
+     * known, skipped bytes mean a gap, and so does a segment without records
+     * that is not the last one.
+     */
+
+    gap = (reader->sequence != 0)
+          ? record->stamp.sequence != reader->sequence
+          : (found != 0 || reader->broken || reader->passed);
+
+    if (gap || found != 0) {
+
+        if (!ngx_bloom_reader_damage(reader, record)) {
+            return 0;
+        }
+
+        if (gap) {
+            ngx_bloom_reader_damaged(reader, "has lost records");
+            ngx_bloom_reader_lost(reader, record->stamp.time);
+        }
+    }
+
+    return 1;
+}
+
+
+/* Moves the reader past a record. */
+static void
+ngx_bloom_reader_advance(ngx_bloom_reader_t *reader,
+    const bloom_record_t *record, size_t found)
+{
+    reader->broken = 0;
+    reader->position += found + record->size;
+    reader->sequence = record->stamp.sequence + 1;
+
+    if (reader->end.limit == 0) {
+        reader->before = bloom_record_before(record);
+    }
+
+    reader->end.tail = reader->position;
+    reader->end.base = reader->segment.base;
+    reader->end.limit = reader->next;
+    reader->end.sequence = reader->sequence;
+    reader->end.time = ngx_max(reader->end.time, record->stamp.time);
+    reader->end.removals = record->stamp.removals;
 }
 
 
@@ -621,6 +671,7 @@ ngx_bloom_reader_has(ngx_bloom_state_t *state, const bloom_point_t *point,
 
     return has;
 }
+
 
 /* Sets the error for a record of a type that only a newer program knows.
  * Returns NGX_ERROR. */

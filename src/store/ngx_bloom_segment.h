@@ -42,8 +42,8 @@ ngx_int_t ngx_bloom_segment_find(ngx_bloom_state_t *state, uint64_t position,
     uint64_t *base);
 
 /* Find the last segment, or the last one that begins before a position, and
- * store its base in *base.  Return NGX_OK, NGX_DONE if there is no such segment,
- * or NGX_ERROR with errno. */
+ * store its base in *base.  Return NGX_OK, NGX_DONE if there is no such
+ * segment, or NGX_ERROR with errno. */
 ngx_int_t ngx_bloom_segment_last(ngx_bloom_state_t *state, uint64_t *base);
 ngx_int_t ngx_bloom_segment_before(ngx_bloom_state_t *state,
     uint64_t position, uint64_t *base);

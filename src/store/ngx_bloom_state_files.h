@@ -98,8 +98,9 @@ ngx_uint_t ngx_bloom_state_files_unused(ngx_bloom_state_t *state,
  * bodies of this instance stay, unless `which` is NGX_BLOOM_STATE_FILES_ALL.
  * Call ngx_bloom_state_prune() before, to learn which instances have ended.
  *
- * A helper that starts may remove its instance's own files, because it holds
- * the lock sh->helper, under which these files are written.  A process that
+ * A helper may remove its instance's own files when it starts, and when a job
+ * has died, because it holds the lock sh->helper, under which these files are
+ * written.  A process that
  * starts as the only instance removes all files.
  */
 void ngx_bloom_state_files_clean(ngx_bloom_state_t *state,

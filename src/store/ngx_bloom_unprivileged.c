@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * The child answers over a pair of sockets, and is killed after that: its exit
+ * The child replies over a pair of sockets, and is killed after that: its exit
  * status does not matter.
  */
 
 #include "ngx_bloom_unprivileged.h"
+#include "ngx_bloom_child.h"
 #include "ngx_bloom_io.h"
 
 #include <grp.h>
 #include <poll.h>
 #include <pwd.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 
 
@@ -37,15 +37,14 @@ static void ngx_bloom_unprivileged_child(ngx_bloom_user_t *user,
     ngx_bloom_unprivileged_pt function, void *data);
 static ngx_int_t ngx_bloom_unprivileged_become(ngx_bloom_user_t *user);
 static void ngx_bloom_unprivileged_end(ngx_bloom_user_t *user, pid_t pid);
-static void ngx_bloom_unprivileged_signals(void);
 static void ngx_bloom_unprivileged_carries(struct msghdr *msg,
     struct iovec *iov, ngx_bloom_unprivileged_message_t *message);
 static ngx_int_t ngx_bloom_unprivileged_send(ngx_socket_t s,
-    ngx_bloom_answer_t *answer);
+    ngx_bloom_reply_t *reply);
 static ngx_int_t ngx_bloom_unprivileged_wait(ngx_socket_t s, pid_t pid,
     ngx_log_t *log, const char *what);
 static ngx_int_t ngx_bloom_unprivileged_receive(ngx_socket_t s,
-    ngx_bloom_answer_t *answer);
+    ngx_bloom_reply_t *reply);
 
 
 u_char *
@@ -94,7 +93,7 @@ ngx_bloom_unprivileged_workers(ngx_core_conf_t *ccf)
 ngx_int_t
 ngx_bloom_unprivileged(ngx_bloom_user_t *user, ngx_log_t *log,
     const char *what, ngx_bloom_unprivileged_pt function, void *data,
-    ngx_bloom_answer_t *answer)
+    ngx_bloom_reply_t *reply)
 {
     int           status;
     pid_t         pid, parent;
@@ -102,11 +101,11 @@ ngx_bloom_unprivileged(ngx_bloom_user_t *user, ngx_log_t *log,
     ngx_int_t     rc;
     ngx_socket_t  s[2];
 
-    answer->rc = NGX_ERROR;
-    answer->value = 0;
-    answer->room = 0;
-    answer->fd[0] = NGX_INVALID_FILE;
-    answer->fd[1] = NGX_INVALID_FILE;
+    reply->rc = NGX_ERROR;
+    reply->value = 0;
+    reply->room = 0;
+    reply->fd[0] = NGX_INVALID_FILE;
+    reply->fd[1] = NGX_INVALID_FILE;
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET|SOCK_CLOEXEC, 0, s) == -1) {
         ngx_log_error(NGX_LOG_EMERG, log, ngx_errno,
@@ -135,7 +134,7 @@ ngx_bloom_unprivileged(ngx_bloom_user_t *user, ngx_log_t *log,
     rc = ngx_bloom_unprivileged_wait(s[0], pid, log, what);
 
     if (rc == NGX_OK) {
-        rc = ngx_bloom_unprivileged_receive(s[0], answer);
+        rc = ngx_bloom_unprivileged_receive(s[0], reply);
     }
 
     (void) close(s[0]);
@@ -176,12 +175,9 @@ ngx_bloom_unprivileged_child(ngx_bloom_user_t *user, ngx_log_t *log,
     pid_t parent, ngx_socket_t s, ngx_bloom_unprivileged_pt function,
     void *data)
 {
-    ngx_bloom_answer_t  answer;
+    ngx_bloom_reply_t   reply;
 
-    ngx_pid = ngx_getpid();
-    ngx_setproctitle("bloom loader");
-
-    ngx_bloom_unprivileged_signals();
+    ngx_bloom_child_begin("bloom loader");
 
     if (ngx_bloom_unprivileged_become(user) != NGX_OK) {
         ngx_log_error(NGX_LOG_EMERG, log, ngx_errno,
@@ -192,21 +188,21 @@ ngx_bloom_unprivileged_child(ngx_bloom_user_t *user, ngx_log_t *log,
         _exit(1);
     }
 
-    /* the master may have died before this call */
+    /* a change of the user would undo this */
 
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) == -1 || getppid() != parent) {
+    if (ngx_bloom_child_follow(parent) != NGX_OK) {
         _exit(1);
     }
 
-    answer.rc = NGX_ERROR;
-    answer.value = 0;
-    answer.room = 0;
-    answer.fd[0] = NGX_INVALID_FILE;
-    answer.fd[1] = NGX_INVALID_FILE;
+    reply.rc = NGX_ERROR;
+    reply.value = 0;
+    reply.room = 0;
+    reply.fd[0] = NGX_INVALID_FILE;
+    reply.fd[1] = NGX_INVALID_FILE;
 
-    function(data, &answer);
+    function(data, &reply);
 
-    if (ngx_bloom_unprivileged_send(s, &answer) != NGX_OK) {
+    if (ngx_bloom_unprivileged_send(s, &reply) != NGX_OK) {
         ngx_log_error(NGX_LOG_EMERG, log, ngx_errno,
                       "sendmsg() failed: the master does not get the result of "
                       "this process for a bloom zone; try again");
@@ -255,23 +251,6 @@ ngx_bloom_unprivileged_end(ngx_bloom_user_t *user, pid_t pid)
 }
 
 
-/* Resets signals: the master's handlers only set flags, and it may have blocked
- * signals. */
-static void
-ngx_bloom_unprivileged_signals(void)
-{
-    int       signo;
-    sigset_t  none;
-
-    for (signo = 1; signo < NSIG; signo++) {
-        (void) signal(signo, signo == SIGPIPE ? SIG_IGN : SIG_DFL);
-    }
-
-    (void) sigemptyset(&none);
-    (void) sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-
 /* Prepares a header for a message, without files. */
 static void
 ngx_bloom_unprivileged_carries(struct msghdr *msg, struct iovec *iov,
@@ -288,7 +267,7 @@ ngx_bloom_unprivileged_carries(struct msghdr *msg, struct iovec *iov,
 
 
 static ngx_int_t
-ngx_bloom_unprivileged_send(ngx_socket_t s, ngx_bloom_answer_t *answer)
+ngx_bloom_unprivileged_send(ngx_socket_t s, ngx_bloom_reply_t *reply)
 {
     int                               fd[2];
     ssize_t                           n;
@@ -301,14 +280,14 @@ ngx_bloom_unprivileged_send(ngx_socket_t s, ngx_bloom_answer_t *answer)
     ngx_memzero(&message, sizeof(ngx_bloom_unprivileged_message_t));
     ngx_memzero(&control, sizeof(ngx_bloom_unprivileged_files_t));
 
-    message.rc = answer->rc;
-    message.value = answer->value;
-    message.room = answer->room;
+    message.rc = reply->rc;
+    message.value = reply->value;
+    message.room = reply->room;
     files = 0;
 
     for (i = 0; i < 2; i++) {
-        if (answer->fd[i] != NGX_INVALID_FILE) {
-            fd[files++] = answer->fd[i];
+        if (reply->fd[i] != NGX_INVALID_FILE) {
+            fd[files++] = reply->fd[i];
             message.files |= (ngx_uint_t) 1 << i;
         }
     }
@@ -335,7 +314,7 @@ ngx_bloom_unprivileged_send(ngx_socket_t s, ngx_bloom_answer_t *answer)
 
 
 /*
- * Waits for an answer.  Returns NGX_OK if there is an answer or the child has
+ * Waits for a reply.  Returns NGX_OK if there is a reply or the child has
  * ended; or NGX_ERROR, which is logged.  It does not wait for a child that has
  * been stopped, because any process of the same user can do that.
  */
@@ -379,9 +358,9 @@ ngx_bloom_unprivileged_wait(ngx_socket_t s, pid_t pid, ngx_log_t *log,
 }
 
 
-/* Returns NGX_OK, or NGX_DECLINED if there is no answer. */
+/* Returns NGX_OK, or NGX_DECLINED if there is no reply. */
 static ngx_int_t
-ngx_bloom_unprivileged_receive(ngx_socket_t s, ngx_bloom_answer_t *answer)
+ngx_bloom_unprivileged_receive(ngx_socket_t s, ngx_bloom_reply_t *reply)
 {
     int                               fd[2];
     ssize_t                           n;
@@ -428,13 +407,13 @@ ngx_bloom_unprivileged_receive(ngx_socket_t s, ngx_bloom_answer_t *answer)
         return NGX_DECLINED;
     }
 
-    answer->rc = message.rc;
-    answer->value = message.value;
-    answer->room = message.room;
+    reply->rc = message.rc;
+    reply->value = message.value;
+    reply->room = message.room;
 
     for (i = 2; i-- != 0; /* void */) {
         if (message.files & ((ngx_uint_t) 1 << i)) {
-            answer->fd[i] = fd[--files];
+            reply->fd[i] = fd[--files];
         }
     }
 

@@ -7,7 +7,7 @@
  * The master may be root.  State directories and shared memory are written by
  * the workers' user, so root must not trust their contents and never reads
  * them.  What has to be read there before workers exist is read by a child of
- * the master that has given up root's rights.  The child answers with a few
+ * the master that has given up root's rights.  The child replies with a few
  * bytes and at most two open files.
  */
 
@@ -30,17 +30,17 @@ typedef struct {
                                             NULL: the child gets none */
 } ngx_bloom_user_t;
 
-/* The answer of a child. */
+/* The reply of a child. */
 typedef struct {
     ngx_int_t    rc;
     uint64_t     value;
     uint64_t     room;                   /* a second value */
     ngx_fd_t     fd[2];                  /* the caller closes them;
                                             NGX_INVALID_FILE: none */
-} ngx_bloom_answer_t;
+} ngx_bloom_reply_t;
 
 typedef void (*ngx_bloom_unprivileged_pt)(void *data,
-    ngx_bloom_answer_t *answer);
+    ngx_bloom_reply_t *reply);
 
 
 /* Room for what ngx_bloom_unprivileged_called() writes. */
@@ -61,18 +61,18 @@ u_char *ngx_bloom_unprivileged_called(u_char *buf, uid_t user);
 ngx_bloom_user_t ngx_bloom_unprivileged_workers(ngx_core_conf_t *ccf);
 
 /*
- * Calls function(data, answer) in a child process as `user`, and waits for the
- * answer, however long that takes.  A child that is stopped by a signal is
+ * Calls function(data, reply) in a child process as `user`, and waits for the
+ * reply, however long that takes.  A child that is stopped by a signal is
  * killed.  `what` says what the child does: a phrase to follow "the process
  * that" in a message.  The child's changes to memory are lost, except in shared
- * memory and *answer.
+ * memory and *reply.
  *
- * Returns NGX_OK; or NGX_ERROR if there is no answer, which is logged, and then
- * answer->rc is NGX_ERROR too.
+ * Returns NGX_OK; or NGX_ERROR if there is no reply, which is logged, and then
+ * reply->rc is NGX_ERROR too.
  */
 ngx_int_t ngx_bloom_unprivileged(ngx_bloom_user_t *user, ngx_log_t *log,
     const char *what, ngx_bloom_unprivileged_pt function, void *data,
-    ngx_bloom_answer_t *answer);
+    ngx_bloom_reply_t *reply);
 
 
 #pragma GCC visibility pop

@@ -59,8 +59,8 @@ ngx_bloom_lookup_begin(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
 }
 
 
-/* Does so for any zone: one that is not zone->plain may have layers, slices or a
- * source. */
+/* Does so for any zone: one that is not zone->plain may have layers, slices or
+ * a source. */
 static ngx_inline ngx_int_t
 ngx_bloom_lookup_begin_any(ngx_bloom_zone_t *zone, ngx_uint_t *behind)
 {

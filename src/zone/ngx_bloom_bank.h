@@ -16,10 +16,8 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Gives at most `max` bytes of the idle bank back to the system, beginning at
- * the bank's end.  Returns 1 if there is more to give back, or 0. */
-ngx_uint_t ngx_bloom_bank_release(ngx_bloom_zone_t *zone, ngx_uint_t bank,
-    size_t max);
+/* Gives the memory of the idle bank back to the system, if it is filled. */
+void ngx_bloom_bank_release(ngx_bloom_zone_t *zone, ngx_uint_t bank);
 
 
 #pragma GCC visibility pop

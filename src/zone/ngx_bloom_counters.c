@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * Each process counts in the row of its slot in nginx's table of processes.
+ * Each process of nginx counts in the row of its slot in nginx's table of
+ * processes.  Jobs count in the row before: the one that holds sh->helper of a
+ * zone counts what happens to that zone.
  */
 
 #include "ngx_bloom_counters.h"
@@ -31,7 +33,7 @@ typedef struct {
 
 #define NGX_BLOOM_COUNTERS_SIZE                                               \
     (ngx_align(sizeof(ngx_bloom_counters_shm_t), ngx_pagesize)                \
-     + NGX_MAX_PROCESSES * sizeof(*ngx_bloom_counters_rows))
+     + (NGX_MAX_PROCESSES + 1) * sizeof(*ngx_bloom_counters_rows))
 
 
 static ngx_int_t ngx_bloom_counters_init(ngx_shm_zone_t *shm_zone, void *data);
@@ -110,6 +112,7 @@ ngx_bloom_counters_init(ngx_shm_zone_t *shm_zone, void *data)
                                         + ngx_align(
                                               sizeof(ngx_bloom_counters_shm_t),
                                               ngx_pagesize));
+    ngx_bloom_counters_rows++;                               /* that of jobs */
 
     return NGX_OK;
 }
@@ -190,6 +193,13 @@ ngx_bloom_counters_process(void)
 
 
 void
+ngx_bloom_counters_job(void)
+{
+    ngx_process_slot = -1;
+}
+
+
+void
 ngx_bloom_counters_sums(ngx_uint_t series, uint64_t sums[NGX_BLOOM_COUNTERS])
 {
     ngx_uint_t  i;
@@ -221,7 +231,8 @@ ngx_bloom_counters_wrong_at(ngx_uint_t series)
 static void
 ngx_bloom_counters_raw(ngx_uint_t series, uint64_t *sums)
 {
-    ngx_uint_t  i, j, rows;
+    ngx_int_t   i, rows;
+    ngx_uint_t  j;
 
     ngx_memzero(sums, NGX_BLOOM_COUNTERS * sizeof(uint64_t));
 
@@ -229,7 +240,7 @@ ngx_bloom_counters_raw(ngx_uint_t series, uint64_t *sums)
 
     rows = ngx_min(ngx_bloom_counters_shm->rows, NGX_MAX_PROCESSES);
 
-    for (i = 0; i < rows; i++) {
+    for (i = -1; i < rows; i++) {
         for (j = 0; j < NGX_BLOOM_COUNTERS; j++) {
             sums[j] += __atomic_load_n(&ngx_bloom_counters_rows[i][series].n[j],
                                        __ATOMIC_RELAXED);

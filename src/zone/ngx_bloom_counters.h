@@ -84,8 +84,8 @@ typedef enum {
     NGX_BLOOM_COUNTER_AUDIT_NOT_ADDED,   /* wrong absents that were not added:
                                             impossible, or beyond the rate */
 
-    NGX_BLOOM_COUNTER_LOAD_OK,           /* the helper's loads, in the order
-                                            of ngx_bloom_outcome_e */
+    NGX_BLOOM_COUNTER_LOAD_OK,           /* loads of jobs, in the order of
+                                            ngx_bloom_outcome_e */
     NGX_BLOOM_COUNTER_LOAD_REFUSED,
     NGX_BLOOM_COUNTER_LOAD_NO_ROOM,
     NGX_BLOOM_COUNTER_LOAD_FAILED,
@@ -97,7 +97,8 @@ typedef struct {
     uint64_t            n[NGX_BLOOM_COUNTERS];
 } __attribute__((aligned(64))) ngx_bloom_counters_t;
 
-/* The rows, indexed by ngx_process_slot; NULL: nothing is counted. */
+/* The rows, indexed by ngx_process_slot, which is -1 in a job; NULL: nothing is
+ * counted. */
 extern ngx_bloom_counters_t  (*ngx_bloom_counters_rows)[NGX_BLOOM_SERIES];
 
 
@@ -107,6 +108,9 @@ ngx_bloom_counters_count(ngx_uint_t series, ngx_uint_t what, uint64_t n)
 {
     ngx_bloom_counters_rows[ngx_process_slot][series].n[what] += n;
 }
+
+/* Lets this process, which was forked for a job, count in the row of jobs. */
+void ngx_bloom_counters_job(void);
 
 /* Sums up each counter of a series over all processes. */
 void ngx_bloom_counters_sums(ngx_uint_t series,

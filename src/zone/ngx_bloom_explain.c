@@ -10,15 +10,18 @@
 #include "bloom_layout.h"
 
 
+static void ngx_bloom_explain_keys(ngx_bloom_zone_t *zone,
+    ngx_bloom_explain_t *how);
+
+
 ngx_uint_t
 ngx_bloom_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_bloom_explain_t *how, ngx_pool_t *pool)
 {
-    u_char        *buf;
-    ngx_int_t      rc;
-    ngx_uint_t     i, j, behind;
-    bloom_key_t   *k, whole;
-    bloom_hash_t   hash[BLOOM_FORM_EXPRESSIONS];
+    u_char       *buf;
+    ngx_int_t     rc;
+    ngx_uint_t    i, behind;
+    bloom_key_t   whole;
 
     whole.data = key->data;
     whole.len = key->len;
@@ -51,27 +54,7 @@ ngx_bloom_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
             how->keys.n = 0;
 
         } else {
-
-            bloom_hash_many(hash, &zone->hasher, how->keys.expression,
-                            how->keys.n);
-
-            ngx_bloom_ring_follow(zone);
-            how->k = bloom_layout_bits(&zone->geometry, hash[0], how->bits);
-
-            for (j = 0; j < how->k; j++) {
-                how->set[j] = bloom_bit_load(zone->words, how->bits[j]) & 1;
-            }
-
-            for (j = 0; j < how->keys.n; j++) {
-                if (!bloom_layout_test(&zone->geometry, zone->words, hash[j])) {
-                    continue;
-                }
-
-                k = &how->keys.expression[j];
-                how->kinds[j] = bloom_exceptions_has(&zone->exceptions,
-                                                     k->data, k->len);
-                how->matches |= (uint64_t) (how->kinds[j] == 0) << j;
-            }
+            ngx_bloom_explain_keys(zone, how);
         }
 
         rc = ngx_bloom_zone_end(zone);
@@ -97,4 +80,34 @@ ngx_bloom_explain(ngx_bloom_zone_t *zone, ngx_str_t *key,
     ngx_memzero(how, sizeof(ngx_bloom_explain_t));
 
     return NGX_BLOOM_UNKNOWN;
+}
+
+
+/* Looks up how->keys, and stores which bits and exceptions they have. */
+static void
+ngx_bloom_explain_keys(ngx_bloom_zone_t *zone, ngx_bloom_explain_t *how)
+{
+    ngx_uint_t     j;
+    bloom_key_t   *k;
+    bloom_hash_t   hash[BLOOM_FORM_EXPRESSIONS];
+
+    bloom_hash_many(hash, &zone->hasher, how->keys.expression, how->keys.n);
+
+    ngx_bloom_ring_follow(zone);
+    how->k = bloom_layout_bits(&zone->geometry, hash[0], how->bits);
+
+    for (j = 0; j < how->k; j++) {
+        how->set[j] = bloom_bit_load(zone->words, how->bits[j]) & 1;
+    }
+
+    for (j = 0; j < how->keys.n; j++) {
+        if (!bloom_layout_test(&zone->geometry, zone->words, hash[j])) {
+            continue;
+        }
+
+        k = &how->keys.expression[j];
+        how->kinds[j] = bloom_exceptions_has(&zone->exceptions, k->data,
+                                             k->len);
+        how->matches |= (uint64_t) (how->kinds[j] == 0) << j;
+    }
 }

@@ -17,6 +17,8 @@ static void ngx_bloom_image_file_identify(ngx_bloom_image_file_t *file,
     ngx_file_info_t *fi);
 static int ngx_bloom_image_file_read(void *ctx, void *buf, size_t len,
     uint64_t offset);
+static ngx_int_t ngx_bloom_image_file_put(ngx_bloom_image_file_t *file,
+    u_char *data, bloom_exceptions_t *set);
 static ngx_uint_t ngx_bloom_image_file_permits(u_char *path, mode_t mode,
     ngx_core_conf_t *ccf);
 
@@ -102,32 +104,31 @@ ngx_bloom_image_file_identify(ngx_bloom_image_file_t *file, ngx_file_info_t *fi)
 ngx_int_t
 ngx_bloom_image_file_check(ngx_bloom_image_file_t *file)
 {
-    u_char     *chunk;
-    ngx_int_t   rc;
+    u_char    *buf;
+    uint64_t   chunk;
+    ngx_int_t  rc;
 
-    chunk = malloc(BLOOM_IMAGE_CHUNK);
+    buf = malloc(BLOOM_IMAGE_CHUNK);
 
-    if (chunk == NULL) {
+    if (buf == NULL) {
         file->err = ngx_errno;
         file->error = "cannot be checked";
         return NGX_ERROR;
     }
 
-    do {
-        rc = ngx_bloom_image_file_next(file, chunk);
-    } while (rc == NGX_OK);
+    rc = NGX_OK;
 
-    free(chunk);
+    for (chunk = 0; chunk < bloom_image_chunks(&file->reader.image); chunk++) {
+        rc = ngx_bloom_image_file_next(file, buf);
 
-    if (rc == NGX_ERROR) {
-        return NGX_ERROR;
+        if (rc != NGX_OK) {
+            break;
+        }
     }
 
-    do {
-        rc = ngx_bloom_image_file_except(file, NULL);
-    } while (rc == NGX_AGAIN);
+    free(buf);
 
-    return rc;
+    return rc == NGX_OK ? ngx_bloom_image_file_except(file, NULL) : rc;
 }
 
 
@@ -136,18 +137,13 @@ ngx_bloom_image_file_next(ngx_bloom_image_file_t *file, u_char *dst)
 {
     file->err = 0;
 
-    switch (bloom_image_next(&file->reader, dst)) {
-
-    case 1:
+    if (bloom_image_next(&file->reader, dst) == 1) {
         return NGX_OK;
-
-    case 0:
-        return NGX_DONE;
-
-    default:
-        file->error = file->reader.error;
-        return NGX_ERROR;
     }
+
+    file->error = file->reader.error;
+
+    return NGX_ERROR;
 }
 
 
@@ -155,49 +151,63 @@ ngx_int_t
 ngx_bloom_image_file_except(ngx_bloom_image_file_t *file,
     bloom_exceptions_t *set)
 {
-    const char         *why;
-    bloom_image_t      *image;
-    const uint8_t      *p, *end;
-    bloom_exception_t   exception;
+    u_char     *data;
+    ngx_int_t   rc;
 
-    image = &file->reader.image;
     file->err = 0;
 
-    if (image->exceptions == 0) {
+    if (file->reader.image.exceptions == 0) {
         return NGX_OK;
     }
 
-    if (file->data == NULL) {
-        file->data = malloc(bloom_image_exceptions_padded(image));
+    data = malloc(bloom_image_exceptions_padded(&file->reader.image));
 
-        if (file->data == NULL) {
-            file->err = ngx_errno;
-            file->error = "cannot be read";
-            return NGX_ERROR;
+    if (data == NULL) {
+        file->err = ngx_errno;
+        file->error = "cannot be read";
+        return NGX_ERROR;
+    }
+
+    rc = ngx_bloom_image_file_put(file, data, set);
+
+    free(data);
+
+    return rc;
+}
+
+
+/* Reads the exceptions into `data`, and puts them into a set. */
+static ngx_int_t
+ngx_bloom_image_file_put(ngx_bloom_image_file_t *file, u_char *data,
+    bloom_exceptions_t *set)
+{
+    int                 rc;
+    size_t              len;
+    const uint8_t      *p, *end;
+    bloom_exception_t   exception;
+
+    len = 0;
+
+    for ( ;; ) {
+        rc = bloom_image_next_exceptions(&file->reader, data + len);
+
+        if (rc != 1) {
+            break;
         }
+
+        len += file->reader.len;
     }
 
-    switch (bloom_image_next_exceptions(&file->reader, file->data + file->len))
-    {
+    file->error = (rc == 0)
+                  ? bloom_exceptions_check(&file->reader.image, data)
+                  : file->reader.error;
 
-    case 1:
-        file->len += file->reader.len;
-        return NGX_AGAIN;
-
-    case -1:
-        file->error = file->reader.error;
+    if (file->error != NULL) {
         return NGX_ERROR;
     }
 
-    why = bloom_exceptions_check(image, file->data);
-
-    if (why != NULL) {
-        file->error = why;
-        return NGX_ERROR;
-    }
-
-    p = file->data;
-    end = p + image->exceptions_size;
+    p = data;
+    end = p + file->reader.image.exceptions_size;
 
     while (set != NULL && bloom_exception_read(&p, end, &exception) == 1) {
         switch (bloom_exceptions_put(set, &exception)) {
@@ -211,10 +221,6 @@ ngx_bloom_image_file_except(ngx_bloom_image_file_t *file,
             return NGX_ERROR;
         }
     }
-
-    free(file->data);
-    file->data = NULL;
-    file->len = 0;
 
     return NGX_OK;
 }
@@ -230,10 +236,6 @@ ngx_bloom_image_file_close(ngx_bloom_image_file_t *file)
     (void) ngx_close_file(file->fd);
 
     file->fd = NGX_INVALID_FILE;
-
-    free(file->data);
-    file->data = NULL;
-    file->len = 0;
 }
 
 

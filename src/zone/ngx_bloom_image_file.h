@@ -36,10 +36,6 @@ typedef struct {
     ngx_bloom_image_id_t   id;
     bloom_image_reader_t   reader;
 
-    /* the data of its exceptions, as far as they have been read; NULL: none */
-    u_char                *data;
-    size_t                 len;
-
     /* the last failure: a phrase that follows the file's name, and errno if a
      * system call failed, or 0 */
     ngx_err_t              err;
@@ -64,18 +60,14 @@ ngx_int_t ngx_bloom_image_file_open(ngx_bloom_image_file_t *file);
  */
 ngx_int_t ngx_bloom_image_file_check(ngx_bloom_image_file_t *file);
 
-/*
- * Reads one chunk into `dst`, as bloom_image_next() does.  Returns NGX_OK;
- * NGX_DONE after the last chunk; or NGX_ERROR with file->err and file->error.
- */
+/* Reads the next chunk of the filter into `dst`.  Returns NGX_OK, or NGX_ERROR
+ * with file->err and file->error. */
 ngx_int_t ngx_bloom_image_file_next(ngx_bloom_image_file_t *file, u_char *dst);
 
 /*
- * After the last chunk, reads and checks a chunk of the image's exceptions, and
- * after the last of these puts all of them into a set, unless `set` is NULL.
- * Returns NGX_AGAIN if
- * there is more to read; NGX_OK; NGX_DECLINED if the set has no room for them;
- * or NGX_ERROR with file->err and file->error.
+ * After the last chunk, reads and checks the image's exceptions, and puts them
+ * into a set, unless `set` is NULL.  Returns NGX_OK; NGX_DECLINED if the set
+ * has no room for them; or NGX_ERROR with file->err and file->error.
  */
 ngx_int_t ngx_bloom_image_file_except(ngx_bloom_image_file_t *file,
     bloom_exceptions_t *set);

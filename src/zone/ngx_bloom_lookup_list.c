@@ -17,6 +17,8 @@ static void ngx_bloom_lookup_list_all(ngx_bloom_zone_t *zone,
 static ngx_uint_t ngx_bloom_lookup_list_group(ngx_bloom_zone_t *zone,
     const ngx_str_t *key, ngx_uint_t n, ngx_uint_t how, u_char *answer,
     u_char *buf);
+static ngx_uint_t ngx_bloom_lookup_list_present(ngx_bloom_zone_t *zone,
+    const ngx_str_t *key, uint64_t present, ngx_uint_t how, u_char *buf);
 
 
 /* The first part of the last list that was found. */
@@ -183,7 +185,7 @@ ngx_bloom_lookup_list_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
     ngx_uint_t n, ngx_uint_t how, u_char *answer, u_char *buf)
 {
     uint64_t      present, found, asked[BLOOM_BATCH];
-    ngx_uint_t    i, j, lines, excepted;
+    ngx_uint_t    i, j, lines;
     bloom_key_t   k;
     bloom_form_t  all, whole, *keys;
     bloom_hash_t  hash[BLOOM_BATCH];
@@ -249,40 +251,62 @@ ngx_bloom_lookup_list_group(ngx_bloom_zone_t *zone, const ngx_str_t *key,
 
         found = (asked[j] & present) >> __builtin_ctzll(asked[j]);
 
-        if (found != 0 && bloom_exceptions_count(&zone->exceptions) != 0) {
-
-            /* make them again: the buffer has those of the last key */
-
-            k.data = key[j].data;
-            k.len = key[j].len;
-
-            if (bloom_form_expand(zone->form, &all, &k, buf) != NULL) {
-
-                /* the list's budget is used up: "present" is the safe answer,
-                 * but for rules that pass */
-
-                answer[j] = (how & NGX_BLOOM_LOOKUP_SOLE) ? NGX_BLOOM_ABSENT
-                                                          : NGX_BLOOM_PRESENT;
-                continue;
-            }
-
-            if (keys == &whole) {
-                bloom_form_whole(keys, &all);
-            }
-
-            found = ngx_bloom_lookup_kept(zone, keys, found, &excepted);
-        }
-
-        answer[j] = found ? NGX_BLOOM_PRESENT : NGX_BLOOM_ABSENT;
-
-        if (found != 0 && ngx_bloom_lookup_list_found.part.data == NULL) {
-            ngx_bloom_lookup_list_found.part = key[j];
-            ngx_bloom_lookup_list_found.whole = (how & NGX_BLOOM_LOOKUP_EXACT);
-            ngx_bloom_lookup_list_found.expression = __builtin_ctzll(found);
-        }
+        answer[j] = (found != 0)
+                    ? ngx_bloom_lookup_list_present(zone, &key[j], found, how,
+                                                    buf)
+                    : NGX_BLOOM_ABSENT;
     }
 
     return i;
+}
+
+
+/* Returns the answer for a key of which the bits have the expressions that are
+ * set in `present`. */
+static ngx_uint_t
+ngx_bloom_lookup_list_present(ngx_bloom_zone_t *zone, const ngx_str_t *key,
+    uint64_t present, ngx_uint_t how, u_char *buf)
+{
+    ngx_uint_t    excepted;
+    bloom_key_t   k;
+    bloom_form_t  all, whole, *keys;
+
+    if (bloom_exceptions_count(&zone->exceptions) != 0) {
+
+        keys = (how & NGX_BLOOM_LOOKUP_EXACT) ? &whole : &all;
+
+        /* make them again: the buffer has those of the last key */
+
+        k.data = key->data;
+        k.len = key->len;
+
+        if (bloom_form_expand(zone->form, &all, &k, buf) != NULL) {
+
+            /* the list's budget is used up: "present" is the safe answer, but
+             * for rules that pass */
+
+            return (how & NGX_BLOOM_LOOKUP_SOLE) ? NGX_BLOOM_ABSENT
+                                                 : NGX_BLOOM_PRESENT;
+        }
+
+        if (keys == &whole) {
+            bloom_form_whole(keys, &all);
+        }
+
+        present = ngx_bloom_lookup_kept(zone, keys, present, &excepted);
+
+        if (present == 0) {
+            return NGX_BLOOM_ABSENT;
+        }
+    }
+
+    if (ngx_bloom_lookup_list_found.part.data == NULL) {
+        ngx_bloom_lookup_list_found.part = *key;
+        ngx_bloom_lookup_list_found.whole = (how & NGX_BLOOM_LOOKUP_EXACT);
+        ngx_bloom_lookup_list_found.expression = __builtin_ctzll(present);
+    }
+
+    return NGX_BLOOM_PRESENT;
 }
 
 

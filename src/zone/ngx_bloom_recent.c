@@ -15,9 +15,10 @@ _Static_assert(NGX_BLOOM_RECENT_BITS == 1 << 20, "64 - 44 bits of a number");
 
 
 /*
- * Returns the number of a hash's bit.  Keys in one block of the filter share the
- * upper bits of h1, so the bit follows from all bits of both halves.  A hash
- * that refers to its key depends on where the key is, so the key is hashed.
+ * Returns the number of a hash's bit.  Keys in one block of the filter share
+ * the upper bits of h1, so the bit follows from all bits of both halves.  A
+ * hash that refers to its key depends on where the key is, so the key is
+ * hashed.
  */
 static ngx_inline uint64_t
 ngx_bloom_recent_bit(const bloom_hasher_t *hasher, bloom_hash_t hash)

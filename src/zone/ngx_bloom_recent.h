@@ -2,12 +2,12 @@
 
 /*
  * A zone remembers which keys were added to it in the last minutes: each key
- * sets one bit of a map.  Two keys may share a bit, so the memory may have a key
- * that was not added, but it lacks none that was.
+ * sets one bit of a map.  Two keys may share a bit, so the memory may have a
+ * key that was not added, but it lacks none that was.
  *
- * There are two maps.  Additions set bits of the current one, and a search looks
- * at both.  After NGX_BLOOM_RECENT_MS the helper clears the older map and makes
- * it the current one: it turns the maps.
+ * There are two maps.  Additions set bits of the current one, and a search
+ * looks at both.  After NGX_BLOOM_RECENT_MS the helper clears the older map and
+ * makes it the current one: it turns the maps.
  */
 
 #ifndef _NGX_BLOOM_RECENT_H_INCLUDED_
@@ -26,7 +26,8 @@
 
 #define NGX_BLOOM_RECENT_BITS  (1024 * 1024)     /* of a map, 128 KB */
 
-/* In shared memory; zeros at first.  Memory that no zone uses is not touched. */
+/* In shared memory; zeros at first.  Memory that no zone uses is not touched.
+ */
 typedef struct {
     uint64_t    on;                      /* atomic; 1: keys are remembered */
     uint64_t    generation;              /* atomic; whose keys are remembered */
@@ -50,14 +51,15 @@ ngx_uint_t ngx_bloom_recent_has(ngx_bloom_recent_t *recent,
     const bloom_hasher_t *hasher, bloom_hash_t hash);
 
 /*
- * Begins to remember keys, clears the older map if it is time to, and notes when
- * a generation is the first time that of the zone: hashes of keys that were put
- * before may be others.  Only one process at a time may call this function.
+ * Begins to remember keys, clears the older map if it is time to, and notes
+ * when a generation is the first time that of the zone: hashes of keys that
+ * were put before may be others.  Only one process at a time may call this
+ * function.
  */
 void ngx_bloom_recent_turn(ngx_bloom_recent_t *recent, uint64_t generation);
 
-/* Returns since when additions to a generation are remembered, monotonic ms: all
- * that have begun since then are.  Returns 0 if they are not remembered. */
+/* Returns since when additions to a generation are remembered, monotonic ms:
+ * all that have begun since then are.  Returns 0 if they are not remembered. */
 uint64_t ngx_bloom_recent_since(ngx_bloom_recent_t *recent,
     uint64_t generation);
 

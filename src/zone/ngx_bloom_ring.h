@@ -103,7 +103,7 @@ void ngx_bloom_ring_replayed(ngx_bloom_zone_bits_t *bits);
 /*
  * Opens the next slice if it is time, drops slices, clears a part of one that
  * was dropped, and ends exceptions that no key needs any more.  The caller
- * holds sh->helper.  Returns after how many ms to call it again.
+ * holds sh->applying.  Returns after how many ms to call it again.
  */
 ngx_msec_t ngx_bloom_ring_tick(ngx_bloom_zone_t *zone,
     ngx_bloom_ring_work_t *work);

@@ -10,11 +10,14 @@
 #include "ngx_bloom_ring.h"
 
 
+static ngx_inline void ngx_bloom_set_prefetch(ngx_bloom_zone_bits_t *bits,
+    const bloom_hash_t *hash, ngx_uint_t n);
+
+
 void
 ngx_bloom_set_keys(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
     const uint8_t *end, ngx_bloom_set_tally_t *tally)
 {
-    uint64_t             live;
     ngx_uint_t           i, n, read, most, some;
     bloom_key_t          key[NGX_BLOOM_ZONE_GROUP];
     bloom_hash_t         hash[NGX_BLOOM_ZONE_GROUP];
@@ -62,25 +65,7 @@ ngx_bloom_set_keys(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
             hash[n++] = bloom_hash(bits->hasher, key[i].data, key[i].len);
         }
 
-        /* request all lines with nothing in between, so that most overlap; a
-         * load of a ring does not ask which other slices have a key */
-
-        live = bits->geometry->live;
-
-        if (bits->time != 0) {
-            bits->geometry->live = (uint64_t) 1 << bits->geometry->open;
-        }
-
-        for (i = 0; i < n; i++) {
-
-            if (bits->geometry->layers == 0) {
-                bloom_layout_prefetch(bits->geometry, bits->words, hash[i]);
-            }
-
-            bloom_layout_prefetch_add(bits->geometry, bits->words, hash[i]);
-        }
-
-        bits->geometry->live = live;
+        ngx_bloom_set_prefetch(bits, hash, n);
 
         ngx_bloom_layers_put(bits, hash, n, changed);
 
@@ -97,6 +82,34 @@ ngx_bloom_set_keys(ngx_bloom_zone_bits_t *bits, const uint8_t *keys,
 
         tally->keys += n;
     } while (read == most);
+}
+
+
+/* Requests all lines of a group with nothing in between, so that most overlap.
+ * A load of a ring does not ask which other slices have a key. */
+static ngx_inline void
+ngx_bloom_set_prefetch(ngx_bloom_zone_bits_t *bits, const bloom_hash_t *hash,
+    ngx_uint_t n)
+{
+    uint64_t    live;
+    ngx_uint_t  i;
+
+    live = bits->geometry->live;
+
+    if (bits->time != 0) {
+        bits->geometry->live = (uint64_t) 1 << bits->geometry->open;
+    }
+
+    for (i = 0; i < n; i++) {
+
+        if (bits->geometry->layers == 0) {
+            bloom_layout_prefetch(bits->geometry, bits->words, hash[i]);
+        }
+
+        bloom_layout_prefetch_add(bits->geometry, bits->words, hash[i]);
+    }
+
+    bits->geometry->live = live;
 }
 
 

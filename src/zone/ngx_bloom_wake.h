@@ -13,25 +13,33 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
+#include "ngx_bloom_zone.h"
+
 #pragma GCC visibility push(hidden)
 
 
-/* Creates the pipe unless it exists.  Returns NGX_OK or NGX_ERROR. */
-ngx_int_t ngx_bloom_wake_init(ngx_cycle_t *cycle);
+/* How many processes of helpers there can be. */
+#define NGX_BLOOM_HELPERS  8
 
-/* Returns the end of the pipe that becomes readable when a process wakes the
- * helper. */
-ngx_fd_t ngx_bloom_wake_fd(void);
+
+/* Creates the pipes of the first `n` processes, unless they exist.  Returns
+ * NGX_OK or NGX_ERROR. */
+ngx_int_t ngx_bloom_wake_init(ngx_cycle_t *cycle, ngx_uint_t n);
+
+/* Returns the end of a pipe that becomes readable when a process wakes this
+ * process of the helper. */
+ngx_fd_t ngx_bloom_wake_fd(ngx_uint_t helper);
 
 /*
  * Empties the pipe.  The helper calls this whenever it looks after its zones,
  * even if it was not woken: a process may die after it has announced that it
  * writes to the pipe, but before it writes.
  */
-void ngx_bloom_wake_clear(void);
+void ngx_bloom_wake_clear(ngx_uint_t helper);
 
-/* Tells the helper that there is something to do.  Never waits. */
-void ngx_bloom_wake(void);
+/* Tells the process of the helper that looks after the zone that there is
+ * something to do.  Never waits. */
+void ngx_bloom_wake(ngx_bloom_zone_t *zone);
 
 
 #pragma GCC visibility pop

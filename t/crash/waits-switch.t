@@ -11,7 +11,7 @@ use warnings;
 use BloomTest;
 use BloomTest::Api;
 use BloomTest::Faults;
-use BloomTest::Process qw(alive resume_process wait_until);
+use BloomTest::Process qw(alive resume_process stop_process wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
@@ -161,12 +161,18 @@ subtest 'a load does not drop keys that a new journal has' => sub {
     my $stop = $faults->stop_at('switch');
     my $c = $t->connect;
     $c->send($t->request_text(POST => '/bloom/zones/ids/reload'));
-    my $helper = $faults->stopped($stop);
+    my $job = $faults->stopped($stop);
+    my $helper = $t->helper;
+
+    # the helper would end its job before it exits
+
+    stop_process($helper);
 
     $conf->('on');
     $t->reload(keep_old => 1, stopped => $helper);
     is(add($t, 'ids', ['key'])->{added}, 1, 'a new worker adds a key');
     $t->expect_log(qr/zone "ids" has been changed by workers of another/);
+    goes_on($job);
     goes_on($helper);
     $c->response;
     is(ask_until_known($t, 'ids', 'id1', 'key', 'no'), '110',

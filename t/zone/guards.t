@@ -326,7 +326,7 @@ subtest 'a process dies while it records an image' => sub {
 
     start_with('hundred', $change);
     $t->expect_log(qr/\[error\].*the process that was loading its file died/);
-    $t->expect_log(qr/\[alert\].* exited on signal 9/);
+    $t->expect_log(qr/\[error\].* exited on signal 9/);
     $t->expect_log(qr/\[error\].*max_(?:loss|growth)/);
 
     # the image serves already

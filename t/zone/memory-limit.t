@@ -96,7 +96,7 @@ subtest 'a watched file is too large for the limit' => sub {
 subtest 'a request asks for the load' => sub {
     for (1 .. 3) {
         is_error(api($t, POST => 'zones/ids/reload'), 507,
-                 qr/need \d+k more.*has \d+k left/,
+                 qr/needs \d+k more.*has \d+k left/,
                  "request $_ for a load is refused");
     }
 

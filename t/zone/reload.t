@@ -248,15 +248,17 @@ CONF
     });
     my $mark = $t->log_mark;
 
-    for (1 .. 10) {
-        install($_ % 2 ? 'two.long' : 'one.long');
+    my $served = sub { scalar(() = $t->log_since($mark) =~ /$serves/g) };
+
+    for my $n (1 .. 10) {
+        install($n % 2 ? 'two.long' : 'one.long');
         $t->reload;
+        wait_until(sub { $served->() >= $n });
     }
 
     my @results = $clients->finish;
 
-    is(scalar(() = $t->log_since($mark) =~ /$serves/g), 10,
-       'ten more generations have served');
+    is($served->(), 10, 'ten more generations have served');
 
     for (@results) {
         my ($client, $wrong) = ($_->{client}, $_->{wrong});

@@ -224,8 +224,8 @@ subtest 'nginx stops without a master process' => sub {
 };
 
 
-# A load is done in slices, and between them the process reads what other
-# processes and clients send: nginx tells it to exit in this way, too.
+# A child does the load, and the process reads what other processes and clients
+# send: nginx tells it to exit in this way, too.
 
 subtest 'the only process answers requests and exits during a load' => sub {
     $t->stop;

@@ -144,9 +144,9 @@ static ngx_http_bloom_error_entry_t  ngx_http_bloom_errors[] = {
      * again. */
     { 503, "journal_unavailable" },
 
-    /* A system call failed; the helper process died, or has given no sign of
-     * life for a minute; or the result of the request is no longer known. The
-     * message says which.
+    /* A system call failed; the process that did the work died; the helper
+     * process has given no sign of life for a minute; or the result of the
+     * request is no longer known. The message says which.
      * Remedy: send the request again. */
     { 503, "failed" },
 

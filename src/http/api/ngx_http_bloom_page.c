@@ -28,9 +28,9 @@ static const u_char  ngx_http_bloom_page_html[] = {
 
 
 /*
- * With these headers a browser shows the page in no frame, and gets it anew each
- * time.  The page has the rest of its policy itself, which names the hashes of
- * its script and style.
+ * With these headers a browser shows the page in no frame, and gets it anew
+ * each time.  The page has the rest of its policy itself, which names the
+ * hashes of its script and style.
  */
 static ngx_http_bloom_page_header_t  ngx_http_bloom_page_header_table[] = {
     { "Vary", "Accept" },

@@ -14,8 +14,8 @@
 #pragma GCC visibility push(hidden)
 
 
-/* Returns 1 if the request's Accept names HTML and not JSON, as that of browsers
- * does. */
+/* Returns 1 if the request's Accept names HTML and not JSON, as that of
+ * browsers does. */
 ngx_uint_t ngx_http_bloom_page_wanted(ngx_http_request_t *r);
 
 /* Responds with the page. */

@@ -21,8 +21,8 @@
 #define NGX_HTTP_BLOOM_REMOVED_LIMIT  1000
 #define NGX_HTTP_BLOOM_REMOVED_MAX    10000
 
-/* A step lists so many keys, which takes about 20 us unless they are longer than
- * NGX_HTTP_BLOOM_REMOVED_BYTES in all. */
+/* A step lists so many keys, which takes about 20 us unless they are longer
+ * than NGX_HTTP_BLOOM_REMOVED_BYTES in all. */
 #define NGX_HTTP_BLOOM_REMOVED_STEP   16
 #define NGX_HTTP_BLOOM_REMOVED_BYTES  4096
 

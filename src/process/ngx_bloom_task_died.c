@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+
+#include "ngx_bloom_task_died.h"
+#include "ngx_bloom_base_change.h"
+#include "ngx_bloom_clear.h"
+#include "ngx_bloom_io.h"
+
+
+void
+ngx_bloom_task_died(ngx_bloom_zone_t *zone, ngx_bloom_task_e task,
+    const char *death, ngx_bloom_result_t *result)
+{
+    ngx_uint_t          switched, cleared;
+    ngx_bloom_shctx_t  *sh;
+
+    /* by ngx_bloom_task_e */
+    static const char  *did[] = {
+        "was loading its file",
+        "was loading an uploaded image",
+        "was clearing the zone",
+        "was restoring removed keys",
+        "was forgetting excepted keys",
+        "was writing a checkpoint",
+        "was writing an image"
+    };
+
+    _Static_assert(sizeof(did) / sizeof(did[0]) == NGX_BLOOM_TASKS,
+                   "each task has a name");
+
+    sh = zone->sh;
+    switched = 0;
+    cleared = 0;
+
+    if (ngx_bloom_task_loads(task)) {
+        __atomic_store_n(&sh->load_total, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&sh->load_done, 0, __ATOMIC_RELAXED);
+
+        switched = (sh->task[task].generation != sh->generation);
+    }
+
+    if (task == NGX_BLOOM_TASK_CLEAR) {
+        cleared = ngx_bloom_clear_due(zone) || switched;
+    }
+
+    if (switched) {
+
+        /* record what the process would have recorded next */
+
+        sh->uploaded = (task == NGX_BLOOM_TASK_UPLOAD);
+        sh->checkpoint = 0;
+        ngx_bloom_guard_accept(zone, &sh->bank[sh->generation & 1].image,
+                               sh->task[task].running);
+
+        if (task != NGX_BLOOM_TASK_UPLOAD) {
+            ngx_bloom_base_note_loaded(zone,
+                                     &sh->bank[sh->generation & 1].image);
+        }
+
+    } else if (task == NGX_BLOOM_TASK_LOAD) {
+        sh->refused = sh->loads;
+    }
+
+    ngx_memzero(result, sizeof(ngx_bloom_result_t));
+
+    result->outcome = NGX_BLOOM_FAILED;
+
+    ngx_bloom_print(result->message, sizeof(result->message),
+                    "bloom zone \"%V\": the process that %s %s, and try "
+                    "again%s", &zone->name, did[task],
+                    sh->handed ? "ended, because nginx told its helper to exit"
+                    : death != NULL ? death
+                    : "died, perhaps because memory was short: see the "
+                      "system's log",
+                    cleared ? "; the zone is cleared all the same"
+                    : switched ? "; the image serves, but a restart may bring "
+                                 "the previous image back" : "");
+
+    ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                  "%s; bloom zone \"%V\" continues with generation %uL",
+                  result->message, &zone->name, sh->generation);
+}
