@@ -36,6 +36,7 @@
 #define NGX_BLOOM_SAVE_PAUSE           5
 
 
+static ngx_int_t ngx_bloom_save_has_all(ngx_bloom_save_t *save);
 static ngx_int_t ngx_bloom_save_sync(ngx_bloom_save_t *save);
 static ngx_int_t ngx_bloom_save_applied(ngx_bloom_save_t *save);
 static ngx_int_t ngx_bloom_save_begin(ngx_bloom_save_t *save);
@@ -94,7 +95,9 @@ ngx_bloom_save(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
         return NGX_ERROR;
     }
 
-    if (ngx_bloom_save_sync(save) != NGX_OK) {
+    if (ngx_bloom_save_has_all(save) != NGX_OK
+        || ngx_bloom_save_sync(save) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
@@ -125,6 +128,27 @@ ngx_bloom_save(ngx_bloom_save_t *save, ngx_bloom_zone_t *zone,
     }
 
     return ngx_bloom_save_finish(save);
+}
+
+
+/* Refuses a snapshot that would lack keys. */
+static ngx_int_t
+ngx_bloom_save_has_all(ngx_bloom_save_t *save)
+{
+    const char  *lacks;
+
+    lacks = (save->kind == NGX_BLOOM_TASK_SNAPSHOT)
+            ? ngx_bloom_save_lacks(save->zone) : NULL;
+
+    if (lacks == NULL) {
+        return NGX_OK;
+    }
+
+    save->error = lacks;
+    save->damaged = ngx_bloom_zone_damaged(save->zone);
+    ngx_bloom_state_name(save->tmp, "control");
+
+    return NGX_ERROR;
 }
 
 
@@ -176,12 +200,15 @@ ngx_bloom_save_sync(ngx_bloom_save_t *save)
 static ngx_int_t
 ngx_bloom_save_applied(ngx_bloom_save_t *save)
 {
-    ngx_msec_t         waited;
+    ngx_msec_t         begun;
     ngx_bloom_zone_t  *zone;
 
     zone = save->zone;
 
-    for (waited = 0; /* void */; waited += NGX_BLOOM_SAVE_PAUSE) {
+    ngx_time_update();
+    begun = ngx_current_msec;
+
+    for ( ;; ) {
 
         if (ngx_bloom_lock(&zone->sh->applying, NGX_BLOOM_APPLYING_WAIT)
             != NGX_OK)
@@ -202,12 +229,13 @@ ngx_bloom_save_applied(ngx_bloom_save_t *save)
 
         ngx_bloom_unlock(&zone->sh->applying);
 
-        if (waited >= NGX_BLOOM_SAVE_PATIENCE) {
+        ngx_time_update();
+
+        if (ngx_current_msec - begun >= NGX_BLOOM_SAVE_PATIENCE) {
             return NGX_ERROR;
         }
 
         ngx_msleep(NGX_BLOOM_SAVE_PAUSE);
-        ngx_time_update();
     }
 }
 
@@ -224,14 +252,8 @@ ngx_bloom_save_begin(ngx_bloom_save_t *save)
 
     zone = save->zone;
 
-    if (save->kind == NGX_BLOOM_TASK_SNAPSHOT) {
-        save->error = ngx_bloom_save_lacks(zone);
-
-        if (save->error != NULL) {
-            save->damaged = ngx_bloom_zone_damaged(zone);
-            ngx_bloom_state_name(save->tmp, "control");
-            return NGX_ERROR;
-        }
+    if (ngx_bloom_save_has_all(save) != NGX_OK) {
+        return NGX_ERROR;
     }
 
     save->generation = zone->sh->generation;

@@ -86,8 +86,9 @@ ngx_bloom_snapshot_has_all(ngx_bloom_zone_t *zone)
 {
     ngx_int_t  rc;
 
-    if (ngx_bloom_lock(&zone->sh->applying, NGX_BLOOM_APPLYING_WAIT)
-        != NGX_OK)
+    if (zone->sh->snapshot.name[0] == '\0'
+        || ngx_bloom_lock(&zone->sh->applying, NGX_BLOOM_APPLYING_WAIT)
+           != NGX_OK)
     {
         return 0;
     }
