@@ -497,11 +497,7 @@ ngx_bloom_catch_up_changes(ngx_bloom_catch_up_t *up,
     truth = up->truth;
     image = &zone->sh->bank[zone->sh->generation & 1].image;
 
-    if (zone->source.len == record->source.len
-        && ngx_memcmp(zone->source.data, record->source.data,
-                      zone->source.len)
-           == 0)
-    {
+    if (ngx_bloom_zone_is_source(zone, record)) {
         if (bloom_position_cmp(record->after,
                                ngx_bloom_zone_position(zone, image))
             <= 0)

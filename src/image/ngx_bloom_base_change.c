@@ -75,8 +75,7 @@ ngx_bloom_base_sync_file(ngx_bloom_zone_t *zone)
         return NGX_OK;
     }
 
-    rc = (ngx_bloom_io_sync(fd) == NGX_OK
-          && ngx_bloom_io_sync_all(fd) == NGX_OK) ? NGX_OK : NGX_ERROR;
+    rc = ngx_bloom_io_sync_foreign(fd);
     err = ngx_errno;
 
     (void) ngx_close_file(fd);

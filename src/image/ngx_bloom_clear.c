@@ -154,8 +154,7 @@ static ngx_int_t
 ngx_bloom_clear_sync(ngx_bloom_load_t *load)
 {
     if (load->file.name.len == 0
-        || (ngx_bloom_io_sync(load->file.fd) == NGX_OK
-            && ngx_bloom_io_sync_all(load->file.fd) == NGX_OK))
+        || ngx_bloom_io_sync_foreign(load->file.fd) == NGX_OK)
     {
         return NGX_OK;
     }

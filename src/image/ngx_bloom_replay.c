@@ -312,11 +312,7 @@ ngx_bloom_replay_changes(ngx_bloom_replay_t *replay,
 
     zone = replay->zone;
 
-    if (zone->source.len == record->source.len
-        && ngx_memcmp(zone->source.data, record->source.data,
-                      zone->source.len)
-           == 0)
-    {
+    if (ngx_bloom_zone_is_source(zone, record)) {
         if (!ngx_bloom_replay_reach(replay, record)) {
             return NGX_OK;
         }

@@ -257,12 +257,11 @@ ngx_bloom_save_begin(ngx_bloom_save_t *save)
     }
 
     save->generation = zone->sh->generation;
-    save->position = save->point.position;
 
     bank = save->generation & 1;
     image = &save->image;
 
-    /* every key that was added before `position` is in a layer in use */
+    /* every key that was added before the point is in a layer in use */
 
     ngx_bloom_layers_image(zone, bank, image);
 
@@ -320,7 +319,8 @@ ngx_bloom_save_create(ngx_bloom_save_t *save)
 
     if (save->kind == NGX_BLOOM_TASK_CHECKPOINT) {
 
-        if (ngx_bloom_checkpoint_name(save->zone, save->position, save->name)
+        if (ngx_bloom_checkpoint_name(save->zone, save->point.position,
+                                      save->name)
             != NGX_OK)
         {
             save->error = "cannot be used for a checkpoint: the image that "

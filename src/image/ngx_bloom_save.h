@@ -31,8 +31,7 @@ typedef struct {
     ngx_bloom_zone_t     *zone;
     ngx_bloom_task_e      kind;          /* ..._CHECKPOINT or ..._SNAPSHOT */
     uint64_t              generation;    /* that is saved */
-    uint64_t              position;      /* of the journal at the beginning */
-    bloom_point_t         point;         /* the same, with what came before */
+    bloom_point_t         point;         /* the journal's end when it begins */
     uint32_t              checksum;      /* of the complete file */
     bloom_image_ring_t    ring;          /* the slices then, if keys expire */
     uint64_t              bits_set;      /* at the beginning */

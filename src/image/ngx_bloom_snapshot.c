@@ -58,7 +58,7 @@ ngx_bloom_snapshot(ngx_bloom_zone_t *zone, ngx_bloom_result_t *result)
         ngx_cpystrn(result->name, save.name, sizeof(result->name));
 
         last->generation = save.generation;
-        last->position = save.position;
+        last->position = save.point.position;
         last->bits_set = save.bits_set;
         last->puts = save.excepted.puts;
         last->excepted = save.excepted.count;

@@ -15,7 +15,6 @@
 
 static ngx_int_t ngx_bloom_stand_on_file(ngx_bloom_zone_t *zone,
     ngx_bloom_image_file_t *file);
-static ngx_int_t ngx_bloom_stand_sync(ngx_fd_t fd);
 static ngx_int_t ngx_bloom_stand_store(ngx_bloom_zone_t *zone);
 static void ngx_bloom_stand_log(ngx_bloom_zone_t *zone, ngx_err_t err,
     const char *error);
@@ -90,7 +89,7 @@ ngx_bloom_stand_on_file(ngx_bloom_zone_t *zone, ngx_bloom_image_file_t *file)
 
     ngx_bloom_fault("stand");
 
-    if (ngx_bloom_stand_sync(file->fd) != NGX_OK) {
+    if (ngx_bloom_io_sync_foreign(file->fd) != NGX_OK) {
         ngx_bloom_stand_log(zone, ngx_errno, "cannot be synchronised");
         return NGX_ERROR;
     }
@@ -102,31 +101,6 @@ ngx_bloom_stand_on_file(ngx_bloom_zone_t *zone, ngx_bloom_image_file_t *file)
     }
 
     return NGX_OK;
-}
-
-
-/* Synchronises the bytes of the image, and the name that leads to them.  The
- * workers' user may not open the directory of the file, so its whole file
- * system is synchronised. */
-static ngx_int_t
-ngx_bloom_stand_sync(ngx_fd_t fd)
-{
-    uint64_t         at;
-    ngx_file_info_t  fi;
-
-    if (ngx_fd_info(fd, &fi) == NGX_FILE_ERROR) {
-        return NGX_ERROR;
-    }
-
-    for (at = 0; at < (uint64_t) ngx_file_size(&fi); at += NGX_BLOOM_IO_SLICE) {
-
-        if (ngx_bloom_io_sync_slice(fd, at) != NGX_OK) {
-            return NGX_ERROR;
-        }
-    }
-
-    return ngx_bloom_io_sync(fd) == NGX_OK
-           ? ngx_bloom_io_sync_all(fd) : NGX_ERROR;
 }
 
 

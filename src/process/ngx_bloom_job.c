@@ -47,6 +47,14 @@ static void ngx_bloom_job_restore(ngx_bloom_zone_t *zone,
     ngx_bloom_task_e task, ngx_bloom_result_t *result);
 
 
+/* Returns the time for a field in which 0 has another meaning. */
+static ngx_msec_t
+ngx_bloom_job_now(void)
+{
+    return ngx_current_msec ? ngx_current_msec : 1;
+}
+
+
 ngx_uint_t
 ngx_bloom_job_due(ngx_bloom_zone_t *zone)
 {
@@ -151,7 +159,7 @@ ngx_bloom_job_run(ngx_bloom_zone_t *zone, const char *death)
         break;
 
     case NGX_BLOOM_JOB_FOLLOW:
-        sh->clear_tried = ngx_current_msec ? ngx_current_msec : 1;
+        sh->clear_tried = ngx_bloom_job_now();
         ngx_bloom_job_follow(zone);
         break;
 
@@ -160,7 +168,7 @@ ngx_bloom_job_run(ngx_bloom_zone_t *zone, const char *death)
         break;
 
     case NGX_BLOOM_JOB_CHECKPOINT:
-        sh->checkpoint_tried = ngx_current_msec ? ngx_current_msec : 1;
+        sh->checkpoint_tried = ngx_bloom_job_now();
         ngx_bloom_job_checkpoint(zone, &result);
         break;
 
@@ -310,15 +318,15 @@ ngx_bloom_job_refuse(ngx_bloom_zone_t *zone, ngx_err_t err)
         break;
 
     case NGX_BLOOM_JOB_FOLLOW:
-        sh->clear_tried = ngx_current_msec ? ngx_current_msec : 1;
+        sh->clear_tried = ngx_bloom_job_now();
         break;
 
     case NGX_BLOOM_JOB_CHECKPOINT:
-        sh->checkpoint_tried = ngx_current_msec ? ngx_current_msec : 1;
+        sh->checkpoint_tried = ngx_bloom_job_now();
         break;
 
     case NGX_BLOOM_JOB_STAND:
-        sh->stand_tried = ngx_current_msec ? ngx_current_msec : 1;
+        sh->stand_tried = ngx_bloom_job_now();
         break;
 
     default: /* tried again in the next round */

@@ -44,9 +44,9 @@ void ngx_bloom_job(ngx_bloom_zone_t *zone, const char *death);
  * with `err` of fork(). */
 void ngx_bloom_job_refuse(ngx_bloom_zone_t *zone, ngx_err_t err);
 
-/* Lets the next helper begin the zone's job again, because this process was told
- * to exit.  Called before the child is killed: whoever gets its lock then knows
- * it. */
+/* Lets the next helper begin the zone's job again, because this process was
+ * told to exit.  Called before the child is killed, so that the process that
+ * gets the child's lock knows it. */
 void ngx_bloom_job_hand_on(ngx_bloom_zone_t *zone);
 
 

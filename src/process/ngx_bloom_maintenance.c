@@ -70,6 +70,11 @@ ngx_bloom_maintenance(ngx_bloom_maintenance_t *work, ngx_uint_t *due)
 
     if (zone->state != NULL) {
         next = ngx_bloom_maintenance_journal(work);
+
+        /* before this round applies what it requires */
+
+        wait = ngx_bloom_maintenance_settle(work);
+        next = ngx_min(next, wait);
     }
 
     if (ngx_bloom_lock(&sh->applying, 0) != NGX_OK) {
@@ -82,11 +87,6 @@ ngx_bloom_maintenance(ngx_bloom_maintenance_t *work, ngx_uint_t *due)
         ngx_bloom_unlock(&sh->applying);
     }
 
-    if (zone->state != NULL) {
-        wait = ngx_bloom_maintenance_settle(work);
-        next = ngx_min(next, wait);
-    }
-
     *due = 0;
 
     if (ngx_bloom_lock_died(&sh->helper, 0, &died) != NGX_OK) {
@@ -95,7 +95,7 @@ ngx_bloom_maintenance(ngx_bloom_maintenance_t *work, ngx_uint_t *due)
 
     if (died) {
 
-        /* what a job has left is removed, whoever's it was */
+        /* a job has died, perhaps one of another helper: remove its files */
 
         work->tidy = 0;
         work->wiped = 0;
@@ -240,12 +240,15 @@ ngx_bloom_maintenance_files(ngx_bloom_maintenance_t *work, ngx_uint_t *due)
     state = zone->state;
     next = NGX_BLOOM_MAINTENANCE_IDLE;
 
-    ngx_bloom_maintenance_begin(work);
+    if (zone->helpers == 0) {
+        zone->helpers = ++zone->sh->helpers;
+    }
 
     if (zone->helpers != zone->sh->helpers) {
         return next;                 /* the next helper does this */
     }
 
+    ngx_bloom_maintenance_begin(work);
     ngx_bloom_maintenance_tidy(work);
 
     if (work->generation != zone->sh->generation) {
@@ -320,7 +323,6 @@ ngx_bloom_maintenance_begin(ngx_bloom_maintenance_t *work)
     }
 
     zone = work->zone;
-    zone->helpers = ++zone->sh->helpers;
 
     /* the file that this configuration names is the zone's file from now on */
 

@@ -125,7 +125,8 @@ ngx_bloom_round_reap(ngx_bloom_round_t *round)
 }
 
 
-/* Notes how the child has ended: the next one tells it whoever waits. */
+/* Notes how the child has ended.  The next child tells the client of a job that
+ * died. */
 static void
 ngx_bloom_round_ended(ngx_bloom_round_t *round, int status)
 {

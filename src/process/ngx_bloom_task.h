@@ -107,8 +107,8 @@ ngx_uint_t ngx_bloom_task_asked(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind);
 
 /*
  * Ends a run: fills in the generation and the times in *result, counts a load,
- * and stores the result.  With `all`, the run also serves tickets drawn after
- * it began.
+ * and stores the result.  With `all`, the run also serves tickets that were
+ * drawn while it was running.
  */
 void ngx_bloom_task_end(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     ngx_bloom_result_t *result, ngx_uint_t all);

@@ -32,8 +32,8 @@ void ngx_bloom_watch(ngx_bloom_zone_t *zone, ngx_msec_t *looked);
  * has it. */
 ngx_uint_t ngx_bloom_watch_id(u_char *name, ngx_bloom_image_id_t *id);
 
-/* Returns 1 if file= is what the last load has read, so that the load serves
- * whoever asked for one meanwhile. */
+/* Returns 1 if file= is still the file that the last load read, so that the
+ * load also answers the requests for a load that came while it was running. */
 ngx_uint_t ngx_bloom_watch_is_loaded(ngx_bloom_zone_t *zone);
 
 

@@ -276,9 +276,11 @@ failed:
 }
 
 
-/* Opens the directory of a zone, or creates it, and then *made is 1.  Returns
- * NGX_OK; NGX_DECLINED if there is none and none is to be made; NGX_ERROR with
- * an error. */
+/*
+ * Opens the directory of a zone.  With `make`, creates a missing directory and
+ * sets *made to 1.  Returns NGX_OK; NGX_DECLINED if the directory is missing
+ * and `make` is 0; NGX_ERROR with an error.
+ */
 static ngx_int_t
 ngx_bloom_directory_open_zone(ngx_fd_t root, char *name, u_char *path,
     ngx_uint_t make, ngx_uint_t *made, ngx_fd_t *fd, u_char *error)

@@ -200,18 +200,29 @@ ngx_bloom_io_write_slice(ngx_fd_t fd, const void *buf, size_t len,
 
 
 ngx_int_t
-ngx_bloom_io_sync_slice(ngx_fd_t fd, uint64_t offset)
+ngx_bloom_io_sync_foreign(ngx_fd_t fd)
 {
-    if (sync_file_range(fd, (off_t) offset, NGX_BLOOM_IO_SLICE,
-                        SYNC_FILE_RANGE_WAIT_BEFORE|SYNC_FILE_RANGE_WRITE
-                        |SYNC_FILE_RANGE_WAIT_AFTER)
-        == -1
-        && ngx_errno != ENOSYS && ngx_errno != NGX_EINVAL)
-    {
+    off_t            at;
+    ngx_file_info_t  fi;
+
+    if (ngx_fd_info(fd, &fi) == NGX_FILE_ERROR) {
         return NGX_ERROR;
     }
 
-    return NGX_OK;
+    for (at = 0; at < ngx_file_size(&fi); at += NGX_BLOOM_IO_SLICE) {
+
+        if (sync_file_range(fd, at, NGX_BLOOM_IO_SLICE,
+                            SYNC_FILE_RANGE_WAIT_BEFORE|SYNC_FILE_RANGE_WRITE
+                            |SYNC_FILE_RANGE_WAIT_AFTER)
+            == -1
+            && ngx_errno != ENOSYS && ngx_errno != NGX_EINVAL)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return ngx_bloom_io_sync(fd) == NGX_OK
+           ? ngx_bloom_io_sync_all(fd) : NGX_ERROR;
 }
 
 

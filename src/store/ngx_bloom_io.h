@@ -76,13 +76,6 @@ ngx_int_t ngx_bloom_io_write(ngx_fd_t fd, const void *buf, size_t len,
 ngx_int_t ngx_bloom_io_write_slice(ngx_fd_t fd, const void *buf, size_t len,
     uint64_t offset, size_t *unsynced);
 
-/*
- * Flushes NGX_BLOOM_IO_SLICE bytes, written by another process, to disk.  This
- * only spreads the work: the bytes are safe after ngx_bloom_io_sync(), which
- * the caller calls after the last slice.  Returns NGX_OK or NGX_ERROR.
- */
-ngx_int_t ngx_bloom_io_sync_slice(ngx_fd_t fd, uint64_t offset);
-
 /* Reads up to `len` bytes.  Returns their number, which is less than `len` only
  * at the end of the file; or NGX_ERROR. */
 ssize_t ngx_bloom_io_read(ngx_fd_t fd, void *buf, size_t len, uint64_t offset);
@@ -93,6 +86,16 @@ ngx_int_t ngx_bloom_io_sync(ngx_fd_t fd);
 /* Synchronises the file system of a file, also the names in its directories.
  * Returns NGX_OK or NGX_ERROR. */
 ngx_int_t ngx_bloom_io_sync_all(ngx_fd_t fd);
+
+/*
+ * Synchronises a file that another process has written, and the name that leads
+ * to it.  The workers' user may not open the directory of the file, so its
+ * whole file system is synchronised.  The bytes are flushed slice by slice
+ * first, so that other synchronisations of the disk need not wait for all of
+ * them.
+ * Returns NGX_OK or NGX_ERROR.
+ */
+ngx_int_t ngx_bloom_io_sync_foreign(ngx_fd_t fd);
 
 /*
  * Asks the file system to overwrite the blocks of a file in place.  A file

@@ -96,8 +96,9 @@ ngx_bloom_journal_drop(ngx_bloom_state_t *state, uint64_t time,
 /*
  * Reads the oldest segment, which begins at `from`, up to its end or to the
  * first record that is kept, and sets state->oldest, state->newest and
- * state->reaches.  *last becomes the end of the last record before that; its
- * limit is 0 if there is none.  Returns NGX_OK, or NGX_ERROR with errno.
+ * state->reaches.  *last becomes the end of the last record before that;
+ * last->limit is 0 if no record precedes it.  Returns NGX_OK, or NGX_ERROR with
+ * errno.
  */
 static ngx_int_t
 ngx_bloom_journal_read_oldest(ngx_bloom_state_t *state, uint64_t time,

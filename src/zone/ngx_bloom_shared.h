@@ -74,10 +74,12 @@ typedef struct {
                                             serves */
     uint64_t             served;         /* last ticket that `result` answers */
     uint64_t             running;        /* when the unfinished run began, ms
-                                            since 1970; 0: there is none */
+                                            since 1970; 0: no run is
+                                            unfinished */
     uint64_t             forced;         /* last ticket that lets any change of
                                             the number of keys pass */
-    uint64_t             generation;     /* that served when it began */
+    uint64_t             generation;     /* that served when the last run
+                                            began */
     ngx_bloom_result_t   result;         /* of the last run */
     u_char               path[NGX_MAX_PATH];           /* upload: its file */
 } ngx_bloom_task_t;

@@ -127,7 +127,8 @@ typedef struct ngx_bloom_zone_s {
     ngx_uint_t              helper;      /* number of the helper's process that
                                             looks after it, from 0 on */
     uint64_t                helpers;     /* in a helper: sh->helpers when it
-                                            began to look after the zone */
+                                            began to look after the zone; 0: it
+                                            has not begun */
 
     ngx_pool_t             *pool;        /* of the cycle */
     ngx_core_conf_t        *ccf;         /* has the workers' user */
@@ -623,6 +624,16 @@ ngx_bloom_zone_damaged(ngx_bloom_zone_t *zone)
  * does not say it. */
 bloom_position_t ngx_bloom_zone_position(ngx_bloom_zone_t *zone,
     const bloom_image_t *image);
+
+/* Returns 1 if a record of changes is from the source of the zone. */
+static ngx_inline ngx_uint_t
+ngx_bloom_zone_is_source(ngx_bloom_zone_t *zone, const bloom_record_t *record)
+{
+    return zone->source.len == record->source.len
+           && ngx_memcmp(zone->source.data, record->source.data,
+                         zone->source.len)
+              == 0;
+}
 
 /* How well a zone knows its source. */
 typedef enum {

@@ -152,6 +152,18 @@ subtest 'a reload takes place during a job' => sub {
 };
 
 
+subtest 'nginx is upgraded during a job' => sub {
+    my (undef, $job) = stopped_job('ids/reload', 'load', 2);
+
+    ok($t->upgrade, 'the upgrade ends');
+    ok(wait_until(sub { !alive($job) }), 'the job ends with the old helper');
+    is(scalar(ask_until_known($t, 'ids', 'image2', 'during1')), '11',
+       'the new instance has the image and the keys');
+    is(api($t, POST => 'zones/ids/reload')->status, 200,
+       'it does jobs of its own');
+};
+
+
 # Done again, it would drop what was added in between.
 
 subtest 'a reload takes place when a clear has happened' => sub {
