@@ -855,16 +855,20 @@ ngx_bloom_zone_unlock(ngx_bloom_zone_t *zone)
 void
 ngx_bloom_zone_may_remove(ngx_bloom_zone_t *zone)
 {
-    ngx_uint_t            limit;
-    ngx_bloom_control_t  *control;
+    uint64_t   limit;
+    uint64_t  *removals;
 
-    control = zone->state->control;
+    removals = &zone->state->control->instance[zone->state->instance].removals;
 
-    limit = __atomic_load_n(&zone->sh->generation, __ATOMIC_SEQ_CST) != 0
-            ? zone->removals : zone->removals_room;
+    limit = 1 + (__atomic_load_n(&zone->sh->generation, __ATOMIC_SEQ_CST) != 0
+                 ? zone->removals : zone->removals_room);
 
-    __atomic_store_n(&control->instance[zone->state->instance].removals,
-                     limit + 1, __ATOMIC_SEQ_CST);
+    /* a store would stop a process that starts while the file system is
+     * frozen */
+
+    if (__atomic_load_n(removals, __ATOMIC_SEQ_CST) != limit) {
+        __atomic_store_n(removals, limit, __ATOMIC_SEQ_CST);
+    }
 }
 
 

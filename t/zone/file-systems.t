@@ -3,9 +3,11 @@
 
 # The helper has a process for each file system with state directories, so a
 # disk that does not answer stops no zone on another one.  A process that is
-# stopped stands for one that waits for its disk.
+# stopped stands for one that waits for its disk, and a file system that is
+# frozen for such a disk.
 #
-# The test needs root, to mount a file system.
+# The test needs root, to mount a file system: ext4 in a file, or where there
+# are no loop devices one in memory, which cannot be frozen.
 
 use strict;
 use warnings;
@@ -22,16 +24,51 @@ $> == 0 or plan(skip_all => 'only root can mount a file system');
 
 my $t = BloomTest->new;
 my $dir = $t->testdir;
-my $mounted = 0;
+my ($mounted, $frozen) = (0, 0);
+
+# Makes a disk in a file, and returns whether it can be mounted.
+
+sub has_loop_devices {
+    mkdir "$dir/try" or die "mkdir: $!";
+    open my $file, '>', "$dir/disk" or die "open: $!";
+    truncate $file, 256 << 20 or die "truncate: $!";
+    close $file or die "close: $!";
+
+    for my $command (['mkfs.ext4', '-q', '-F', "$dir/disk"],
+                     ['mount', '-o', 'loop', "$dir/disk", "$dir/try"]) {
+        my ($exit) = eval { run_command($command) };
+
+        return 0 if $exit // 1;
+    }
+
+    unmount('try');
+    return 1;
+}
+
+my $disk = has_loop_devices();
 
 sub mount {
-    return run_command(['mount', '-t', 'tmpfs', '-o', 'size=256m,mode=700',
-                        'bloom', "$dir/$_[0]"]);
+    my $path = "$dir/$_[0]";
+
+    return run_command($disk ? ['mount', '-o', 'loop', "$dir/disk", $path]
+                             : ['mount', '-t', 'tmpfs', '-o', 'size=256m',
+                                'bloom', $path]);
 }
 
 sub unmount { run_command(['umount', "$dir/$_[0]"]) }
 
-mkdir "$dir/try" or die "mkdir: $!";
+sub freeze {
+    my ($exit, $out, $err) = run_command(['fsfreeze', '-f', "$dir/state/far"]);
+
+    $frozen = !$exit;
+    return $frozen || "$out$err";
+}
+
+sub thaw {
+    run_command(['fsfreeze', '-u', "$dir/state/far"]);
+    $frozen = 0;
+}
+
 my ($exit, $out, $err) = mount('try');
 plan(skip_all => "a file system cannot be mounted here: $out$err") if $exit;
 unmount('try');
@@ -41,6 +78,7 @@ unmount('try');
 END {
     local $?;
 
+    thaw() if $frozen;
     $t->kill_all if $mounted && $t->master;
     unmount('state/far') if $mounted;
 }
@@ -83,6 +121,7 @@ $t->stop;
 run_command(['cp', '-a', "$dir/state/far", "$dir/moved"]);
 mount('state/far');
 $mounted = 1;
+run_command(['rm', '-rf', "$dir/state/far/lost+found"]);
 run_command(['cp', '-a', "$dir/moved/.", "$dir/state/far"]);
 
 $t->run;
@@ -120,6 +159,34 @@ subtest 'a disk does not answer' => sub {
     resume_process($other);
     is($durable->response->status, 200, 'the addition is on disk then');
     is($job->response->status, 200, 'the checkpoint is written');
+};
+
+
+subtest 'a file system is frozen' => sub {
+    $disk or plan(skip_all => 'there are no loop devices');
+
+    # files and pages that were written are on disk: the next change of each
+    # waits until the file system is thawed
+
+    add($t, 'far', ['before'], durable => 1);
+    is(freeze(), 1, 'the file system is frozen');
+
+    my $job = waiting('far/checkpoint', '');
+
+    is_waiting($job, 'a checkpoint waits');
+
+    for my $when ('', ' after a reload', ' after another reload') {
+        add($t, 'near', ["frozen$when"], durable => 1);
+        is(api($t, POST => 'zones/near/checkpoint')->status, 200,
+           "the other zone has its jobs and its disk$when");
+        is(scalar(ask($t, 'far', qw(before no))), '10',
+           "lookups are answered$when");
+        $t->reload(keep_old => 1);
+    }
+
+    thaw();
+    is($job->response->status, 200, 'the checkpoint is written');
+    add($t, 'far', ['thawed'], durable => 1);
 };
 
 
