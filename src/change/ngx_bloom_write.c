@@ -275,10 +275,11 @@ ngx_bloom_write(ngx_bloom_batch_t *batch)
         }
 
         return ngx_bloom_write_wait(batch, "the journal is full, and the "
-                                    "helper process has made no room for ten "
-                                    "seconds; check whether \"nginx: cache "
-                                    "manager process\" is running, and see "
-                                    "the error log");
+                                    "zone's helper process has made no room "
+                                    "for ten seconds; check whether it runs "
+                                    "(\"nginx: cache manager process\", or "
+                                    "\"nginx: bloom helper\"), and see the "
+                                    "error log");
 
     case NGX_ERROR:
         return ngx_bloom_write_refuse(batch);
@@ -496,7 +497,10 @@ ngx_bloom_batch_synced(ngx_bloom_batch_t *batch)
 
     ngx_bloom_wake(batch->zone);
 
-    return ngx_bloom_write_wait(batch, "the helper process has not "
+    return ngx_bloom_write_wait(batch, "the zone's helper process has not "
                                 "synchronised the journal for ten seconds; "
-                                "check the disk of bloom_state_path");
+                                "check the disk of bloom_state_path, and "
+                                "whether that process runs (\"nginx: cache "
+                                "manager process\", or \"nginx: bloom "
+                                "helper\")");
 }

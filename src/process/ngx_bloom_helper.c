@@ -16,6 +16,11 @@
 #include <ngx_event.h>
 
 #include <poll.h>
+#include <sys/wait.h>
+
+
+/* How often the log says that a process cannot be started, s. */
+#define NGX_BLOOM_HELPER_LOG  60
 
 
 /* One process of the helper. */
@@ -387,10 +392,12 @@ ngx_bloom_helper_others(ngx_bloom_helper_t *helper)
         {
             ngx_log_error(NGX_LOG_ALERT, helper->cycle->log, 0,
                           "the process that looks after bloom zones on the "
-                          "file system of \"%V\" died with status 0x%xd, and "
-                          "is started again; look in the system's log for the "
-                          "reason", ngx_bloom_helper_path(&helper->process[i]),
-                          status);
+                          "file system of \"%V\" died %s %d, and is started "
+                          "again; look in the system's log for the reason",
+                          ngx_bloom_helper_path(&helper->process[i]),
+                          WIFSIGNALED(status) ? "on signal" : "with code",
+                          WIFSIGNALED(status) ? WTERMSIG(status)
+                                              : WEXITSTATUS(status));
         }
 
         if (child->pid == 0) {
@@ -403,12 +410,12 @@ ngx_bloom_helper_others(ngx_bloom_helper_t *helper)
 }
 
 
-/* Starts another process than the first; if the system refuses it, no more than
- * once in a second. */
+/* Starts another process than the first; if the system refuses it, once in a
+ * second at most. */
 static void
 ngx_bloom_helper_other(ngx_bloom_helper_process_t *process)
 {
-    static time_t  refused;
+    static time_t  refused, logged;
 
     if (refused == ngx_time()
         || ngx_bloom_child_start(&process->child, "bloom helper",
@@ -419,6 +426,12 @@ ngx_bloom_helper_other(ngx_bloom_helper_process_t *process)
     }
 
     refused = ngx_time();
+
+    if (refused - logged < NGX_BLOOM_HELPER_LOG) {
+        return;
+    }
+
+    logged = refused;
 
     ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, ngx_errno,
                   "fork() failed for the process that looks after bloom zones "

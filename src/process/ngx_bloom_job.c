@@ -6,7 +6,6 @@
  */
 
 #include "ngx_bloom_job.h"
-#include "ngx_bloom_bank.h"
 #include "ngx_bloom_checkpoint.h"
 #include "ngx_bloom_clear.h"
 #include "ngx_bloom_io.h"
@@ -29,7 +28,6 @@
 typedef enum {
     NGX_BLOOM_JOB_NONE = 0,
     NGX_BLOOM_JOB_DIED,                  /* end the task of a job that died */
-    NGX_BLOOM_JOB_RELEASE,               /* give back what it has left */
     NGX_BLOOM_JOB_FOLLOW,                /* apply another instance's clear */
     NGX_BLOOM_JOB_TASK,                  /* that a process asked for */
     NGX_BLOOM_JOB_CHECKPOINT,
@@ -69,8 +67,7 @@ ngx_bloom_job_due(ngx_bloom_zone_t *zone)
 static ngx_bloom_job_e
 ngx_bloom_job_next(ngx_bloom_zone_t *zone, ngx_bloom_task_e *task)
 {
-    ngx_uint_t          i;
-    ngx_bloom_shctx_t  *sh;
+    ngx_uint_t  i;
 
     /* in this order: a checkpoint has what was loaded before */
     static const ngx_bloom_task_e  order[] = {
@@ -83,16 +80,10 @@ ngx_bloom_job_next(ngx_bloom_zone_t *zone, ngx_bloom_task_e *task)
         NGX_BLOOM_TASK_SNAPSHOT
     };
 
-    sh = zone->sh;
-
     *task = ngx_bloom_task_left(zone);
 
     if (*task != NGX_BLOOM_TASKS) {
         return NGX_BLOOM_JOB_DIED;
-    }
-
-    if (sh->bank[!(sh->generation & 1)].filled) {
-        return NGX_BLOOM_JOB_RELEASE;
     }
 
     if (ngx_bloom_clear_due(zone)) {
@@ -152,10 +143,6 @@ ngx_bloom_job_run(ngx_bloom_zone_t *zone, const char *death)
         ngx_bloom_task_end(zone, task, &result,
                            task == NGX_BLOOM_TASK_LOAD
                            && ngx_bloom_watch_is_loaded(zone));
-        break;
-
-    case NGX_BLOOM_JOB_RELEASE:
-        ngx_bloom_bank_release(zone, !(sh->generation & 1));
         break;
 
     case NGX_BLOOM_JOB_FOLLOW:

@@ -240,6 +240,7 @@ ngx_bloom_round_child(void *data)
     ngx_bloom_zone_t  *zone;
 
     ngx_bloom_round_leave(round);
+    ngx_bloom_child_expendable();
     ngx_bloom_counters_job();
 
     zone = round->work[round->last].zone;

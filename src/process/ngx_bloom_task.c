@@ -12,8 +12,10 @@
 
 
 /* After how many ms without a sign of life the helper counts as dead; a living
- * helper gives one every second. */
-#define NGX_BLOOM_TASK_PATIENCE  60000
+ * helper gives one every second.  When nginx exits, there may be no next
+ * helper. */
+#define NGX_BLOOM_TASK_PATIENCE       60000
+#define NGX_BLOOM_TASK_PATIENCE_EXIT  5000
 
 
 static const char *ngx_bloom_task_expires(ngx_bloom_zone_t *zone,
@@ -162,8 +164,9 @@ ngx_int_t
 ngx_bloom_task_result(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     uint64_t ticket, ngx_bloom_result_t *result)
 {
-    ngx_int_t    rc;
-    const char  *why;
+    ngx_int_t       rc;
+    ngx_msec_int_t  silent;
+    const char     *why;
 
     rc = ngx_bloom_task_find(zone, kind, ticket, result);
 
@@ -171,17 +174,24 @@ ngx_bloom_task_result(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
         return NGX_OK;
     }
 
+    silent = ngx_current_msec
+             - __atomic_load_n(&zone->sh->heartbeat, __ATOMIC_RELAXED);
+
     if (rc == NGX_DECLINED) {
         why = "the result of this upload is no longer known, because "
               "another image has been uploaded since; look at the zone's "
               "state, or upload it again";
 
-    } else if ((ngx_msec_int_t) (ngx_current_msec
-                   - __atomic_load_n(&zone->sh->heartbeat, __ATOMIC_RELAXED))
-               > NGX_BLOOM_TASK_PATIENCE)
-    {
-        why = "the helper process has given no sign of life for a minute; "
-              "check whether \"nginx: cache manager process\" is running";
+    } else if (ngx_exiting && silent > NGX_BLOOM_TASK_PATIENCE_EXIT) {
+        why = "nginx exits, and the zone's helper process has given no sign of "
+              "life for five seconds; once nginx runs again, look at the "
+              "zone's state, and send the request again";
+
+    } else if (silent > NGX_BLOOM_TASK_PATIENCE) {
+        why = "the zone's helper process has given no sign of life for a "
+              "minute; check whether it runs (\"nginx: cache manager "
+              "process\", or \"nginx: bloom helper\") or waits for its disk "
+              "(state D)";
 
     } else {
         return NGX_AGAIN;

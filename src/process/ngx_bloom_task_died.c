@@ -69,8 +69,8 @@ ngx_bloom_task_died(ngx_bloom_zone_t *zone, ngx_bloom_task_e task,
                     "again%s", &zone->name, did[task],
                     sh->handed ? "ended, because nginx told its helper to exit"
                     : death != NULL ? death
-                    : "died, perhaps because memory was short: see the "
-                      "system's log",
+                    : "died with its helper, perhaps because memory was "
+                      "short: see the system's log",
                     cleared ? "; the zone is cleared all the same"
                     : switched ? "; the image serves, but a restart may bring "
                                  "the previous image back" : "");

@@ -115,6 +115,10 @@ ngx_bloom_child_close(void)
     ngx_uint_t         i, n;
     ngx_connection_t  *c;
 
+    if (ngx_cycle->connections == NULL) {
+        return;                      /* the only process, after a reload */
+    }
+
     n = ngx_cycle->connection_n;
     unused = calloc(n + 1, 1);
 
@@ -140,6 +144,22 @@ ngx_bloom_child_close(void)
     }
 
     free(unused);
+}
+
+
+void
+ngx_bloom_child_expendable(void)
+{
+    ngx_fd_t  fd;
+
+    static const char  most[] = "1000";
+
+    fd = open("/proc/self/oom_score_adj", O_WRONLY|O_CLOEXEC);
+
+    if (fd != NGX_INVALID_FILE) {
+        (void) ngx_write_fd(fd, (void *) most, sizeof(most) - 1);
+        (void) ngx_close_file(fd);
+    }
 }
 
 

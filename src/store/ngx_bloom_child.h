@@ -39,6 +39,10 @@ ngx_int_t ngx_bloom_child_follow(pid_t parent);
 ngx_int_t ngx_bloom_child_start(ngx_bloom_child_t *child, const char *title,
     void (*function)(void *data), void *data);
 
+/* Lets the system kill this process before any other when memory is short, if
+ * the system can be told. */
+void ngx_bloom_child_expendable(void);
+
 /* Returns NGX_OK with the status of waitpid(), if the child has ended; or
  * NGX_AGAIN. */
 ngx_int_t ngx_bloom_child_ended(ngx_bloom_child_t *child, int *status);

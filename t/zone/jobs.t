@@ -9,6 +9,7 @@ use strict;
 use warnings;
 
 use IO::Select;
+use List::Util qw(sum);
 
 use BloomTest;
 use BloomTest::Api;
@@ -54,6 +55,11 @@ sub stopped_job {
     return ($c, $faults->stopped($stop));
 }
 
+sub contents {
+    open my $file, '<', $_[0] or die "$_[0]: $!";
+    return join '', <$file>;
+}
+
 sub jobs { return grep { title($_) =~ /bloom job/ } map { children($_) } @_ }
 
 
@@ -66,6 +72,8 @@ subtest 'while a job is stopped, everything else goes on' => sub {
     my ($c, $job) = stopped_job('ids/reload', 'load', 2);
 
     is_deeply([jobs($t->helper)], [$job], 'the job is a child of the helper');
+    is(contents("/proc/$job/oom_score_adj"), "1000\n",
+       'it dies before any other process when memory is short');
     kill $_ => $job for qw(HUP INT QUIT TERM USR1 USR2 WINCH);
     ok(zone_state($t, 'ids')->{load}{in_progress}, 'the state says that it runs');
 
@@ -117,11 +125,28 @@ subtest 'a job is killed' => sub {
 };
 
 
+subtest 'a load dies that has taken memory' => sub {
+    my $half = (-s "$dir/ids.bloom") / 2;
+    my $resident = sub { sum map { $_->{resident} } zone_memory($t->master) };
+    my $before = $resident->()
+        or plan(skip_all => 'the memory of zones cannot be seen');
+    my ($c, $job) = stopped_job('ids/reload', 'switch');
+
+    cmp_ok($resident->(), '>', $before + $half, 'it has taken another bank');
+    kill KILL => $job;
+    ok(wait_until(sub { $resident->() < $before + $half }), 'it is given back');
+    is_error($c->response, 503, qr/died on signal 9/, 'the client is told');
+    $t->expect_log(qr/did a job for bloom zone "ids" exited on signal 9/);
+};
+
+
 subtest 'nginx exits during a job' => sub {
-    my (undef, $job) = stopped_job('ids/reload', 'load', 2);
+    my ($c, $job) = stopped_job('ids/reload', 'load', 2);
 
     ok($t->stop, 'nginx stops');
     ok(wait_until(sub { !alive($job) }), 'the job has ended');
+    is_error($c->response, 503, qr/nginx exits, and the zone's helper process/,
+             'the client is told');
 
     begin();
     is(zone_state($t, 'ids')->{state}, 'serving', 'the next start serves');

@@ -384,8 +384,8 @@ sub memory {
     # a load that is repeated would kill one process after another
 
     select undef, undef, undef, 1;
-    my $deaths = () = $t->log_since($mark) =~ /exited on signal 9/g;
-    $deaths <= 2 or die "$deaths processes died of one load\n";
+    my @deaths = $t->log_since($mark) =~ /^.*exited on signal 9.*\n/mg;
+    @deaths <= 2 or die "processes died of one load:\n", @deaths;
     alive($t->master) or die "the master died of a load\n";
 
     $memory->give_back;
