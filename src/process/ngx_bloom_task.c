@@ -280,6 +280,7 @@ ngx_bloom_task_begin(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     task->generation = zone->sh->generation;
 
     zone->sh->restored = 0;
+    zone->sh->runner = (uint64_t) getppid();
     __atomic_store_n(&zone->sh->handed, 0, __ATOMIC_SEQ_CST);
 
     ngx_cpystrn(path, task->path, NGX_MAX_PATH);
@@ -420,7 +421,15 @@ ngx_bloom_task_loads(ngx_bloom_task_e kind)
 
 
 void
-ngx_bloom_task_hand_on(ngx_bloom_zone_t *zone)
+ngx_bloom_task_hand_on(ngx_bloom_zone_t *zone, ngx_pid_t runner)
 {
-    __atomic_store_n(&zone->sh->handed, 1, __ATOMIC_SEQ_CST);
+    if (ngx_bloom_lock(&zone->sh->tasks, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
+        return;
+    }
+
+    if (zone->sh->runner == (uint64_t) runner) {
+        __atomic_store_n(&zone->sh->handed, 1, __ATOMIC_SEQ_CST);
+    }
+
+    ngx_bloom_unlock(&zone->sh->tasks);
 }
