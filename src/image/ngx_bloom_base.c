@@ -797,26 +797,14 @@ ngx_bloom_base_log_replay(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 
 
 ngx_int_t
-ngx_bloom_base_refuse(ngx_bloom_zone_t *zone)
+ngx_bloom_base_refuse(ngx_bloom_zone_t *zone, ngx_err_t err, const char *error)
 {
-    ngx_log_error(ngx_bloom_zone_level(zone),
-                  zone->shm_zone->shm.log, zone->file.err,
+    ngx_log_error(ngx_bloom_zone_level(zone), zone->shm_zone->shm.log, err,
                   "image \"%V\" of bloom zone \"%V\" %s%s",
-                  &zone->file.name, &zone->name, zone->file.error,
-                  zone->file.err ? "; put an image there that the workers' "
-                                   "user may read" : "");
-
-    return NGX_ERROR;
-}
-
-
-ngx_int_t
-ngx_bloom_base_refuse_by_guard(ngx_bloom_zone_t *zone, ngx_bloom_guard_t *guard)
-{
-    ngx_log_error(ngx_bloom_zone_level(zone),
-                  zone->shm_zone->shm.log, guard->err,
-                  "image \"%V\" of bloom zone \"%V\" %s",
-                  &zone->file.name, &zone->name, guard->error);
+                  &zone->file.name, &zone->name, error,
+                  err != 0 && err == zone->file.err
+                  ? "; put an image there that the workers' user may read"
+                  : "");
 
     return NGX_ERROR;
 }

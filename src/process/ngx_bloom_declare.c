@@ -364,10 +364,7 @@ ngx_bloom_declare_init(ngx_shm_zone_t *shm_zone, void *data)
     if (zone->file.fd != NGX_INVALID_FILE && zone->max_age != 0
         && zone->image.as_of == 0 && !zone->optional)
     {
-        zone->file.err = 0;
-        zone->file.error = NGX_BLOOM_LOAD_NO_AS_OF;
-
-        rc = ngx_bloom_base_refuse(zone);
+        rc = ngx_bloom_base_refuse(zone, 0, NGX_BLOOM_LOAD_NO_AS_OF);
 
     } else if (ngx_test_config) {
         rc = ngx_bloom_start_check(zone);

@@ -11,7 +11,6 @@
 #include "ngx_bloom_base.h"
 #include "ngx_bloom_base_state.h"
 #include "ngx_bloom_catch_up.h"
-#include "ngx_bloom_guard.h"
 #include "ngx_bloom_task.h"
 #include "ngx_bloom_load_checks.h"
 
@@ -257,9 +256,7 @@ ngx_bloom_reload_join_child(void *data, ngx_bloom_reply_t *reply)
         load.image = sh->bank[bank].image;
 
         if (sh->file && ngx_bloom_load_too_old(&load)) {
-            zone->file.err = 0;
-            zone->file.error = NGX_BLOOM_LOAD_TOO_OLD;
-            (void) ngx_bloom_base_refuse(zone);
+            (void) ngx_bloom_base_refuse(zone, 0, NGX_BLOOM_LOAD_TOO_OLD);
             return;
         }
 
@@ -301,7 +298,7 @@ ngx_bloom_reload_check_file(void *data, ngx_bloom_reply_t *reply)
     uint64_t            ticket;
     ngx_uint_t          serves;
     const char         *error;
-    ngx_bloom_guard_t   guard;
+    ngx_bloom_load_t    load;
     ngx_bloom_shctx_t  *sh;
 
     sh = zone->sh;
@@ -315,7 +312,7 @@ ngx_bloom_reload_check_file(void *data, ngx_bloom_reply_t *reply)
     if (zone->file.fd == NGX_INVALID_FILE
         || ngx_bloom_image_file_check(&zone->file) != NGX_OK)
     {
-        (void) ngx_bloom_base_refuse(zone);
+        (void) ngx_bloom_base_refuse(zone, zone->file.err, zone->file.error);
 
         if (zone->optional) {
 
@@ -342,17 +339,9 @@ ngx_bloom_reload_check_file(void *data, ngx_bloom_reply_t *reply)
 
     ngx_bloom_zone_attach_state(zone);
 
-    if (ngx_bloom_as_of_too_old(zone->state, &zone->image)) {
-        zone->file.err = 0;
-        zone->file.error = NGX_BLOOM_LOAD_TOO_OLD;
-        (void) ngx_bloom_base_refuse(zone);
-        return;
-    }
-
-    ngx_memzero(&guard, sizeof(ngx_bloom_guard_t));
-
-    if (ngx_bloom_guard_header(&guard, zone, &zone->image, 0) != NGX_OK) {
-        (void) ngx_bloom_base_refuse_by_guard(zone, &guard);
+    if (ngx_bloom_load_check_image(&load, zone, &zone->image) != NGX_OK) {
+        ngx_log_error(ngx_bloom_zone_level(zone), zone->shm_zone->shm.log, 0,
+                      "%s", load.error);
         return;
     }
 
