@@ -810,6 +810,27 @@ ngx_bloom_base_refuse(ngx_bloom_zone_t *zone, ngx_err_t err, const char *error)
 }
 
 
+void
+ngx_bloom_base_warn_access(ngx_bloom_zone_t *zone)
+{
+    u_char  path[NGX_MAX_PATH], *barrier;
+
+    if (zone->file.name.len == 0 || zone->ccf->username == NULL) {
+        return;
+    }
+
+    barrier = ngx_bloom_image_file_barrier(&zone->file.name, path);
+
+    if (barrier != NULL) {
+        ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, 0,
+                      "image \"%V\" of bloom zone \"%V\" can be loaded at a "
+                      "start only: \"%s\" is not accessible to user \"%s\"; "
+                      "correct its owner or mode", &zone->file.name,
+                      &zone->name, barrier, zone->ccf->username);
+    }
+}
+
+
 char *
 ngx_bloom_base_called(ngx_bloom_zone_t *zone, ngx_uint_t uploaded)
 {

@@ -65,6 +65,10 @@ void ngx_bloom_base_name(ngx_bloom_zone_t *zone, ngx_bloom_image_file_t *file,
 ngx_int_t ngx_bloom_base_refuse(ngx_bloom_zone_t *zone, ngx_err_t err,
     const char *error);
 
+/* Warns of an image of file= that this process, a loader, may not open.  The
+ * master may have opened it. */
+void ngx_bloom_base_warn_access(ngx_bloom_zone_t *zone);
+
 /* Returns what log messages call the base. */
 char *ngx_bloom_base_called(ngx_bloom_zone_t *zone, ngx_uint_t uploaded);
 

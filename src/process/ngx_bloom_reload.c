@@ -35,8 +35,6 @@ static void ngx_bloom_reload_join_child(void *data,
     ngx_bloom_reply_t *reply);
 static void ngx_bloom_reload_check_file(void *data,
     ngx_bloom_reply_t *reply);
-static void ngx_bloom_reload_check_access(ngx_cycle_t *cycle,
-    ngx_bloom_zone_t *zone);
 
 
 /* by ngx_bloom_reload_e */
@@ -304,6 +302,8 @@ ngx_bloom_reload_check_file(void *data, ngx_bloom_reply_t *reply)
     sh = zone->sh;
     serves = ngx_bloom_zone_serves_form(zone, sh);
 
+    ngx_bloom_base_warn_access(zone);
+
     if (serves && ngx_bloom_image_file_same(&sh->file_id, &zone->file.id)) {
         reply->rc = NGX_OK;
         return;
@@ -386,28 +386,5 @@ ngx_bloom_reload_accepted(ngx_cycle_t *cycle, ngx_array_t *zones)
                           &zone[i]->name, &zone[i]->file.name,
                           ngx_bloom_reload_reasons[zone[i]->changed]);
         }
-
-        ngx_bloom_reload_check_access(cycle, zone[i]);
-    }
-}
-
-
-/* Warns of an image file that the workers' user cannot open. */
-static void
-ngx_bloom_reload_check_access(ngx_cycle_t *cycle, ngx_bloom_zone_t *zone)
-{
-    u_char            path[NGX_MAX_PATH], *what;
-    ngx_core_conf_t  *ccf;
-
-    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
-
-    if (zone->file.name.len != 0
-        && !ngx_bloom_image_file_readable(&zone->file.name, ccf, path, &what))
-    {
-        ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
-                      "image \"%V\" of bloom zone \"%V\" can be loaded at a "
-                      "start only: \"%s\" is not accessible to user \"%s\"; "
-                      "correct its owner or mode",
-                      &zone->file.name, &zone->name, what, ccf->username);
     }
 }

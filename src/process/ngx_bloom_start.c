@@ -88,6 +88,8 @@ ngx_bloom_start_check_child(void *data, ngx_bloom_reply_t *reply)
 
     static ngx_bloom_control_t  control;     /* zeros, but for `base` */
 
+    ngx_bloom_base_warn_access(zone);
+
     if (zone->file.name.len != 0
         && (zone->file.fd == NGX_INVALID_FILE
             || ngx_bloom_image_file_check(&zone->file) != NGX_OK))
@@ -370,6 +372,10 @@ ngx_bloom_start_child(void *data, ngx_bloom_reply_t *reply)
     ngx_bloom_zone_t  *zone;
 
     zone = start->zone;
+
+    if (start->what == NGX_BLOOM_START_WHOLE) {
+        ngx_bloom_base_warn_access(zone);
+    }
 
     if (ngx_bloom_start_init(zone) != NGX_OK) {
         return;
