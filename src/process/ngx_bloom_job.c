@@ -327,11 +327,11 @@ ngx_bloom_job_refuse(ngx_bloom_zone_t *zone, ngx_err_t err)
 
 
 void
-ngx_bloom_job_hand_on(ngx_bloom_zone_t *zone)
+ngx_bloom_job_hand_on(ngx_bloom_zone_t *zone, ngx_pid_t runner)
 {
     zone->sh->checkpoint_tried = 0;
     zone->sh->clear_tried = 0;
     zone->sh->stand_tried = 0;
 
-    ngx_bloom_task_hand_on(zone);
+    ngx_bloom_task_hand_on(zone, runner);
 }

@@ -44,10 +44,10 @@ void ngx_bloom_job(ngx_bloom_zone_t *zone, const char *death);
  * with `err` of fork(). */
 void ngx_bloom_job_refuse(ngx_bloom_zone_t *zone, ngx_err_t err);
 
-/* Lets the next helper begin the zone's job again, because this process was
- * told to exit.  Called before the child is killed, so that the process that
- * gets the child's lock knows it. */
-void ngx_bloom_job_hand_on(ngx_bloom_zone_t *zone);
+/* Lets the next helper begin the zone's job again if a child of `runner` does
+ * it, a process of the helper that is told to exit.  Called before the child is
+ * killed, so that the process that gets the child's lock knows it. */
+void ngx_bloom_job_hand_on(ngx_bloom_zone_t *zone, ngx_pid_t runner);
 
 
 #pragma GCC visibility pop

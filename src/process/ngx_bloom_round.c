@@ -90,7 +90,7 @@ ngx_bloom_round_abandon(ngx_bloom_round_t *round)
 
     /* the next helper would not repeat a job that died by itself */
 
-    ngx_bloom_job_hand_on(round->work[round->last].zone);
+    ngx_bloom_job_hand_on(round->work[round->last].zone, ngx_pid);
     ngx_bloom_child_kill(&round->child);
 }
 
