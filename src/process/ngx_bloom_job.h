@@ -16,7 +16,7 @@
  * It tells its results in shared memory: of a task that a process asked for, in
  * the task.
  *
- * If it dies, the helper lets another job end its task: the task has failed.
+ * If it dies, the helper ends its task: the task has failed.
  */
 
 #ifndef _NGX_BLOOM_JOB_H_INCLUDED_
@@ -33,12 +33,8 @@
 /* Returns 1 if a job has to be done for the zone now, else 0. */
 ngx_uint_t ngx_bloom_job_due(ngx_bloom_zone_t *zone);
 
-/*
- * Does a job that has to be done.  `death` says how the last job of the zone
- * died, in case that its task has to be ended: a phrase that follows "the
- * process that was loading its file".  The caller is a child that ends then.
- */
-void ngx_bloom_job(ngx_bloom_zone_t *zone, const char *death);
+/* Does a job that has to be done.  The caller is a child that ends then. */
+void ngx_bloom_job(ngx_bloom_zone_t *zone);
 
 /* Ends the task that the zone needs next, because no child can be made for it,
  * with `err` of fork(). */
