@@ -286,8 +286,7 @@ ngx_bloom_maintenance_files(ngx_bloom_maintenance_t *work, ngx_uint_t *due)
         ngx_bloom_unlock(&state->control->keeper);
     }
 
-    if (!work->job) {
-        ngx_bloom_task_died(zone, work->death);
+    if (!work->job && ngx_bloom_task_died(zone, work->death) == NGX_OK) {
         work->death[0] = '\0';
     }
 

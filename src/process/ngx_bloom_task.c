@@ -360,12 +360,28 @@ void
 ngx_bloom_task_end(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     ngx_bloom_result_t *result, ngx_uint_t all)
 {
+    while (ngx_bloom_task_try_end(zone, kind, result, all, NGX_BLOOM_TASK_WAIT)
+           != NGX_OK)
+    {
+        /* void */
+    }
+}
+
+
+ngx_int_t
+ngx_bloom_task_try_end(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
+    ngx_bloom_result_t *result, ngx_uint_t all, ngx_msec_t wait)
+{
     uint64_t            now;
     ngx_bloom_task_t   *task;
     ngx_bloom_shctx_t  *sh;
 
     sh = zone->sh;
     task = &sh->task[kind];
+
+    if (ngx_bloom_lock(&sh->tasks, wait) != NGX_OK) {
+        return NGX_BUSY;
+    }
 
     now = ngx_bloom_time();
 
@@ -376,10 +392,6 @@ ngx_bloom_task_end(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     if (ngx_bloom_task_loads(kind)) {
         ngx_bloom_count(zone, NGX_BLOOM_COUNTER_LOAD_OK + result->outcome, 1);
         ngx_bloom_count(zone, NGX_BLOOM_COUNTER_LOAD_MS, result->duration);
-    }
-
-    while (ngx_bloom_lock(&sh->tasks, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
-        /* void */
     }
 
     task->result = *result;
@@ -396,6 +408,8 @@ ngx_bloom_task_end(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     __atomic_store_n(&task->running, 0, __ATOMIC_SEQ_CST);
 
     ngx_bloom_unlock(&sh->tasks);
+
+    return NGX_OK;
 }
 
 

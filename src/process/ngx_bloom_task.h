@@ -113,6 +113,11 @@ ngx_uint_t ngx_bloom_task_asked(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind);
 void ngx_bloom_task_end(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     ngx_bloom_result_t *result, ngx_uint_t all);
 
+/* Does the same, unless another process holds sh->tasks for longer than `wait`,
+ * in ms.  Returns NGX_OK or NGX_BUSY. */
+ngx_int_t ngx_bloom_task_try_end(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
+    ngx_bloom_result_t *result, ngx_uint_t all, ngx_msec_t wait);
+
 /* Lets the run of a child of `runner`, a process of the helper that is told to
  * exit, begin again in the next helper, whose own run is left alone.  Called
  * before the child is killed. */

@@ -23,7 +23,7 @@ _Static_assert(sizeof(ngx_bloom_task_died_in)
                "each task has a name");
 
 
-void
+ngx_int_t
 ngx_bloom_task_died(ngx_bloom_zone_t *zone, const u_char *death)
 {
     ngx_uint_t           switched, cleared;
@@ -34,7 +34,7 @@ ngx_bloom_task_died(ngx_bloom_zone_t *zone, const u_char *death)
     task = ngx_bloom_task_left(zone);
 
     if (task == NGX_BLOOM_TASKS) {
-        return;
+        return NGX_OK;
     }
 
     sh = zone->sh;
@@ -85,11 +85,17 @@ ngx_bloom_task_died(ngx_bloom_zone_t *zone, const u_char *death)
                     : switched ? "; the image serves, but a restart may bring "
                                  "the previous image back" : "");
 
+    if (ngx_bloom_task_try_end(zone, task, &result,
+                               task == NGX_BLOOM_TASK_LOAD
+                               && ngx_bloom_watch_is_loaded(zone), 0)
+        != NGX_OK)
+    {
+        return NGX_BUSY;
+    }
+
     ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                   "%s; bloom zone \"%V\" continues with generation %uL",
                   result.message, &zone->name, sh->generation);
 
-    ngx_bloom_task_end(zone, task, &result,
-                       task == NGX_BLOOM_TASK_LOAD
-                       && ngx_bloom_watch_is_loaded(zone));
+    return NGX_OK;
 }

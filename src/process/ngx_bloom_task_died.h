@@ -18,9 +18,11 @@
  * would have recorded next, and logs the result.  `death` says how it died: a
  * phrase that follows "the process that was loading its file", empty if that is
  * not known.  The task is not repeated, since that could kill the next process,
- * too.  The caller holds sh->helper.
+ * too.  The caller holds sh->helper.  Returns NGX_OK; or NGX_BUSY if another
+ * process holds sh->tasks, for example a worker that is stopped: then the
+ * function is to be called again.
  */
-void ngx_bloom_task_died(ngx_bloom_zone_t *zone, const u_char *death);
+ngx_int_t ngx_bloom_task_died(ngx_bloom_zone_t *zone, const u_char *death);
 
 
 #pragma GCC visibility pop
