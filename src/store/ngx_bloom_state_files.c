@@ -283,7 +283,6 @@ ngx_bloom_state_files_left(ngx_bloom_state_t *state, const char *name,
         ngx_uint_t   shared;                     /* used by workers */
     } kinds[] = {
         { "save.", ".tmp", 0 },
-        { "upload.", ".tmp", 0 },
         { "body.", ".tmp", 1 },
         { "snapshot.", ".bloom", 1 }
     };

@@ -6,15 +6,15 @@
  *
  *     checkpoint.BUILD.POSITION.bloom
  *     upload.BUILD.bloom
- *     snapshot.N.R.bloom, body.N.R.tmp
- *     save.N.R.tmp, upload.N.R.tmp
+ *     snapshot.N.R.bloom, body.N.R.tmp, save.N.R.tmp
  *
  * ngx_bloom_state.h explains BUILD and POSITION.  N is the number of the
  * instance.  R is random, so that two processes never choose the same name, not
  * even in different containers, where they may have the same process id.
  *
  * Workers read snapshots, and a worker writes a body.  A process that uses such
- * a file has a lock on it, which ends with the process.
+ * a file has a lock on it, which ends with the process.  The job of an upload
+ * renames the body.
  */
 
 #ifndef _NGX_BLOOM_STATE_FILES_H_INCLUDED_
