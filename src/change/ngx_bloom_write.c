@@ -439,6 +439,7 @@ ngx_int_t
 ngx_bloom_batch_synced(ngx_bloom_batch_t *batch)
 {
     uint64_t              wanted;
+    ngx_uint_t            first;
     ngx_bloom_state_t    *state;
     ngx_bloom_control_t  *control;
 
@@ -451,7 +452,9 @@ ngx_bloom_batch_synced(ngx_bloom_batch_t *batch)
 
     control = state->control;
 
-    if (batch->position == 0) {
+    first = (batch->position == 0);
+
+    if (first) {
 
         if (ngx_bloom_zone_owing(batch->zone)) {
             return ngx_bloom_write_owed(batch);
@@ -495,7 +498,11 @@ ngx_bloom_batch_synced(ngx_bloom_batch_t *batch)
         /* void */
     }
 
-    ngx_bloom_wake(batch->zone);
+    /* then the helper makes rounds until the journal is synchronised */
+
+    if (first) {
+        ngx_bloom_wake(batch->zone);
+    }
 
     return ngx_bloom_write_wait(batch, "the zone's helper process has not "
                                 "synchronised the journal for ten seconds; "
