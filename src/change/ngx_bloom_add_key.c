@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "ngx_bloom_add_key.h"
+#include "ngx_bloom_layers.h"
 #include "ngx_bloom_owed.h"
+#include "ngx_bloom_rate.h"
 
 
 ngx_int_t
@@ -60,4 +62,35 @@ ngx_bloom_add_key(ngx_bloom_zone_t *zone, ngx_str_t *key)
 
     return ngx_bloom_add_one(zone, key, &batch) == NGX_ABORT ? batch.error
                                                              : NULL;
+}
+
+
+ngx_bloom_audit_e
+ngx_bloom_audit_add(ngx_bloom_zone_t *zone, ngx_str_t *key,
+    ngx_uint_t interval)
+{
+    uint64_t           items;
+    ngx_bloom_audit_e  rc;
+
+    if (!ngx_bloom_write_possible(zone)) {
+        rc = NGX_BLOOM_AUDIT_UNABLE;
+
+    } else if (ngx_bloom_layers_overfull(zone, &items)) {
+        rc = NGX_BLOOM_AUDIT_FULL;
+
+    } else if (!ngx_bloom_rate_takes(&zone->sh->audited, interval)) {
+        rc = NGX_BLOOM_AUDIT_FAST;
+
+    } else if (ngx_bloom_add_key(zone, key) != NULL) {
+        rc = NGX_BLOOM_AUDIT_UNABLE;
+
+    } else {
+        rc = NGX_BLOOM_AUDIT_ADDED;
+    }
+
+    ngx_bloom_count(zone, rc == NGX_BLOOM_AUDIT_ADDED
+                          ? NGX_BLOOM_COUNTER_AUDIT_ADDED
+                          : NGX_BLOOM_COUNTER_AUDIT_NOT_ADDED, 1);
+
+    return rc;
 }
