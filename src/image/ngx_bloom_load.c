@@ -10,7 +10,6 @@
 #include "ngx_bloom_adapt.h"
 #include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_as_of.h"
-#include "ngx_bloom_bank.h"
 #include "ngx_bloom_base_file.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_place.h"
@@ -228,7 +227,7 @@ ngx_bloom_load_prepare(ngx_bloom_load_t *load, bloom_image_t *image)
 
     zone = load->zone;
 
-    ngx_bloom_bank_release(zone, load->bank);
+    ngx_bloom_zone_release(zone, load->bank);
 
     zone->sh->bank[load->bank].filled = 1;
     ngx_bloom_load_plan(load, image);
