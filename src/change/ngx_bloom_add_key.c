@@ -15,14 +15,16 @@ ngx_bloom_add_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
     bloom_key_t     put;
     bloom_record_t  record;
 
-    if (ngx_bloom_add_begin(batch, zone, buf) == NGX_DECLINED) {
+    if (ngx_bloom_batch_begin(batch, zone, &ngx_bloom_add_kind, buf)
+        == NGX_DECLINED)
+    {
         return NGX_DECLINED;
     }
 
     batch->single = 1;
     batch->waits_for_lock = 1;
 
-    if (ngx_bloom_add_put(batch, key) != NGX_OK) {
+    if (ngx_bloom_batch_key(batch, key) != NGX_OK) {
         return NGX_ABORT;
     }
 
