@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "ngx_bloom_job_load.h"
-#include "ngx_bloom_bank.h"
 #include "ngx_bloom_base_change.h"
 #include "ngx_bloom_clear.h"
 #include "ngx_bloom_cleared.h"
@@ -395,5 +394,5 @@ ngx_bloom_job_load_end(ngx_bloom_job_load_t *job, ngx_int_t rc)
         ngx_bloom_log_returned(zone);
     }
 
-    ngx_bloom_bank_release(zone, !(zone->sh->generation & 1));
+    ngx_bloom_zone_release(zone, !(zone->sh->generation & 1));
 }

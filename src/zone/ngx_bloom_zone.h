@@ -492,6 +492,12 @@ size_t ngx_bloom_zone_beside(ngx_uint_t removals);
 const char *ngx_bloom_zone_accept(uint32_t form, bloom_key_t *key);
 const char *ngx_bloom_zone_canonical(uint32_t form, bloom_key_t *key);
 
+/*
+ * Gives the memory of the idle bank back to the system, if it is filled: a load
+ * calls this when another bank serves, or when it has failed.
+ */
+void ngx_bloom_zone_release(ngx_bloom_zone_t *zone, ngx_uint_t bank);
+
 /* Measures how much of the banks is on huge pages.  Takes some milliseconds per
  * GiB. */
 void ngx_bloom_zone_measure_hugepages(ngx_bloom_zone_t *zone);
