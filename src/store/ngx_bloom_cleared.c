@@ -108,22 +108,27 @@ ngx_bloom_cleared_unsettled(ngx_bloom_state_t *state)
 ngx_int_t
 ngx_bloom_cleared_settle(ngx_bloom_state_t *state, const u_char *build)
 {
+    bloom_base_t  base;
+
     if (!ngx_bloom_cleared_unsettled(state)) {
         return NGX_OK;
     }
 
     if (ngx_bloom_cleared_sync(state) != NGX_OK
         || ngx_bloom_cleared_forget(state) != NGX_OK
-        || ngx_bloom_cleared_stand(state, build) != NGX_OK
-        || ngx_bloom_state_files_remove(state, "upload.") != NGX_OK
-        || ngx_bloom_state_files_remove(state, "checkpoint.") != NGX_OK
-        || ngx_bloom_segment_remove(state, ngx_bloom_base_file_begin(state))
-           != NGX_OK)
+        || ngx_bloom_cleared_stand(state, build) != NGX_OK)
     {
         return NGX_ERROR;
     }
 
-    return ngx_bloom_io_sync_directory(state->dir);
+    /* no start uses what the entry does not name; the helper removes what
+     * cannot be removed now */
+
+    ngx_bloom_base_file_get(state, &base);
+    ngx_bloom_state_files_sweep(state, &base);
+    (void) ngx_bloom_segment_remove(state, base.from.position);
+
+    return NGX_OK;
 }
 
 

@@ -63,13 +63,6 @@ ngx_int_t ngx_bloom_state_files_aside(ngx_bloom_state_t *state);
 void ngx_bloom_state_files_sweep(ngx_bloom_state_t *state,
     const bloom_base_t *base);
 
-/*
- * Removes the images whose names begin with `prefix`.  Returns NGX_OK; or
- * NGX_ERROR with errno if one cannot be removed, which is logged.
- */
-ngx_int_t ngx_bloom_state_files_remove(ngx_bloom_state_t *state,
-    const char *prefix);
-
 
 /* Which temporary files are removed. */
 typedef enum {
