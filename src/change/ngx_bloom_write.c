@@ -154,18 +154,23 @@ const char *
 ngx_bloom_write_convert(ngx_bloom_zone_t *zone, ngx_uint_t added,
     bloom_key_t *key)
 {
-    const char             *why;
-    ngx_bloom_zone_bits_t   bits;
+    uint32_t     form;
+    uint64_t     generation;
+    const char  *why;
 
-    if (ngx_bloom_zone_serving(zone, &bits) == 0) {
-        bits.form = BLOOM_FORM_RAW;
+    generation = __atomic_load_n(&zone->sh->generation, __ATOMIC_ACQUIRE);
+
+    if (generation != 0 && generation != zone->generation) {
+        (void) ngx_bloom_zone_refresh(zone, generation);
     }
+
+    form = (generation == 0) ? BLOOM_FORM_RAW : zone->form;
 
     /* keys that were added by an earlier version, and that this one would not
      * accept, can be removed */
 
-    why = added ? ngx_bloom_zone_accept(bits.form, key)
-                : ngx_bloom_zone_canonical(bits.form, key);
+    why = added ? ngx_bloom_zone_accept(form, key)
+                : ngx_bloom_zone_canonical(form, key);
 
     if (why == NULL && key->len > BLOOM_KEY_MAX) {
         why = BLOOM_KEY_TOO_LONG " in canonical form";
