@@ -28,7 +28,7 @@ compile = -std=c11 $(CFLAGS) -Wall -Wextra $(WERROR) -D_GNU_SOURCE \
 sanitize = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
            -fno-omit-frame-pointer
 coverage = -O0 -g --coverage -include scripts/coverage.h
-libraries = -lcurl -lhiredis -lssl -lcrypto -lz -lbz2 -llzma -lzstd -lm -lidn2 \
+libraries = -lcurl -ljansson -lhiredis -lssl -lcrypto -lz -lbz2 -llzma -lzstd -lm -lidn2 \
             -lpthread
 libs = $(LDFLAGS) $(libraries)
 

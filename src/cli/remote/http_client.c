@@ -173,6 +173,24 @@ http_url_join(const char *base, const char *rest)
 }
 
 
+char *
+http_url_escape(const char *text)
+{
+    char  *part, *escaped;
+
+    part = curl_easy_escape(NULL, text, 0);
+    escaped = part != NULL ? strdup(part) : NULL;
+
+    if (escaped == NULL) {
+        cli_no_memory(0);
+    }
+
+    curl_free(part);
+
+    return escaped;
+}
+
+
 /* Receives a line of the headers; returns its length, or 0 to end the
  * request. */
 static size_t

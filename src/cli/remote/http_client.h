@@ -69,6 +69,9 @@ int http_url_valid(const char *url);
  * "/zones/ids"; the caller frees it. */
 char *http_url_join(const char *base, const char *rest);
 
+/* Returns a text as a part of a path, such as "a%2Fb"; the caller frees it. */
+char *http_url_escape(const char *text);
+
 /* The settings must stay as long as the client. */
 http_client_t *http_client_create(const http_settings_t *settings);
 void http_client_destroy(http_client_t *client);

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * This file prints what nodes have told, as a table or as JSON.
- *
  * Every text of a node is escaped and cut, since it may contain anything.
  */
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli.h"
+#include "fields.h"
 #include "json.h"
 #include "status_print.h"
 #include "units.h"
@@ -22,19 +20,16 @@
 #define CELL_LEN    256                  /* bytes of an escaped text */
 #define CELL_CHARS  60                   /* characters of a text */
 #define MESSAGE_MAX 1000                 /* bytes of a sentence */
-#define BUILD_ID    8                    /* digits that are shown of build ids
+#define ID_LEN      8                    /* digits that are shown of build ids
                                             and digests */
+#define COLUMNS_MAX 64
 
 
-/* Writes a cell. */
-typedef void (*cell_t)(char cell[CELL_LEN], const node_row_t *row);
-
+/* A column: a field, or the node. */
 typedef struct {
-    const char  *title;
-    cell_t       cell;
-    unsigned     mark;
-    int          right;                  /* numbers are aligned at the right */
-    int          source;                 /* shown only if a zone has a source */
+    const char     *title;
+    const field_t  *field;               /* NULL: the node's name */
+    int             width;
 } column_t;
 
 
@@ -74,190 +69,53 @@ write_string(char cell[CELL_LEN], const char *text)
 }
 
 
+/* Writes a value as a table shows it. */
 static void
-write_count(char cell[CELL_LEN], uint64_t count)
+write_value(char cell[CELL_LEN], const json_t *values, const field_t *field)
 {
-    if (count == NODE_UNKNOWN) {
+    uint64_t       count;
+    const char    *text;
+    const json_t  *value;
+
+    value = json_object_get(values, field->name);
+    count = field_count(values, field->name);
+    text = json_string_value(value);
+
+    if (value == NULL) {
         write_string(cell, NULL);
 
-    } else {
+    } else if (field->kind == FIELD_RATE) {
+        (void) format_rate(cell, json_number_value(value));
+
+    } else if (field->kind == FIELD_ID) {
+        write_text(cell, text, strnlen(text, ID_LEN));
+
+    } else if (field->kind == FIELD_SPAN && count >= 10000) {
+        (void) format_span(cell, count - count % 1000);
+
+    } else if (field->kind == FIELD_SPAN) {
+        snprintf(cell, CELL_LEN, "%" PRIu64 ".%" PRIu64 "s", count / 1000,
+                 count / 100 % 10);
+
+    } else if (field->kind == FIELD_COUNT) {
         snprintf(cell, CELL_LEN, "%" PRIu64, count);
-    }
-}
-
-
-static void
-cell_zone(char cell[CELL_LEN], const node_row_t *row)
-{
-    write_string(cell, row->zone->name);
-}
-
-
-static void
-cell_node(char cell[CELL_LEN], const node_row_t *row)
-{
-    write_text(cell, row->node->name, (size_t) row->node->name_len);
-}
-
-
-static void
-cell_state(char cell[CELL_LEN], const node_row_t *row)
-{
-    write_string(cell, row->zone->state);
-}
-
-
-static void
-cell_generation(char cell[CELL_LEN], const node_row_t *row)
-{
-    write_count(cell, row->zone->generation);
-}
-
-
-/* Writes the first digits of a text that identifies something. */
-static void
-write_id(char cell[CELL_LEN], const char *id)
-{
-    id = id ? id : "-";
-
-    write_text(cell, id, strnlen(id, BUILD_ID));
-}
-
-
-static void
-cell_image(char cell[CELL_LEN], const node_row_t *row)
-{
-    write_id(cell, row->zone->build_id);
-}
-
-
-static void
-cell_items(char cell[CELL_LEN], const node_row_t *row)
-{
-    write_count(cell, row->zone->estimated_items);
-}
-
-
-static void
-cell_fill(char cell[CELL_LEN], const node_row_t *row)
-{
-    if (isnan(row->zone->fill_ratio)) {
-        write_string(cell, NULL);
 
     } else {
-        (void) format_rate(cell, row->zone->fill_ratio);
+        write_string(cell, text);
     }
 }
 
 
 static void
-cell_bits(char cell[CELL_LEN], const node_row_t *row)
+write_cell(char cell[CELL_LEN], const column_t *column, const node_row_t *row)
 {
-    write_count(cell, row->zone->bits_set);
-}
-
-
-static void
-cell_removed(char cell[CELL_LEN], const node_row_t *row)
-{
-    write_count(cell, row->zone->removed);
-}
-
-
-static void
-cell_source(char cell[CELL_LEN], const node_row_t *row)
-{
-    write_string(cell, row->zone->source_state);
-}
-
-
-static void
-cell_position(char cell[CELL_LEN], const node_row_t *row)
-{
-    write_string(cell, row->zone->position);
-}
-
-
-static void
-cell_digest(char cell[CELL_LEN], const node_row_t *row)
-{
-    write_id(cell, row->zone->digest);
-}
-
-
-static void
-cell_lag(char cell[CELL_LEN], const node_row_t *row)
-{
-    uint64_t  lag;
-
-    lag = row->zone->lag;
-
-    if (lag == NODE_UNKNOWN) {
-        write_string(cell, NULL);
-
-    } else if (lag < 10000) {
-        snprintf(cell, CELL_LEN, "%" PRIu64 ".%" PRIu64 "s", lag / 1000,
-                 lag / 100 % 10);
+    if (column->field == NULL) {
+        write_text(cell, row->node->name, (size_t) row->node->name_len);
 
     } else {
-        (void) format_span(cell, lag - lag % 1000);
+        write_value(cell, row->zone->values, column->field);
     }
 }
-
-
-static void
-cell_journal(char cell[CELL_LEN], const node_row_t *row)
-{
-    const node_zone_t  *zone;
-
-    zone = row->zone;
-
-    write_string(cell, zone->journal_error != NULL ? "fails"
-                       : zone->journal == NODE_UNKNOWN ? NULL
-                       : zone->lost_keys != NODE_UNKNOWN && zone->lost_keys != 0
-                       ? "lost keys" : zone->journal ? "on" : "off");
-}
-
-
-static void
-cell_helper(char cell[CELL_LEN], const node_row_t *row)
-{
-    uint64_t  silence;
-
-    silence = node_state_silence(row->node, row->zone);
-
-    write_string(cell, silence == NODE_UNKNOWN ? NULL
-                       : row->zone->marks & NODE_MARK_HELPER ? "silent" : "ok");
-}
-
-
-static void
-cell_version(char cell[CELL_LEN], const node_row_t *row)
-{
-    write_string(cell, row->node->version);
-}
-
-
-static const column_t  columns[] = {
-    { "zone", cell_zone },
-    { "node", cell_node },
-    { "state", cell_state, NODE_MARK_STATE },
-    { "gen", cell_generation, .right = 1 },
-    { "image", cell_image, NODE_MARK_IMAGE },
-    { "keys", cell_items, NODE_MARK_ITEMS, .right = 1 },
-    { "fill", cell_fill, .right = 1 },
-    { "bits set", cell_bits, NODE_MARK_BITS, .right = 1 },
-    { "removed", cell_removed, NODE_MARK_REMOVED, .right = 1 },
-    { "source", cell_source, NODE_MARK_SOURCE, .source = 1 },
-    { "position", cell_position, NODE_MARK_SOURCE, .right = 1, .source = 1 },
-    { "digest", cell_digest, NODE_MARK_DIGEST, .source = 1 },
-    { "lag", cell_lag, NODE_MARK_SOURCE, .right = 1, .source = 1 },
-    { "journal", cell_journal, NODE_MARK_JOURNAL },
-    { "helper", cell_helper, NODE_MARK_HELPER },
-    { "version", cell_version, NODE_MARK_VERSION }
-};
-
-#define COLUMNS  (sizeof(columns) / sizeof(columns[0]))
 
 
 /* Returns the number of characters of a text in UTF-8. */
@@ -289,52 +147,77 @@ in_colour(void)
 
 /* Prints a cell, and its mark in the column after it. */
 static void
-print_cell(const column_t *column, const char *cell, int width, int mark,
-    int colour)
+print_cell(const column_t *column, const char *cell, int mark, int colour)
 {
-    int  pad;
+    int  pad, right;
 
-    pad = width - width_of(cell);
+    pad = column->width - width_of(cell);
+    right = column->field != NULL && column->field->right;
 
-    printf("%*s%s%s%s%s%*s ", column->right ? pad : 0, "",
+    printf("%*s%s%s%s%s%*s ", right ? pad : 0, "",
            mark && colour ? "\033[1;31m" : "", cell, mark ? "*" : " ",
-           mark && colour ? "\033[0m" : "", column->right ? 0 : pad, "");
+           mark && colour ? "\033[0m" : "", right ? 0 : pad, "");
+}
+
+
+/* Lists the columns that are shown.  Returns how many. */
+static size_t
+list_columns(column_t columns[COLUMNS_MAX], int source)
+{
+    size_t  i, n;
+
+    for (n = 0, i = 0; i < fields_n; i++) {
+
+        if (fields[i].title == NULL || (fields[i].source && !source)) {
+            continue;
+        }
+
+        columns[n].title = fields[i].title;
+        columns[n++].field = &fields[i];
+
+        if (i == 0) {
+            columns[n].title = "node";
+            columns[n++].field = NULL;
+        }
+    }
+
+    return n;
 }
 
 
 static void
-print_table(const node_findings_t *found, int source, int colour)
+print_table(const findings_t *found, int source, int colour)
 {
-    int     width[COLUMNS];
-    char    cell[CELL_LEN];
-    size_t  i, c;
+    char       cell[CELL_LEN];
+    size_t     i, c, n;
+    uint64_t   mark;
+    column_t   columns[COLUMNS_MAX];
 
-    for (c = 0; c < COLUMNS; c++) {
-        width[c] = (int) strlen(columns[c].title);
+    n = list_columns(columns, source);
+
+    for (c = 0; c < n; c++) {
+        columns[c].width = (int) strlen(columns[c].title);
 
         for (i = 0; i < found->rows_n; i++) {
-            columns[c].cell(cell, &found->rows[i]);
-            width[c] = width_of(cell) > width[c] ? width_of(cell) : width[c];
-        }
-    }
+            write_cell(cell, &columns[c], &found->rows[i]);
 
-    for (c = 0; c < COLUMNS; c++) {
-        if (!columns[c].source || source) {
-            print_cell(&columns[c], columns[c].title, width[c], 0, 0);
+            if (width_of(cell) > columns[c].width) {
+                columns[c].width = width_of(cell);
+            }
         }
+
+        print_cell(&columns[c], columns[c].title, 0, 0);
     }
 
     putchar('\n');
 
     for (i = 0; i < found->rows_n; i++) {
 
-        for (c = 0; c < COLUMNS; c++) {
-            if (!columns[c].source || source) {
-                columns[c].cell(cell, &found->rows[i]);
-                print_cell(&columns[c], cell, width[c],
-                           (columns[c].mark & found->rows[i].zone->marks) != 0,
-                           colour);
-            }
+        for (c = 0; c < n; c++) {
+            mark = columns[c].field ? field_mark(columns[c].field->name) : 0;
+            write_cell(cell, &columns[c], &found->rows[i]);
+            print_cell(&columns[c], cell,
+                       (mark & found->rows[i].zone->marks) != 0, colour);
         }
 
         putchar('\n');
@@ -343,20 +226,20 @@ print_table(const node_findings_t *found, int source, int colour)
 
 
 static void
-print_findings(const node_findings_t *found)
+print_findings(const findings_t *found)
 {
     char         name[CELL_LEN];
     size_t       i, len;
     const char  *message;
 
     for (i = 0; i < found->n; i++) {
-        message = found->findings[i].message;
+        message = found->list[i].message;
         len = strlen(message);
 
         printf("* ");
 
-        if (found->findings[i].zone != NULL) {
-            write_string(name, found->findings[i].zone);
+        if (found->list[i].zone != NULL) {
+            write_string(name, found->list[i].zone);
             printf("zone \"%s\": ", name);
         }
 
@@ -366,17 +249,33 @@ print_findings(const node_findings_t *found)
 }
 
 
+/* Says what became of the sample in the zones whose answers agree. */
+static void
+print_sampled(const findings_t *found)
+{
+    char    name[CELL_LEN];
+    size_t  i;
+
+    for (i = 0; i < found->zones && found->sample != NULL; i++) {
+        if (found->sampled[i].differ == 0) {
+            write_string(name, found->sampled[i].zone);
+            printf("zone \"%s\": the same keys are expected: 0 of %zu sampled "
+                   "keys differ\n", name, found->sampled[i].keys);
+        }
+    }
+}
+
+
 void
-status_print(const node_findings_t *found, const node_t *nodes, size_t n)
+status_print(const findings_t *found, size_t n)
 {
     int     source;
     size_t  i;
 
-    (void) nodes;
     source = 0;
 
     for (i = 0; i < found->rows_n; i++) {
-        source |= found->rows[i].zone->source != NULL;
+        source |= field_text(found->rows[i].zone->values, "source") != NULL;
     }
 
     if (found->rows_n != 0) {
@@ -385,6 +284,7 @@ status_print(const node_findings_t *found, const node_t *nodes, size_t n)
     }
 
     print_findings(found);
+    print_sampled(found);
 
     if (found->n == 0) {
         printf("%zu node%s, %zu zone%s: nothing is wrong%s\n", n, CLI_S(n),
@@ -395,52 +295,39 @@ status_print(const node_findings_t *found, const node_t *nodes, size_t n)
 
 
 static void
-json_known_count(bloom_json_writer_t *json, const char *name, uint64_t count)
+json_row(bloom_json_writer_t *json, const node_row_t *row)
 {
-    if (count != NODE_UNKNOWN) {
-        bloom_json_put_count(json, name, count);
+    size_t         i;
+    const json_t  *value;
 
-    } else {
-        bloom_json_put_null(json, name);
+    bloom_json_put_text(json, "node", row->node->shown);
+
+    for (i = 0; i < fields_n; i++) {
+
+        if (fields[i].hidden) {
+            continue;
+        }
+
+        value = json_object_get(row->zone->values, fields[i].name);
+
+        if (json_is_integer(value)) {
+            bloom_json_put_count(json, fields[i].name,
+                                 (uint64_t) json_integer_value(value));
+
+        } else if (json_is_real(value)) {
+            bloom_json_put_number(json, fields[i].name,
+                                  json_real_value(value));
+
+        } else {
+            bloom_json_put_text(json, fields[i].name,
+                                json_string_value(value));
+        }
     }
 }
 
 
-static void
-json_row(bloom_json_writer_t *json, const node_row_t *row)
-{
-    const node_zone_t  *zone;
-
-    zone = row->zone;
-
-    bloom_json_put_text(json, "node", row->node->shown);
-    bloom_json_put_text(json, "name", zone->name);
-    bloom_json_put_text(json, "state", zone->state);
-    json_known_count(json, "generation", zone->generation);
-    bloom_json_put_text(json, "build_id", zone->build_id);
-    bloom_json_put_text(json, "form", zone->key_form);
-    json_known_count(json, "items", zone->items);
-    json_known_count(json, "estimated_items", zone->estimated_items);
-    json_known_count(json, "max_items", zone->max_items);
-    bloom_json_put_number(json, "fill_ratio", zone->fill_ratio);
-    json_known_count(json, "bits_set", zone->bits_set);
-    json_known_count(json, "removed", zone->removed);
-    json_known_count(json, "excepted", zone->excepted);
-    bloom_json_put_text(json, "source", zone->source);
-    bloom_json_put_text(json, "source_state", zone->source_state);
-    bloom_json_put_text(json, "position", zone->position);
-    bloom_json_put_text(json, "digest", zone->digest);
-    bloom_json_put_text(json, "digest_since", zone->digest_since);
-    json_known_count(json, "lag_ms", zone->lag);
-    bloom_json_put_text(json, "journal_error", zone->journal_error);
-    json_known_count(json, "lost_keys", zone->lost_keys);
-    json_known_count(json, "helper_silence_ms",
-                     node_state_silence(row->node, zone));
-}
-
-
 void
-status_print_json(const node_findings_t *found, const node_t *nodes, size_t n)
+status_print_json(const findings_t *found, const node_t *nodes, size_t n)
 {
     size_t               i;
     bloom_json_writer_t  json;
@@ -467,13 +354,24 @@ status_print_json(const node_findings_t *found, const node_t *nodes, size_t n)
     }
 
     bloom_json_put_end(&json);
+    bloom_json_put_array(&json, "sampled");
+
+    for (i = 0; i < found->zones && found->sample != NULL; i++) {
+        bloom_json_put_object(&json, NULL);
+        bloom_json_put_text(&json, "zone", found->sampled[i].zone);
+        bloom_json_put_count(&json, "keys", found->sampled[i].keys);
+        bloom_json_put_count(&json, "differ", found->sampled[i].differ);
+        bloom_json_put_end(&json);
+    }
+
+    bloom_json_put_end(&json);
     bloom_json_put_array(&json, "problems");
 
     for (i = 0; i < found->n; i++) {
         bloom_json_put_object(&json, NULL);
-        bloom_json_put_text(&json, "what", found->findings[i].what);
-        bloom_json_put_text(&json, "zone", found->findings[i].zone);
-        bloom_json_put_text(&json, "message", found->findings[i].message);
+        bloom_json_put_text(&json, "what", found->list[i].what);
+        bloom_json_put_text(&json, "zone", found->list[i].zone);
+        bloom_json_put_text(&json, "message", found->list[i].message);
         bloom_json_put_end(&json);
     }
 
