@@ -797,28 +797,37 @@ ngx_bloom_base_log_replay(ngx_bloom_zone_t *zone, ngx_bloom_load_t *load)
 
 
 ngx_int_t
-ngx_bloom_base_refuse(ngx_bloom_zone_t *zone)
+ngx_bloom_base_refuse(ngx_bloom_zone_t *zone, ngx_err_t err, const char *error)
 {
-    ngx_log_error(ngx_bloom_zone_level(zone),
-                  zone->shm_zone->shm.log, zone->file.err,
+    ngx_log_error(ngx_bloom_zone_level(zone), zone->shm_zone->shm.log, err,
                   "image \"%V\" of bloom zone \"%V\" %s%s",
-                  &zone->file.name, &zone->name, zone->file.error,
-                  zone->file.err ? "; put an image there that the workers' "
-                                   "user may read" : "");
+                  &zone->file.name, &zone->name, error,
+                  err != 0 && err == zone->file.err
+                  ? "; put an image there that the workers' user may read"
+                  : "");
 
     return NGX_ERROR;
 }
 
 
-ngx_int_t
-ngx_bloom_base_refuse_by_guard(ngx_bloom_zone_t *zone, ngx_bloom_guard_t *guard)
+void
+ngx_bloom_base_warn_access(ngx_bloom_zone_t *zone)
 {
-    ngx_log_error(ngx_bloom_zone_level(zone),
-                  zone->shm_zone->shm.log, guard->err,
-                  "image \"%V\" of bloom zone \"%V\" %s",
-                  &zone->file.name, &zone->name, guard->error);
+    u_char  path[NGX_MAX_PATH], *barrier;
 
-    return NGX_ERROR;
+    if (zone->file.name.len == 0 || zone->ccf->username == NULL) {
+        return;
+    }
+
+    barrier = ngx_bloom_image_file_barrier(&zone->file.name, path);
+
+    if (barrier != NULL) {
+        ngx_log_error(NGX_LOG_WARN, zone->shm_zone->shm.log, 0,
+                      "image \"%V\" of bloom zone \"%V\" can be loaded at a "
+                      "start only: \"%s\" is not accessible to user \"%s\"; "
+                      "correct its owner or mode", &zone->file.name,
+                      &zone->name, barrier, zone->ccf->username);
+    }
 }
 
 

@@ -59,14 +59,15 @@ ngx_uint_t ngx_bloom_base_stands(ngx_bloom_zone_t *zone,
 void ngx_bloom_base_name(ngx_bloom_zone_t *zone, ngx_bloom_image_file_t *file,
     u_char *name, u_char *path);
 
-/* Logs why the image of file= is refused, at the level of
- * ngx_bloom_zone_level().  Returns NGX_ERROR. */
-ngx_int_t ngx_bloom_base_refuse(ngx_bloom_zone_t *zone);
+/* Logs why the image of file= is refused, with errno or 0 and a phrase that
+ * follows its name, at the level of ngx_bloom_zone_level().  Returns
+ * NGX_ERROR. */
+ngx_int_t ngx_bloom_base_refuse(ngx_bloom_zone_t *zone, ngx_err_t err,
+    const char *error);
 
-/* Does the same for an image that a guard refuses, or whose keys cannot be
- * checked. */
-ngx_int_t ngx_bloom_base_refuse_by_guard(ngx_bloom_zone_t *zone,
-    ngx_bloom_guard_t *guard);
+/* Warns of an image of file= that this process, a loader, may not open.  The
+ * master may have opened it. */
+void ngx_bloom_base_warn_access(ngx_bloom_zone_t *zone);
 
 /* Returns what log messages call the base. */
 char *ngx_bloom_base_called(ngx_bloom_zone_t *zone, ngx_uint_t uploaded);

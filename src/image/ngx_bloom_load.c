@@ -42,6 +42,8 @@ static ngx_int_t ngx_bloom_load_describe(ngx_bloom_load_t *load,
 static ngx_int_t ngx_bloom_load_prepare(ngx_bloom_load_t *load,
     bloom_image_t *image);
 static void ngx_bloom_load_copied(ngx_bloom_load_t *load, ngx_uint_t reads);
+static void ngx_bloom_load_begin_check(ngx_bloom_load_t *load,
+    ngx_bloom_zone_t *zone, const char *about, ngx_uint_t force);
 static void ngx_bloom_load_plan(ngx_bloom_load_t *load,
     const bloom_image_t *image);
 static ngx_int_t ngx_bloom_load_filter(ngx_bloom_load_t *load);
@@ -354,6 +356,19 @@ ngx_bloom_load_plan(ngx_bloom_load_t *load, const bloom_image_t *image)
 }
 
 
+static void
+ngx_bloom_load_begin_check(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
+    const char *about, ngx_uint_t force)
+{
+    ngx_memzero(load, sizeof(ngx_bloom_load_t));
+
+    load->zone = zone;
+    load->about = about;
+    load->force = force;
+    load->guarded = 1;
+}
+
+
 ngx_int_t
 ngx_bloom_load_check(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
     const u_char header[BLOOM_IMAGE_PAGE], uint64_t size, const char *about,
@@ -361,12 +376,7 @@ ngx_bloom_load_check(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
 {
     char  error[BLOOM_IMAGE_ERROR_LEN];
 
-    ngx_memzero(load, sizeof(ngx_bloom_load_t));
-
-    load->zone = zone;
-    load->about = about;
-    load->force = force;
-    load->guarded = 1;
+    ngx_bloom_load_begin_check(load, zone, about, force);
 
     if (bloom_image_decode(&load->image, header, size, error) != 0
         || ngx_bloom_guard_form(zone, &load->image, error) != NGX_OK)
@@ -377,6 +387,21 @@ ngx_bloom_load_check(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
     if (load->image.flags & BLOOM_IMAGE_RING) {
         return ngx_bloom_load_refuse(load, 0, BLOOM_IMAGE_IS_RING);
     }
+
+    ngx_bloom_load_copied(load, 0);
+
+    return ngx_bloom_load_admit(load);
+}
+
+
+ngx_int_t
+ngx_bloom_load_check_image(ngx_bloom_load_t *load, ngx_bloom_zone_t *zone,
+    const bloom_image_t *image)
+{
+    ngx_bloom_load_begin_check(load, zone, NULL, 0);
+
+    load->image = *image;
+    load->file.name = zone->file.name;
 
     ngx_bloom_load_copied(load, 0);
 

@@ -66,6 +66,10 @@ ngx_int_t ngx_bloom_load_check(ngx_bloom_load_t *load,
     ngx_bloom_zone_t *zone, const u_char header[BLOOM_IMAGE_PAGE],
     uint64_t size, const char *about, ngx_uint_t force);
 
+/* Does the same for the image of an opened file=, after a reload. */
+ngx_int_t ngx_bloom_load_check_image(ngx_bloom_load_t *load,
+    ngx_bloom_zone_t *zone, const bloom_image_t *image);
+
 /*
  * Begins to read the journal alone.  ngx_bloom_load_journal() follows.  This
  * fills no bank, and ngx_bloom_load_switch() must not follow.

@@ -6,6 +6,8 @@
 #include "ngx_bloom_memory.h"
 #include "ngx_bloom_unprivileged.h"
 
+#include <grp.h>
+
 
 ngx_int_t
 ngx_bloom_load_unopened(ngx_bloom_load_t *load)
@@ -23,11 +25,10 @@ ngx_bloom_load_unopened(ngx_bloom_load_t *load)
                                      "cannot be opened; put an image there");
     }
 
-    if (load->about != NULL
-        || load->file.err != NGX_EACCES
-        || ngx_bloom_image_file_readable(&load->file.name, ccf, path, &what)
-        || stat((char *) what, &st) == -1)
-    {
+    what = (load->about == NULL && load->file.err == NGX_EACCES)
+           ? ngx_bloom_image_file_barrier(&load->file.name, path) : NULL;
+
+    if (what == NULL || stat((char *) what, &st) == -1) {
         return ngx_bloom_load_refuse(load, load->file.err, load->file.error);
     }
 

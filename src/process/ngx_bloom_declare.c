@@ -57,7 +57,7 @@ static void ngx_bloom_declare_look(void *data, ngx_bloom_reply_t *reply);
 static ngx_int_t ngx_bloom_declare_look_at(ngx_bloom_zone_t *zone,
     ngx_bloom_stands_t *stands, const bloom_base_t *base);
 static ngx_int_t ngx_bloom_declare_look_checkpoint(ngx_bloom_zone_t *zone,
-    ngx_bloom_stands_t *stands, const bloom_base_t *base);
+    ngx_bloom_stands_t *stands, const bloom_base_t *base, ngx_uint_t number);
 static ngx_int_t ngx_bloom_declare_look_upload(ngx_bloom_zone_t *zone,
     ngx_bloom_stands_t *stands, const bloom_base_t *base);
 static ngx_int_t ngx_bloom_declare_fits(ngx_bloom_zone_t *zone,
@@ -364,10 +364,7 @@ ngx_bloom_declare_init(ngx_shm_zone_t *shm_zone, void *data)
     if (zone->file.fd != NGX_INVALID_FILE && zone->max_age != 0
         && zone->image.as_of == 0 && !zone->optional)
     {
-        zone->file.err = 0;
-        zone->file.error = NGX_BLOOM_LOAD_NO_AS_OF;
-
-        rc = ngx_bloom_base_refuse(zone);
+        rc = ngx_bloom_base_refuse(zone, 0, NGX_BLOOM_LOAD_NO_AS_OF);
 
     } else if (ngx_test_config) {
         rc = ngx_bloom_start_check(zone);
@@ -656,16 +653,18 @@ ngx_bloom_declare_look(void *data, ngx_bloom_reply_t *reply)
 }
 
 
-/* Opens the images of the state directory that a start would load.  Returns
- * NGX_OK, or NGX_ERROR, logged, if one does not fit the zone. */
+/* Opens the images of the state directory that a start may load: also the older
+ * checkpoint, as the newer one may be damaged.  Returns NGX_OK, or NGX_ERROR,
+ * logged, if one does not fit the zone. */
 static ngx_int_t
 ngx_bloom_declare_look_at(ngx_bloom_zone_t *zone, ngx_bloom_stands_t *stands,
     const bloom_base_t *base)
 {
-    if (base->checkpoint[1].position != 0
-        && (ngx_bloom_base_uploaded(zone, base)
-            || ngx_bloom_base_stands(zone, base))
-        && ngx_bloom_declare_look_checkpoint(zone, stands, base) != NGX_OK)
+    if ((ngx_bloom_base_uploaded(zone, base)
+         || ngx_bloom_base_stands(zone, base))
+        && (ngx_bloom_declare_look_checkpoint(zone, stands, base, 1) != NGX_OK
+            || ngx_bloom_declare_look_checkpoint(zone, stands, base, 0)
+               != NGX_OK))
     {
         return NGX_ERROR;
     }
@@ -682,16 +681,20 @@ ngx_bloom_declare_look_at(ngx_bloom_zone_t *zone, ngx_bloom_stands_t *stands,
 
 static ngx_int_t
 ngx_bloom_declare_look_checkpoint(ngx_bloom_zone_t *zone,
-    ngx_bloom_stands_t *stands, const bloom_base_t *base)
+    ngx_bloom_stands_t *stands, const bloom_base_t *base, ngx_uint_t number)
 {
     u_char                   name[NGX_MAX_PATH], path[NGX_MAX_PATH];
-    uint64_t                 max_keys;
+    uint64_t                 max_keys, bank, room;
     ngx_int_t                rc;
     bloom_image_t           *image;
     ngx_bloom_image_file_t   file;
 
+    if (base->checkpoint[number].position == 0) {
+        return NGX_OK;
+    }
+
     ngx_bloom_state_files_checkpoint(base->build_id,
-                                     base->checkpoint[1].position, name);
+                                     base->checkpoint[number].position, name);
     ngx_bloom_base_name(zone, &file, name, path);
 
     if (ngx_bloom_image_file_open(&file) != NGX_OK) {
@@ -702,9 +705,9 @@ ngx_bloom_declare_look_checkpoint(ngx_bloom_zone_t *zone,
 
     /* its removed keys take the room for removed keys */
 
-    stands->removals = ngx_max(image->exceptions,
-                               image->exceptions_size
-                               / BLOOM_EXCEPTION_KEY_USUAL);
+    room = ngx_max(image->exceptions,
+                   image->exceptions_size / BLOOM_EXCEPTION_KEY_USUAL);
+    stands->removals = ngx_max(stands->removals, room);
     image->exceptions = 0;
     image->exceptions_size = 0;
     image->built = 0;
@@ -720,9 +723,10 @@ ngx_bloom_declare_look_checkpoint(ngx_bloom_zone_t *zone,
     /* a start leaves out any other one that is too large */
 
     if (base->kind == BLOOM_BASE_CHECKPOINT) {
-        stands->bank = ngx_bloom_layers_need(image, zone->size ? 0 : max_keys,
-                                             zone->removals);
-        rc = ngx_bloom_declare_fits(zone, stands->bank, "checkpoint", path);
+        bank = ngx_bloom_layers_need(image, zone->size ? 0 : max_keys,
+                                     zone->removals);
+        stands->bank = ngx_max(stands->bank, bank);
+        rc = ngx_bloom_declare_fits(zone, bank, "checkpoint", path);
     }
 
     ngx_bloom_image_file_close(&file);

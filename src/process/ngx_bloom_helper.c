@@ -300,7 +300,8 @@ ngx_bloom_helper_abandon(ngx_bloom_helper_t *helper)
         /* only that process knows if it has a child, which dies with it */
 
         for (j = 0; j < process->round.n; j++) {
-            ngx_bloom_job_hand_on(process->round.work[j].zone);
+            ngx_bloom_job_hand_on(process->round.work[j].zone,
+                                  process->child.pid);
         }
 
         ngx_bloom_child_kill(&process->child);

@@ -15,8 +15,6 @@
 #include "ngx_bloom_snapshot.h"
 #include "ngx_bloom_stand.h"
 #include "ngx_bloom_task.h"
-#include "ngx_bloom_task_died.h"
-#include "ngx_bloom_watch.h"
 
 
 /* How long to wait for sh->helper, ms: another helper may look after the
@@ -27,7 +25,6 @@
 /* What a zone needs. */
 typedef enum {
     NGX_BLOOM_JOB_NONE = 0,
-    NGX_BLOOM_JOB_DIED,                  /* end the task of a job that died */
     NGX_BLOOM_JOB_FOLLOW,                /* apply another instance's clear */
     NGX_BLOOM_JOB_TASK,                  /* that a process asked for */
     NGX_BLOOM_JOB_CHECKPOINT,
@@ -37,7 +34,7 @@ typedef enum {
 
 static ngx_bloom_job_e ngx_bloom_job_next(ngx_bloom_zone_t *zone,
     ngx_bloom_task_e *task);
-static void ngx_bloom_job_run(ngx_bloom_zone_t *zone, const char *death);
+static void ngx_bloom_job_run(ngx_bloom_zone_t *zone);
 static void ngx_bloom_job_task(ngx_bloom_zone_t *zone, ngx_bloom_task_e task);
 static void ngx_bloom_job_checkpoint(ngx_bloom_zone_t *zone,
     ngx_bloom_result_t *result);
@@ -62,8 +59,7 @@ ngx_bloom_job_due(ngx_bloom_zone_t *zone)
 }
 
 
-/* Returns what the zone needs most, and sets *task if that is a task or the end
- * of one. */
+/* Returns what the zone needs most, and sets *task if that is a task. */
 static ngx_bloom_job_e
 ngx_bloom_job_next(ngx_bloom_zone_t *zone, ngx_bloom_task_e *task)
 {
@@ -79,12 +75,6 @@ ngx_bloom_job_next(ngx_bloom_zone_t *zone, ngx_bloom_task_e *task)
         NGX_BLOOM_TASK_CHECKPOINT,
         NGX_BLOOM_TASK_SNAPSHOT
     };
-
-    *task = ngx_bloom_task_left(zone);
-
-    if (*task != NGX_BLOOM_TASKS) {
-        return NGX_BLOOM_JOB_DIED;
-    }
 
     if (ngx_bloom_clear_due(zone)) {
         return NGX_BLOOM_JOB_FOLLOW;
@@ -112,14 +102,14 @@ ngx_bloom_job_next(ngx_bloom_zone_t *zone, ngx_bloom_task_e *task)
 
 
 void
-ngx_bloom_job(ngx_bloom_zone_t *zone, const char *death)
+ngx_bloom_job(ngx_bloom_zone_t *zone)
 {
     if (ngx_bloom_lock(&zone->sh->helper, NGX_BLOOM_JOB_WAIT) != NGX_OK) {
         return;                      /* another helper does it */
     }
 
     if (zone->helpers == zone->sh->helpers) {
-        ngx_bloom_job_run(zone, death);
+        ngx_bloom_job_run(zone);
     }
 
     ngx_bloom_unlock(&zone->sh->helper);
@@ -127,7 +117,7 @@ ngx_bloom_job(ngx_bloom_zone_t *zone, const char *death)
 
 
 static void
-ngx_bloom_job_run(ngx_bloom_zone_t *zone, const char *death)
+ngx_bloom_job_run(ngx_bloom_zone_t *zone)
 {
     ngx_bloom_task_e     task;
     ngx_bloom_shctx_t   *sh;
@@ -137,13 +127,6 @@ ngx_bloom_job_run(ngx_bloom_zone_t *zone, const char *death)
     ngx_memzero(&result, sizeof(ngx_bloom_result_t));
 
     switch (ngx_bloom_job_next(zone, &task)) {
-
-    case NGX_BLOOM_JOB_DIED:
-        ngx_bloom_task_died(zone, task, death, &result);
-        ngx_bloom_task_end(zone, task, &result,
-                           task == NGX_BLOOM_TASK_LOAD
-                           && ngx_bloom_watch_is_loaded(zone));
-        break;
 
     case NGX_BLOOM_JOB_FOLLOW:
         sh->clear_tried = ngx_bloom_job_now();
@@ -316,7 +299,7 @@ ngx_bloom_job_refuse(ngx_bloom_zone_t *zone, ngx_err_t err)
         sh->stand_tried = ngx_bloom_job_now();
         break;
 
-    default: /* tried again in the next round */
+    default: /* NGX_BLOOM_JOB_NONE */
         break;
     }
 
@@ -327,11 +310,11 @@ ngx_bloom_job_refuse(ngx_bloom_zone_t *zone, ngx_err_t err)
 
 
 void
-ngx_bloom_job_hand_on(ngx_bloom_zone_t *zone)
+ngx_bloom_job_hand_on(ngx_bloom_zone_t *zone, ngx_pid_t runner)
 {
     zone->sh->checkpoint_tried = 0;
     zone->sh->clear_tried = 0;
     zone->sh->stand_tried = 0;
 
-    ngx_bloom_task_hand_on(zone);
+    ngx_bloom_task_hand_on(zone, runner);
 }

@@ -16,7 +16,7 @@
  * It tells its results in shared memory: of a task that a process asked for, in
  * the task.
  *
- * If it dies, the helper lets another job end its task: the task has failed.
+ * If it dies, the helper ends its task: the task has failed.
  */
 
 #ifndef _NGX_BLOOM_JOB_H_INCLUDED_
@@ -33,21 +33,17 @@
 /* Returns 1 if a job has to be done for the zone now, else 0. */
 ngx_uint_t ngx_bloom_job_due(ngx_bloom_zone_t *zone);
 
-/*
- * Does a job that has to be done.  `death` says how the last job of the zone
- * died, in case that its task has to be ended: a phrase that follows "the
- * process that was loading its file".  The caller is a child that ends then.
- */
-void ngx_bloom_job(ngx_bloom_zone_t *zone, const char *death);
+/* Does a job that has to be done.  The caller is a child that ends then. */
+void ngx_bloom_job(ngx_bloom_zone_t *zone);
 
 /* Ends the task that the zone needs next, because no child can be made for it,
  * with `err` of fork(). */
 void ngx_bloom_job_refuse(ngx_bloom_zone_t *zone, ngx_err_t err);
 
-/* Lets the next helper begin the zone's job again, because this process was
- * told to exit.  Called before the child is killed, so that the process that
- * gets the child's lock knows it. */
-void ngx_bloom_job_hand_on(ngx_bloom_zone_t *zone);
+/* Lets the next helper begin the zone's job again if a child of `runner` does
+ * it, a process of the helper that is told to exit.  Called before the child is
+ * killed, so that the process that gets the child's lock knows it. */
+void ngx_bloom_job_hand_on(ngx_bloom_zone_t *zone, ngx_pid_t runner);
 
 
 #pragma GCC visibility pop

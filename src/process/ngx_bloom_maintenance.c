@@ -21,6 +21,7 @@
 #include "ngx_bloom_snapshot.h"
 #include "ngx_bloom_state_files.h"
 #include "ngx_bloom_task.h"
+#include "ngx_bloom_task_died.h"
 #include "ngx_bloom_watch.h"
 
 
@@ -283,6 +284,10 @@ ngx_bloom_maintenance_files(ngx_bloom_maintenance_t *work, ngx_uint_t *due)
         }
 
         ngx_bloom_unlock(&state->control->keeper);
+    }
+
+    if (!work->job && ngx_bloom_task_died(zone, work->death) == NGX_OK) {
+        work->death[0] = '\0';
     }
 
     *due = ngx_bloom_job_due(zone);

@@ -42,6 +42,10 @@ typedef struct {
     uint64_t                failed;      /* failure that was last logged */
     ngx_uint_t              ahead;       /* 1: logged that the journal's times
                                             are ahead of the clock */
+    ngx_uint_t              job;         /* 1: its job runs, or how it ended is
+                                            not known yet */
+    u_char                  death[120];  /* how its last job died; empty: it did
+                                            not, or its task is ended */
     uint64_t                bits_set;    /* number of bits set when the filter
                                             was last checked for over-full */
 } ngx_bloom_maintenance_t;

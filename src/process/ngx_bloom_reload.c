@@ -11,7 +11,6 @@
 #include "ngx_bloom_base.h"
 #include "ngx_bloom_base_state.h"
 #include "ngx_bloom_catch_up.h"
-#include "ngx_bloom_guard.h"
 #include "ngx_bloom_task.h"
 #include "ngx_bloom_load_checks.h"
 
@@ -36,8 +35,6 @@ static void ngx_bloom_reload_join_child(void *data,
     ngx_bloom_reply_t *reply);
 static void ngx_bloom_reload_check_file(void *data,
     ngx_bloom_reply_t *reply);
-static void ngx_bloom_reload_check_access(ngx_cycle_t *cycle,
-    ngx_bloom_zone_t *zone);
 
 
 /* by ngx_bloom_reload_e */
@@ -257,9 +254,7 @@ ngx_bloom_reload_join_child(void *data, ngx_bloom_reply_t *reply)
         load.image = sh->bank[bank].image;
 
         if (sh->file && ngx_bloom_load_too_old(&load)) {
-            zone->file.err = 0;
-            zone->file.error = NGX_BLOOM_LOAD_TOO_OLD;
-            (void) ngx_bloom_base_refuse(zone);
+            (void) ngx_bloom_base_refuse(zone, 0, NGX_BLOOM_LOAD_TOO_OLD);
             return;
         }
 
@@ -301,11 +296,13 @@ ngx_bloom_reload_check_file(void *data, ngx_bloom_reply_t *reply)
     uint64_t            ticket;
     ngx_uint_t          serves;
     const char         *error;
-    ngx_bloom_guard_t   guard;
+    ngx_bloom_load_t    load;
     ngx_bloom_shctx_t  *sh;
 
     sh = zone->sh;
     serves = ngx_bloom_zone_serves_form(zone, sh);
+
+    ngx_bloom_base_warn_access(zone);
 
     if (serves && ngx_bloom_image_file_same(&sh->file_id, &zone->file.id)) {
         reply->rc = NGX_OK;
@@ -315,7 +312,7 @@ ngx_bloom_reload_check_file(void *data, ngx_bloom_reply_t *reply)
     if (zone->file.fd == NGX_INVALID_FILE
         || ngx_bloom_image_file_check(&zone->file) != NGX_OK)
     {
-        (void) ngx_bloom_base_refuse(zone);
+        (void) ngx_bloom_base_refuse(zone, zone->file.err, zone->file.error);
 
         if (zone->optional) {
 
@@ -342,17 +339,9 @@ ngx_bloom_reload_check_file(void *data, ngx_bloom_reply_t *reply)
 
     ngx_bloom_zone_attach_state(zone);
 
-    if (ngx_bloom_as_of_too_old(zone->state, &zone->image)) {
-        zone->file.err = 0;
-        zone->file.error = NGX_BLOOM_LOAD_TOO_OLD;
-        (void) ngx_bloom_base_refuse(zone);
-        return;
-    }
-
-    ngx_memzero(&guard, sizeof(ngx_bloom_guard_t));
-
-    if (ngx_bloom_guard_header(&guard, zone, &zone->image, 0) != NGX_OK) {
-        (void) ngx_bloom_base_refuse_by_guard(zone, &guard);
+    if (ngx_bloom_load_check_image(&load, zone, &zone->image) != NGX_OK) {
+        ngx_log_error(ngx_bloom_zone_level(zone), zone->shm_zone->shm.log, 0,
+                      "%s", load.error);
         return;
     }
 
@@ -397,28 +386,5 @@ ngx_bloom_reload_accepted(ngx_cycle_t *cycle, ngx_array_t *zones)
                           &zone[i]->name, &zone[i]->file.name,
                           ngx_bloom_reload_reasons[zone[i]->changed]);
         }
-
-        ngx_bloom_reload_check_access(cycle, zone[i]);
-    }
-}
-
-
-/* Warns of an image file that the workers' user cannot open. */
-static void
-ngx_bloom_reload_check_access(ngx_cycle_t *cycle, ngx_bloom_zone_t *zone)
-{
-    u_char            path[NGX_MAX_PATH], *what;
-    ngx_core_conf_t  *ccf;
-
-    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
-
-    if (zone->file.name.len != 0
-        && !ngx_bloom_image_file_readable(&zone->file.name, ccf, path, &what))
-    {
-        ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
-                      "image \"%V\" of bloom zone \"%V\" can be loaded at a "
-                      "start only: \"%s\" is not accessible to user \"%s\"; "
-                      "correct its owner or mode",
-                      &zone->file.name, &zone->name, what, ccf->username);
     }
 }

@@ -36,8 +36,8 @@ ngx_int_t ngx_bloom_reload_zone(ngx_bloom_zone_t *zone, ngx_bloom_zone_t *old);
 
 /*
  * Finishes the change of memory once the configuration has been accepted:
- * recreated memory is kept from now on, and nginx frees the old one.  Warns of
- * image files that the workers' user cannot open.  Called in init_module.
+ * recreated memory is kept from now on, and nginx frees the old one.  Called in
+ * init_module.
  */
 void ngx_bloom_reload_accepted(ngx_cycle_t *cycle, ngx_array_t *zones);
 

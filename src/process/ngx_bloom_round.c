@@ -90,7 +90,7 @@ ngx_bloom_round_abandon(ngx_bloom_round_t *round)
 
     /* the next helper would not repeat a job that died by itself */
 
-    ngx_bloom_job_hand_on(round->work[round->last].zone);
+    ngx_bloom_job_hand_on(round->work[round->last].zone, ngx_pid);
     ngx_bloom_child_kill(&round->child);
 }
 
@@ -125,15 +125,16 @@ ngx_bloom_round_reap(ngx_bloom_round_t *round)
 }
 
 
-/* Notes how the child has ended.  The next child tells the client of a job that
- * died. */
+/* Notes how the child has ended. */
 static void
 ngx_bloom_round_ended(ngx_bloom_round_t *round, int status)
 {
-    int          number;
-    const char  *how;
+    int                       number;
+    const char               *how;
+    ngx_bloom_maintenance_t  *work;
 
-    round->death[0] = '\0';
+    work = &round->work[round->last];
+    work->job = 0;
 
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
         round->deaths = 0;
@@ -150,19 +151,19 @@ ngx_bloom_round_ended(ngx_bloom_round_t *round, int status)
     number = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
 
     if (round->late) {
-        ngx_bloom_print(round->death, sizeof(round->death),
+        ngx_bloom_print(work->death, sizeof(work->death),
                         "died after %M s, which is too long: check the disk",
                         ngx_bloom_round_limit(round) / 1000);
 
     } else {
-        ngx_bloom_print(round->death, sizeof(round->death),
+        ngx_bloom_print(work->death, sizeof(work->death),
                         "died %s %d, perhaps because memory was short: see the "
                         "system's log", how, number);
     }
 
     ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                   "the process that did a job for bloom zone \"%V\" exited %s "
-                  "%d%s", &round->work[round->last].zone->name, how, number,
+                  "%d%s", &work->zone->name, how, number,
                   round->late ? ", because it took too long: check the disk"
                               : "; see the system's log");
 }
@@ -189,15 +190,12 @@ ngx_bloom_round_limit(ngx_bloom_round_t *round)
 static void
 ngx_bloom_round_job(ngx_bloom_round_t *round)
 {
-    ngx_uint_t  i, n, first;
+    ngx_uint_t  i, n;
 
-    /* of the last one, if its job has died: somebody waits for the message */
-
-    first = (round->deaths == 1) ? 0 : 1;
     n = 0;
 
     for (i = 0; i < round->n; i++) {
-        n = (round->last + first + i) % round->n;
+        n = (round->last + 1 + i) % round->n;
 
         if (round->due[n]) {
             break;
@@ -212,12 +210,8 @@ ngx_bloom_round_job(ngx_bloom_round_t *round)
     }
 
     round->refused = 0;
-
-    if (n != round->last) {
-        round->death[0] = '\0';
-    }
-
     round->last = n;
+    round->work[n].job = 1;
     round->looked = ngx_current_msec;
     round->spent = 0;
 
@@ -225,6 +219,7 @@ ngx_bloom_round_job(ngx_bloom_round_t *round)
                               ngx_bloom_round_child, round)
         != NGX_OK)
     {
+        round->work[n].job = 0;
         ngx_bloom_job_refuse(round->work[n].zone, ngx_errno);
         round->refused = ngx_current_msec ? ngx_current_msec : 1;
     }
@@ -245,8 +240,7 @@ ngx_bloom_round_child(void *data)
 
     zone = round->work[round->last].zone;
 
-    ngx_bloom_job(zone,
-                  round->death[0] != '\0' ? (char *) round->death : NULL);
+    ngx_bloom_job(zone);
 
     ngx_bloom_wake(zone);
 }

@@ -34,8 +34,6 @@ typedef struct {
     ngx_uint_t                deaths;    /* how many have died in a row */
     ngx_uint_t                late;      /* 1: it was killed, since its time was
                                             over */
-    u_char                    death[120];    /* how it died; empty: it did
-                                                not */
 } ngx_bloom_round_t;
 
 

@@ -39,10 +39,10 @@ typedef struct {
 static void ngx_bloom_start_check_child(void *data,
     ngx_bloom_reply_t *reply);
 static ngx_int_t ngx_bloom_start_check_guards(ngx_bloom_zone_t *zone);
-static void ngx_bloom_start_count(const bloom_image_t *image,
-    const uint64_t *words, uint64_t *bits_set);
-static void *ngx_bloom_start_exceptions(const bloom_image_t *image,
-    const u_char *data, bloom_exceptions_t *set);
+static ngx_int_t ngx_bloom_start_check_map(ngx_bloom_zone_t *zone,
+    ngx_bloom_guard_t *guard, u_char *filter, u_char *end);
+static ngx_int_t ngx_bloom_start_exceptions(const bloom_image_t *image,
+    const u_char *data, bloom_exceptions_t *set, void **memory);
 static void ngx_bloom_start_child(void *data, ngx_bloom_reply_t *reply);
 static ngx_int_t ngx_bloom_start_init(ngx_bloom_zone_t *zone);
 static ngx_int_t ngx_bloom_start_fill(ngx_bloom_zone_t *zone,
@@ -88,11 +88,13 @@ ngx_bloom_start_check_child(void *data, ngx_bloom_reply_t *reply)
 
     static ngx_bloom_control_t  control;     /* zeros, but for `base` */
 
+    ngx_bloom_base_warn_access(zone);
+
     if (zone->file.name.len != 0
         && (zone->file.fd == NGX_INVALID_FILE
             || ngx_bloom_image_file_check(&zone->file) != NGX_OK))
     {
-        (void) ngx_bloom_base_refuse(zone);
+        (void) ngx_bloom_base_refuse(zone, zone->file.err, zone->file.error);
         return;
     }
 
@@ -149,15 +151,13 @@ ngx_bloom_start_check_child(void *data, ngx_bloom_reply_t *reply)
 static ngx_int_t
 ngx_bloom_start_check_guards(ngx_bloom_zone_t *zone)
 {
-    void                   *exceptions;
-    u_char                 *map;
-    size_t                  skip, len;
-    uint64_t                at, bits_set[BLOOM_LAYERS_MAX + 1];
-    ngx_int_t               rc;
-    bloom_base_t           *base;
-    bloom_image_t          *image;
-    ngx_bloom_guard_t       guard;
-    ngx_bloom_zone_bits_t   bits;
+    u_char             *map;
+    size_t              skip, len;
+    uint64_t            at;
+    ngx_int_t           rc;
+    bloom_base_t       *base;
+    bloom_image_t      *image;
+    ngx_bloom_guard_t   guard;
 
     image = &zone->image;
 
@@ -178,88 +178,87 @@ ngx_bloom_start_check_guards(ngx_bloom_zone_t *zone)
 
     ngx_memzero(&guard, sizeof(ngx_bloom_guard_t));
 
-    rc = ngx_bloom_guard_header(&guard, zone, image, 0);
+    if (ngx_bloom_guard_header(&guard, zone, image, 0) != NGX_OK) {
+        return ngx_bloom_base_refuse(zone, guard.err, guard.error);
+    }
 
     at = BLOOM_IMAGE_PAGE + bloom_image_table_size(image);
     skip = at % ngx_pagesize;
     len = skip + bloom_image_file_size(image) - at;
-    map = MAP_FAILED;
 
-    if (rc == NGX_OK) {
-        map = mmap(NULL, len, PROT_READ, MAP_SHARED, zone->file.fd,
-                   (off_t) (at - skip));
+    map = mmap(NULL, len, PROT_READ, MAP_SHARED, zone->file.fd,
+               (off_t) (at - skip));
 
-        if (map == MAP_FAILED) {
-            zone->file.err = ngx_errno;
-            zone->file.error = "cannot be mapped";
-            return ngx_bloom_base_refuse(zone);
-        }
-
-        ngx_memzero(&bits, sizeof(ngx_bloom_zone_bits_t));
-        bits.form = image->key_form;
-        bits.geometry = &image->geometry;
-        bits.hasher = &image->hasher;
-        bits.words = (uint64_t *) (map + skip);
-
-        exceptions = ngx_bloom_start_exceptions(image, map + len
-                             - bloom_image_exceptions_padded(image),
-                             &bits.exceptions);
-
-        if (zone->guards.min_keys != 0
-            || bloom_guard_limited(&zone->guards.max))
-        {
-            ngx_bloom_start_count(image, bits.words, bits_set);
-            rc = ngx_bloom_guard_bits(&guard, zone, image, 0, bits_set);
-        }
-
-        if (rc == NGX_OK) {
-            rc = ngx_bloom_guard_keys(&guard, zone, &bits);
-        }
-
-        free(exceptions);
-        (void) munmap(map, len);
+    if (map == MAP_FAILED) {
+        return ngx_bloom_base_refuse(zone, ngx_errno, "cannot be mapped");
     }
 
-    if (rc == NGX_OK) {
-        return NGX_OK;
-    }
+    rc = ngx_bloom_start_check_map(zone, &guard, map + skip, map + len);
 
-    return ngx_bloom_base_refuse_by_guard(zone, &guard);
+    (void) munmap(map, len);
+
+    return rc == NGX_OK ? NGX_OK
+           : ngx_bloom_base_refuse(zone, guard.err, guard.error);
 }
 
 
-/* Counts the bits set in the base of an image and in each of its layers. */
-static void
-ngx_bloom_start_count(const bloom_image_t *image, const uint64_t *words,
-    uint64_t *bits_set)
+/* Checks the filter and the exceptions of the image of file=, which begin and
+ * end a map.  Returns NGX_OK, or NGX_ERROR with the guard's error. */
+static ngx_int_t
+ngx_bloom_start_check_map(ngx_bloom_zone_t *zone, ngx_bloom_guard_t *guard,
+    u_char *filter, u_char *end)
 {
-    uint32_t                 part;
-    uint64_t                 from, end;
-    const bloom_geometry_t  *g;
+    void                   *exceptions;
+    uint64_t                bits_set[BLOOM_PARTS_MAX];
+    ngx_int_t               rc;
+    bloom_image_t          *image;
+    ngx_bloom_zone_bits_t   bits;
 
-    g = &image->geometry;
-    from = 0;
+    image = &zone->image;
 
-    for (part = 0; part <= g->layers; part++) {
+    ngx_memzero(&bits, sizeof(ngx_bloom_zone_bits_t));
+    bits.form = image->key_form;
+    bits.geometry = &image->geometry;
+    bits.hasher = &image->hasher;
+    bits.words = (uint64_t *) filter;
 
-        end = (part < g->layers) ? bloom_growth_offset(g, part + 1)
-                                 : bloom_image_payload_size(image);
-
-        bits_set[part] = bloom_layout_bits_set(words + from / 8,
-                                               (end - from) / 8);
-        from = end;
+    if (ngx_bloom_start_exceptions(image,
+                                   end - bloom_image_exceptions_padded(image),
+                                   &bits.exceptions, &exceptions)
+        != NGX_OK)
+    {
+        ngx_bloom_print((u_char *) guard->error, NGX_BLOOM_GUARD_ERROR_LEN,
+                        "cannot be checked for lack of memory");
+        return NGX_ERROR;
     }
+
+    rc = NGX_OK;
+
+    if (zone->guards.min_keys != 0 || bloom_guard_limited(&zone->guards.max)) {
+        ngx_memzero(bits_set, sizeof(bits_set));
+        ngx_bloom_layers_count_words(&image->geometry, bits.words, 0,
+                                     bloom_image_payload_size(image) / 8,
+                                     bits_set);
+        rc = ngx_bloom_guard_bits(guard, zone, image, 0, bits_set);
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_bloom_guard_keys(guard, zone, &bits);
+    }
+
+    free(exceptions);
+
+    return rc;
 }
 
 
-/* Makes a set of the exceptions of an image, whose checksums are right.
- * Returns its memory, or NULL if the image has no exceptions or memory is
- * short. */
-static void *
+/* Makes a set of the exceptions of an image, whose checksums are right.  Sets
+ * *memory to the set's memory, or to NULL if the image has no exceptions.
+ * Returns NGX_OK, or NGX_ERROR if memory is short. */
+static ngx_int_t
 ngx_bloom_start_exceptions(const bloom_image_t *image, const u_char *data,
-    bloom_exceptions_t *set)
+    bloom_exceptions_t *set, void **memory)
 {
-    void               *memory;
     size_t              size;
     uint8_t             secret[BLOOM_HASH_KEY_LEN];
     const uint8_t      *p, *end;
@@ -267,15 +266,20 @@ ngx_bloom_start_exceptions(const bloom_image_t *image, const u_char *data,
 
     size = bloom_exceptions_size(image->exceptions, image->exceptions_size);
 
-    if (size == 0
-        || getrandom(secret, BLOOM_HASH_KEY_LEN, 0) == -1
-        || posix_memalign(&memory, 64, size) != 0)
-    {
-        return NULL;
+    *memory = NULL;
+
+    if (size == 0) {
+        return NGX_OK;
     }
 
-    ngx_memzero(memory, size);
-    bloom_exceptions_attach(set, memory, image->exceptions,
+    if (getrandom(secret, BLOOM_HASH_KEY_LEN, 0) == -1
+        || posix_memalign(memory, 64, size) != 0)
+    {
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(*memory, size);
+    bloom_exceptions_attach(set, *memory, image->exceptions,
                             image->exceptions_size);
     bloom_exceptions_init(set, secret);
 
@@ -286,7 +290,7 @@ ngx_bloom_start_exceptions(const bloom_image_t *image, const u_char *data,
         (void) bloom_exceptions_put(set, &exception);
     }
 
-    return memory;
+    return NGX_OK;
 }
 
 
@@ -368,6 +372,10 @@ ngx_bloom_start_child(void *data, ngx_bloom_reply_t *reply)
     ngx_bloom_zone_t  *zone;
 
     zone = start->zone;
+
+    if (start->what == NGX_BLOOM_START_WHOLE) {
+        ngx_bloom_base_warn_access(zone);
+    }
 
     if (ngx_bloom_start_init(zone) != NGX_OK) {
         return;

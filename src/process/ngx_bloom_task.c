@@ -26,14 +26,6 @@ static ngx_int_t ngx_bloom_task_find(ngx_bloom_zone_t *zone,
     ngx_bloom_task_e kind, uint64_t ticket, ngx_bloom_result_t *result);
 
 
-static ngx_uint_t
-ngx_bloom_task_unserved(ngx_bloom_shctx_t *sh, ngx_bloom_task_e kind)
-{
-    return __atomic_load_n(&sh->task[kind].asked, __ATOMIC_RELAXED)
-           != __atomic_load_n(&sh->task[kind].served, __ATOMIC_RELAXED);
-}
-
-
 /* Says why a zone whose keys expire has no such task, and what to do. */
 static const char *
 ngx_bloom_task_expires(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind)
@@ -92,7 +84,19 @@ ngx_bloom_task_request(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     u_char *path, ngx_uint_t force, uint64_t *ticket, const char **error)
 {
     ngx_int_t           rc;
+    ngx_uint_t          other;
     ngx_bloom_shctx_t  *sh;
+
+    /* by kind: one bit for each kind of which no task may wait */
+    static const uint32_t  excludes[NGX_BLOOM_TASKS] = {
+        [NGX_BLOOM_TASK_LOAD] = 1U << NGX_BLOOM_TASK_UPLOAD
+                                | 1U << NGX_BLOOM_TASK_CLEAR,
+        [NGX_BLOOM_TASK_CLEAR] = 1U << NGX_BLOOM_TASK_UPLOAD
+                                 | 1U << NGX_BLOOM_TASK_LOAD,
+        [NGX_BLOOM_TASK_UPLOAD] = 1U << NGX_BLOOM_TASK_UPLOAD
+                                  | 1U << NGX_BLOOM_TASK_LOAD
+                                  | 1U << NGX_BLOOM_TASK_CLEAR
+    };
 
     sh = zone->sh;
 
@@ -108,42 +112,20 @@ ngx_bloom_task_request(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
 
     rc = NGX_OK;
 
-    switch (kind) {
+    for (other = 0; other < NGX_BLOOM_TASKS; other++) {
 
-    case NGX_BLOOM_TASK_LOAD:
-        if (ngx_bloom_task_unserved(sh, NGX_BLOOM_TASK_UPLOAD)
-            || ngx_bloom_task_unserved(sh, NGX_BLOOM_TASK_CLEAR))
+        if ((excludes[kind] & 1U << other) && ngx_bloom_task_asked(zone, other))
         {
             rc = NGX_BUSY;
         }
-        break;
-
-    case NGX_BLOOM_TASK_CLEAR:
-        if (ngx_bloom_task_unserved(sh, NGX_BLOOM_TASK_UPLOAD)
-            || ngx_bloom_task_unserved(sh, NGX_BLOOM_TASK_LOAD))
-        {
-            rc = NGX_BUSY;
-        }
-        break;
-
-    case NGX_BLOOM_TASK_UPLOAD:
-        if (ngx_bloom_task_unserved(sh, NGX_BLOOM_TASK_UPLOAD)
-            || ngx_bloom_task_unserved(sh, NGX_BLOOM_TASK_LOAD)
-            || ngx_bloom_task_unserved(sh, NGX_BLOOM_TASK_CLEAR))
-        {
-            rc = NGX_BUSY;
-            break;
-        }
-
-        ngx_cpystrn(sh->task[kind].path, path, NGX_MAX_PATH);
-        break;
-
-    default:
-        break;
     }
 
     if (rc == NGX_OK) {
         *ticket = ++sh->task[kind].asked;
+
+        if (kind == NGX_BLOOM_TASK_UPLOAD) {
+            ngx_cpystrn(sh->task[kind].path, path, NGX_MAX_PATH);
+        }
 
         if (force) {
             sh->task[kind].forced = *ticket;
@@ -270,7 +252,7 @@ ngx_bloom_task_begin(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
 
     task = &zone->sh->task[kind];
 
-    if (!ngx_bloom_task_unserved(zone->sh, kind)
+    if (!ngx_bloom_task_asked(zone, kind)
         || ngx_bloom_lock(&zone->sh->tasks, NGX_BLOOM_TASK_WAIT) != NGX_OK)
     {
         return NGX_DECLINED;
@@ -280,6 +262,7 @@ ngx_bloom_task_begin(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     task->generation = zone->sh->generation;
 
     zone->sh->restored = 0;
+    zone->sh->runner = (uint64_t) getppid();
     __atomic_store_n(&zone->sh->handed, 0, __ATOMIC_SEQ_CST);
 
     ngx_cpystrn(path, task->path, NGX_MAX_PATH);
@@ -364,7 +347,12 @@ ngx_bloom_task_changed(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind)
 ngx_uint_t
 ngx_bloom_task_asked(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind)
 {
-    return ngx_bloom_task_unserved(zone->sh, kind);
+    ngx_bloom_task_t  *task;
+
+    task = &zone->sh->task[kind];
+
+    return __atomic_load_n(&task->asked, __ATOMIC_RELAXED)
+           != __atomic_load_n(&task->served, __ATOMIC_RELAXED);
 }
 
 
@@ -372,12 +360,28 @@ void
 ngx_bloom_task_end(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     ngx_bloom_result_t *result, ngx_uint_t all)
 {
+    while (ngx_bloom_task_try_end(zone, kind, result, all, NGX_BLOOM_TASK_WAIT)
+           != NGX_OK)
+    {
+        /* void */
+    }
+}
+
+
+ngx_int_t
+ngx_bloom_task_try_end(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
+    ngx_bloom_result_t *result, ngx_uint_t all, ngx_msec_t wait)
+{
     uint64_t            now;
     ngx_bloom_task_t   *task;
     ngx_bloom_shctx_t  *sh;
 
     sh = zone->sh;
     task = &sh->task[kind];
+
+    if (ngx_bloom_lock(&sh->tasks, wait) != NGX_OK) {
+        return NGX_BUSY;
+    }
 
     now = ngx_bloom_time();
 
@@ -388,10 +392,6 @@ ngx_bloom_task_end(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     if (ngx_bloom_task_loads(kind)) {
         ngx_bloom_count(zone, NGX_BLOOM_COUNTER_LOAD_OK + result->outcome, 1);
         ngx_bloom_count(zone, NGX_BLOOM_COUNTER_LOAD_MS, result->duration);
-    }
-
-    while (ngx_bloom_lock(&sh->tasks, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
-        /* void */
     }
 
     task->result = *result;
@@ -408,6 +408,8 @@ ngx_bloom_task_end(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     __atomic_store_n(&task->running, 0, __ATOMIC_SEQ_CST);
 
     ngx_bloom_unlock(&sh->tasks);
+
+    return NGX_OK;
 }
 
 
@@ -420,7 +422,15 @@ ngx_bloom_task_loads(ngx_bloom_task_e kind)
 
 
 void
-ngx_bloom_task_hand_on(ngx_bloom_zone_t *zone)
+ngx_bloom_task_hand_on(ngx_bloom_zone_t *zone, ngx_pid_t runner)
 {
-    __atomic_store_n(&zone->sh->handed, 1, __ATOMIC_SEQ_CST);
+    if (ngx_bloom_lock(&zone->sh->tasks, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
+        return;
+    }
+
+    if (zone->sh->runner == (uint64_t) runner) {
+        __atomic_store_n(&zone->sh->handed, 1, __ATOMIC_SEQ_CST);
+    }
+
+    ngx_bloom_unlock(&zone->sh->tasks);
 }

@@ -113,9 +113,15 @@ ngx_uint_t ngx_bloom_task_asked(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind);
 void ngx_bloom_task_end(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
     ngx_bloom_result_t *result, ngx_uint_t all);
 
-/* Lets the run of a process that is told to exit begin again, in the next
- * helper.  Called before the process is killed. */
-void ngx_bloom_task_hand_on(ngx_bloom_zone_t *zone);
+/* Does the same, unless another process holds sh->tasks for longer than `wait`,
+ * in ms.  Returns NGX_OK or NGX_BUSY. */
+ngx_int_t ngx_bloom_task_try_end(ngx_bloom_zone_t *zone, ngx_bloom_task_e kind,
+    ngx_bloom_result_t *result, ngx_uint_t all, ngx_msec_t wait);
+
+/* Lets the run of a child of `runner`, a process of the helper that is told to
+ * exit, begin again in the next helper, whose own run is left alone.  Called
+ * before the child is killed. */
+void ngx_bloom_task_hand_on(ngx_bloom_zone_t *zone, ngx_pid_t runner);
 
 
 #pragma GCC visibility pop

@@ -13,15 +13,16 @@
 
 
 /*
- * Records in shared memory what a process that died in a task would have
- * recorded next, for example in a load that exceeded a memory limit, fills in
- * the task's result, and logs it.  `death` says how it died: a phrase that
- * follows "the process that was loading its file", or NULL if that is not
- * known.  The task is not repeated, since that could kill the next process,
- * too.
+ * Ends the task of a process that died in it, if there is one, for example in a
+ * load that exceeded a memory limit.  Records in shared memory what the process
+ * would have recorded next, and logs the result.  `death` says how it died: a
+ * phrase that follows "the process that was loading its file", empty if that is
+ * not known.  The task is not repeated, since that could kill the next process,
+ * too.  The caller holds sh->helper.  Returns NGX_OK; or NGX_BUSY if another
+ * process holds sh->tasks, for example a worker that is stopped: then the
+ * function is to be called again.
  */
-void ngx_bloom_task_died(ngx_bloom_zone_t *zone, ngx_bloom_task_e task,
-    const char *death, ngx_bloom_result_t *result);
+ngx_int_t ngx_bloom_task_died(ngx_bloom_zone_t *zone, const u_char *death);
 
 
 #pragma GCC visibility pop

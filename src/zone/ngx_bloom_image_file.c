@@ -10,8 +10,6 @@
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_state_files.h"
 
-#include <grp.h>
-
 
 static void ngx_bloom_image_file_identify(ngx_bloom_image_file_t *file,
     ngx_file_info_t *fi);
@@ -19,8 +17,6 @@ static int ngx_bloom_image_file_read(void *ctx, void *buf, size_t len,
     uint64_t offset);
 static ngx_int_t ngx_bloom_image_file_put(ngx_bloom_image_file_t *file,
     u_char *data, bloom_exceptions_t *set);
-static ngx_uint_t ngx_bloom_image_file_permits(u_char *path, mode_t mode,
-    ngx_core_conf_t *ccf);
 
 
 ngx_int_t
@@ -274,18 +270,13 @@ ngx_bloom_image_file_read(void *ctx, void *buf, size_t len, uint64_t offset)
 }
 
 
-ngx_uint_t
-ngx_bloom_image_file_readable(ngx_str_t *name, ngx_core_conf_t *ccf,
-    u_char *buf, u_char **what)
+u_char *
+ngx_bloom_image_file_barrier(const ngx_str_t *name, u_char *buf)
 {
     u_char  *p;
 
-    *what = buf;
-
-    if (name->len >= NGX_MAX_PATH
-        || ccf->user == (ngx_uid_t) NGX_CONF_UNSET_UINT)
-    {
-        return 1;
+    if (name->len >= NGX_MAX_PATH) {
+        return NULL;
     }
 
     /* every directory above must be searchable */
@@ -297,47 +288,15 @@ ngx_bloom_image_file_readable(ngx_str_t *name, ngx_core_conf_t *ccf,
 
         ngx_cpystrn(buf, name->data, (size_t) (p - name->data) + 2);
 
-        if (!ngx_bloom_image_file_permits(buf, S_IXUSR|S_IXGRP|S_IXOTH, ccf)) {
-            return 0;
+        if (faccessat(AT_FDCWD, (char *) buf, X_OK, AT_EACCESS) == -1
+            && ngx_errno == NGX_EACCES)
+        {
+            return buf;
         }
     }
 
     ngx_cpystrn(buf, name->data, name->len + 1);
 
-    return ngx_bloom_image_file_permits(buf, S_IRUSR|S_IRGRP|S_IROTH, ccf);
-}
-
-
-static ngx_uint_t
-ngx_bloom_image_file_permits(u_char *path, mode_t mode, ngx_core_conf_t *ccf)
-{
-    int          n;
-    gid_t        groups[64];
-    ngx_uint_t   i;
-    struct stat  st;
-
-    if (ccf->user == 0 || stat((char *) path, &st) == -1) {
-        return 1;
-    }
-
-    if (st.st_uid == (uid_t) ccf->user) {
-        return (st.st_mode & mode & S_IRWXU) != 0;
-    }
-
-    n = sizeof(groups) / sizeof(groups[0]);
-
-    if (ccf->username == NULL
-        || getgrouplist(ccf->username, (gid_t) ccf->group, groups, &n) == -1)
-    {
-        groups[0] = (gid_t) ccf->group;
-        n = 1;
-    }
-
-    for (i = 0; i < (ngx_uint_t) n; i++) {
-        if (st.st_gid == groups[i]) {
-            return (st.st_mode & mode & S_IRWXG) != 0;
-        }
-    }
-
-    return (st.st_mode & mode & S_IRWXO) != 0;
+    return faccessat(AT_FDCWD, (char *) buf, R_OK, AT_EACCESS) == -1
+           && ngx_errno == NGX_EACCES ? buf : NULL;
 }

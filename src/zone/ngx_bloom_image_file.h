@@ -79,13 +79,11 @@ ngx_uint_t ngx_bloom_image_file_same(const ngx_bloom_image_id_t *a,
     const ngx_bloom_image_id_t *b);
 
 /*
- * Returns 1 if the workers' user could open the file, judging by the owners and
- * modes of the file and of the directories above it.  If it returns 0, *what is
- * the path that the user cannot pass, in the caller's `buf` of NGX_MAX_PATH
- * bytes.
+ * Finds out whether the user of this process may open the file.  Returns NULL,
+ * or the path that is in the way, a directory or the file itself, in `buf`,
+ * which has NGX_MAX_PATH bytes.
  */
-ngx_uint_t ngx_bloom_image_file_readable(ngx_str_t *name, ngx_core_conf_t *ccf,
-    u_char *buf, u_char **what);
+u_char *ngx_bloom_image_file_barrier(const ngx_str_t *name, u_char *buf);
 
 
 #pragma GCC visibility pop

@@ -179,6 +179,9 @@ typedef struct {
     uint64_t              handed;        /* atomic; 1: the process of the run
                                             that has not ended was told to exit,
                                             so the run begins again */
+    uint64_t              runner;        /* id of the process of the helper that
+                                            has forked the one of the last
+                                            run; guarded by `tasks` */
     uint64_t              restored;      /* of the run that restores keys: the
                                             position behind its record; 0: it
                                             has written none */

@@ -12,7 +12,7 @@ use IO::Select;
 
 use BloomTest;
 use BloomTest::Api;
-use BloomTest::Process qw(wait_until);
+use BloomTest::Process qw(children title wait_until);
 use BloomTest::Zones;
 
 my $t = BloomTest->new;
@@ -470,6 +470,11 @@ subtest 'loads at the same time share a load or are refused' => sub {
 
     my $helper = $t->helper;
     kill 'STOP', $helper;
+
+    # a job that has begun may do what is asked for from now on
+
+    ok(wait_until(sub { !grep { title($_) =~ /bloom job/ } children($helper) }),
+       'no job runs');
 
     my @uploads = map {
         my $c = $t->connect;

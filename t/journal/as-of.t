@@ -240,6 +240,7 @@ subtest 'an image as of a future time drops nothing' => sub {
     is_error(upload_image($t, 'ids', 'tomorrow'), 422, $ahead,
              'an upload of an image as of a future time is refused');
     install_image($t, 'tomorrow');
+    like($t->reload_fails, $ahead, 'a reload of nginx is refused as well');
     is_error(api($t, POST => 'zones/ids/reload'), 422, $ahead,
              'a load of an image as of a future time is refused');
     is(generation($t, 'ids'), $generation, 'the image before serves on');

@@ -157,7 +157,17 @@ for (['form', 'capacity=8k fpr=1e-9 form=lower'],
 subtest 'checkpoints are damaged' => sub {
     my ($older, $newer) = checkpoints();
 
+    # the newer one cannot be opened, and the zone has a larger filter than the
+    # configuration says
+
+    conf('capacity=1k fpr=1e-9');
     $t->stop;
+    flip($newer, 100);
+    $t->run;
+    is(answers(), '10', 'a start has room for the older one');
+    $t->stop;
+    flip($newer, 100);
+
     flip($newer, 6000);
     $t->run;
     is(answers(), '10', 'a start goes on from the older one');

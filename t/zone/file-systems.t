@@ -16,6 +16,7 @@ use IO::Select;
 
 use BloomTest;
 use BloomTest::Api;
+use BloomTest::Faults;
 use BloomTest::Process qw(alive children resume_process run_command stop_process
                           title wait_until);
 use BloomTest::Zones;
@@ -24,6 +25,7 @@ $> == 0 or plan(skip_all => 'only root can mount a file system');
 
 my $t = BloomTest->new;
 my $dir = $t->testdir;
+my $faults = BloomTest::Faults->new($t);
 my ($mounted, $frozen) = (0, 0);
 
 # Makes a disk in a file, and returns whether it can be mounted.
@@ -227,6 +229,30 @@ subtest 'a reload replaces the process' => sub {
     ok(wait_until(sub { !alive($other) }), 'the process ends');
     ok(other(), 'the next helper has one');
     add($t, 'far', ['later'], durable => 1);
+};
+
+
+subtest 'a helper that exits leaves the jobs of the next one alone' => sub {
+    $faults->needed;
+
+    my $old = $t->helper;
+    my $other = other();
+
+    stop_process($_) for $other, $old;
+    kill HUP => $t->master;
+    ok(wait_until(sub { $t->helpers == 2 }), 'there is another helper');
+
+    my $stop = $faults->stop_at('saving');
+    my $c = waiting('far/checkpoint', '');
+    my $job = $faults->stopped($stop);
+    my $mark = $t->log_mark;
+
+    resume_process($old);
+    ok(wait_until(sub { !alive($old) && !alive($other) }), 'the old one exits');
+    kill KILL => $job;
+    is_error($c->response, 503, qr/was writing a checkpoint died on signal 9/,
+             'a job that dies then is not repeated');
+    $t->excuse_log($mark);
 };
 
 
