@@ -152,8 +152,8 @@ check_urls(char **urls, int n)
     }
 
     for (i = 0; i < n; i++) {
-        if (!http_url_valid(urls[i])) {
-            shown = http_url_shown(urls[i]);
+        if (!url_is_http(urls[i])) {
+            shown = url_shown(urls[i]);
             (void) cli_misuse("%s: must be %s", shown, HTTP_URL);
             free(shown);
             return CLI_ERROR;

@@ -25,7 +25,7 @@ follow_node_open(follow_node_t *node, const char *url, const char *source,
 {
     memset(node, 0, sizeof(*node));
     node->http = http_client_create(settings);
-    node->url = http_url_join(url, "");
+    node->url = url_join(url, "");
     node->source = source;
 }
 
@@ -316,7 +316,7 @@ follow_node_changes(follow_node_t *node, bloom_position_t after,
                  batch->more ? "true" : "false");
     }
 
-    url = http_url_join(node->url, query);
+    url = url_join(node->url, query);
     answer = take(node, http_post(node->http, url, "text/plain", batch->body,
                                   batch->len, &response),
                   &response, &doc);
@@ -349,7 +349,7 @@ follow_node_gap(follow_node_t *node, bloom_position_t position)
     snprintf(query, sizeof(query), "/gap?source=%s&position=%s", node->source,
              text);
 
-    url = http_url_join(node->url, query);
+    url = url_join(node->url, query);
     answer = take(node, http_post(node->http, url, "text/plain", NULL, 0,
                                   &response),
                   &response, &doc);

@@ -826,7 +826,7 @@ follow_zone_start(follow_settings_t *settings, const char *url)
     memset(zone, 0, sizeof(*zone));
 
     zone->settings = settings;
-    zone->shown = http_url_shown(url);
+    zone->shown = url_shown(url);
     pthread_mutex_init(&zone->lock, NULL);
 
     stream_reader_open(&zone->reader, settings->redis,

@@ -135,7 +135,7 @@ request(asking_t *asking, const char *rest, int posts, char **error)
     http_response_t  response;
 
     node = asking->node;
-    url = http_url_join(node->url, rest);
+    url = url_join(node->url, rest);
     rc = posts ? http_post(asking->client, url, "text/plain",
                            asking->sample->body, asking->sample->len, &response)
                : http_get(asking->client, url, &response);
@@ -234,7 +234,7 @@ ask_sample(asking_t *asking, node_zone_t *zone)
     json_t      *doc, *answers;
     const char  *answer;
 
-    name = http_url_escape(zone->name);
+    name = url_escape(zone->name);
 
     if (asprintf(&path, "%s%s/test", asking->zones ? asking->zones : "",
                  asking->zones ? name : "")
@@ -370,7 +370,7 @@ node_ask(char **urls, size_t n, http_settings_t *settings,
 
     for (i = 0; i < n; i++) {
         nodes[i].url = urls[i];
-        nodes[i].shown = http_url_shown(urls[i]);
+        nodes[i].shown = url_shown(urls[i]);
         nodes[i].date = -1;
         asking[i].node = &nodes[i];
         asking[i].settings = settings;
