@@ -9,67 +9,11 @@ static void ngx_bloom_add_apply(ngx_bloom_batch_t *batch,
     ngx_bloom_zone_bits_t *bits, uint64_t time, uint64_t position);
 
 
-static const ngx_bloom_change_kind_t  ngx_bloom_add_kind = {
+const ngx_bloom_change_kind_t  ngx_bloom_add_kind = {
     .apply = ngx_bloom_add_apply,
+    .type = BLOOM_RECORD_ADD,
     .adds = 1
 };
-
-
-ngx_int_t
-ngx_bloom_add_begin(ngx_bloom_batch_t *batch, ngx_bloom_zone_t *zone,
-    u_char *buf)
-{
-    ngx_int_t  rc;
-
-    rc = ngx_bloom_batch_begin(batch, zone, &ngx_bloom_add_kind);
-
-    ngx_bloom_batch_record(batch, buf, BLOOM_RECORD_ADD);
-
-    if (zone->source.len != 0) {
-        batch->err = 0;
-        batch->error = NGX_BLOOM_WRITE_SOURCE;
-        return NGX_DECLINED;
-    }
-
-    return rc;
-}
-
-
-/*
- * Converts the key to the key form of the image that serves.  If another image
- * serves when the bits are set, the key is converted again to its form.
- */
-ngx_int_t
-ngx_bloom_add_put(ngx_bloom_batch_t *batch, ngx_str_t *key)
-{
-    uint64_t           generation;
-    const char        *why;
-    bloom_key_t        k;
-    ngx_bloom_zone_t  *zone;
-
-    zone = batch->zone;
-
-    k.data = key->data;
-    k.len = key->len;
-
-    generation = __atomic_load_n(&zone->sh->generation, __ATOMIC_ACQUIRE);
-
-    if (generation != 0 && generation != zone->generation) {
-        (void) ngx_bloom_zone_refresh(zone, generation);
-    }
-
-    why = ngx_bloom_zone_accept(generation == 0 ? BLOOM_FORM_RAW : zone->form,
-                                &k);
-
-    if (why != NULL) {
-        ngx_bloom_count(zone, NGX_BLOOM_COUNTER_INVALID, 1);
-        batch->err = 0;
-        batch->error = why;
-        return NGX_DECLINED;
-    }
-
-    return ngx_bloom_batch_put(batch, &k);
-}
 
 
 ngx_int_t
@@ -87,7 +31,7 @@ ngx_bloom_add(ngx_bloom_batch_t *batch)
 
     if (rc == NGX_OK) {
         ngx_bloom_add_count(batch, &batch->tally, batch->maker.count);
-        ngx_bloom_batch_record(batch, batch->buf, BLOOM_RECORD_ADD);
+        ngx_bloom_batch_record(batch, batch->buf);
     }
 
     return rc;

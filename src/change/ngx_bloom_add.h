@@ -16,21 +16,8 @@
 #pragma GCC visibility push(hidden)
 
 
-/*
- * Initialises an empty batch.  `buf` has NGX_BLOOM_BATCH_SIZE bytes and belongs
- * to the caller.  Returns NGX_OK; NGX_DECLINED with batch->error if the zone
- * never takes additions; NGX_ERROR with batch->error if it takes none now.
- */
-ngx_int_t ngx_bloom_add_begin(ngx_bloom_batch_t *batch, ngx_bloom_zone_t *zone,
-    u_char *buf);
-
-/*
- * Copies a key into the batch, in the zone's key form.  Returns NGX_OK;
- * NGX_AGAIN if the batch is full and has to be added first; NGX_DECLINED if the
- * key is invalid, with the reason in batch->error, a phrase that follows the
- * key.
- */
-ngx_int_t ngx_bloom_add_put(ngx_bloom_batch_t *batch, ngx_str_t *key);
+/* Additions, for ngx_bloom_batch_begin(). */
+extern const ngx_bloom_change_kind_t  ngx_bloom_add_kind;
 
 /*
  * Adds the batch's keys, if any, and empties the batch.  Returns

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "ngx_bloom_add_key.h"
+#include "ngx_bloom_layers.h"
 #include "ngx_bloom_owed.h"
+#include "ngx_bloom_rate.h"
 
 
 ngx_int_t
@@ -13,14 +15,16 @@ ngx_bloom_add_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
     bloom_key_t     put;
     bloom_record_t  record;
 
-    if (ngx_bloom_add_begin(batch, zone, buf) == NGX_DECLINED) {
+    if (ngx_bloom_batch_begin(batch, zone, &ngx_bloom_add_kind, buf)
+        == NGX_DECLINED)
+    {
         return NGX_DECLINED;
     }
 
     batch->single = 1;
     batch->waits_for_lock = 1;
 
-    if (ngx_bloom_add_put(batch, key) != NGX_OK) {
+    if (ngx_bloom_batch_key(batch, key) != NGX_OK) {
         return NGX_ABORT;
     }
 
@@ -60,4 +64,35 @@ ngx_bloom_add_key(ngx_bloom_zone_t *zone, ngx_str_t *key)
 
     return ngx_bloom_add_one(zone, key, &batch) == NGX_ABORT ? batch.error
                                                              : NULL;
+}
+
+
+ngx_bloom_audit_e
+ngx_bloom_audit_add(ngx_bloom_zone_t *zone, ngx_str_t *key,
+    ngx_uint_t interval)
+{
+    uint64_t           items;
+    ngx_bloom_audit_e  rc;
+
+    if (!ngx_bloom_write_possible(zone)) {
+        rc = NGX_BLOOM_AUDIT_UNABLE;
+
+    } else if (ngx_bloom_layers_overfull(zone, &items)) {
+        rc = NGX_BLOOM_AUDIT_FULL;
+
+    } else if (!ngx_bloom_rate_takes(&zone->sh->audited, interval)) {
+        rc = NGX_BLOOM_AUDIT_FAST;
+
+    } else if (ngx_bloom_add_key(zone, key) != NULL) {
+        rc = NGX_BLOOM_AUDIT_UNABLE;
+
+    } else {
+        rc = NGX_BLOOM_AUDIT_ADDED;
+    }
+
+    ngx_bloom_count(zone, rc == NGX_BLOOM_AUDIT_ADDED
+                          ? NGX_BLOOM_COUNTER_AUDIT_ADDED
+                          : NGX_BLOOM_COUNTER_AUDIT_NOT_ADDED, 1);
+
+    return rc;
 }

@@ -19,7 +19,9 @@
  * may have much to apply, while journals of other zones need the helper. */
 #define NGX_BLOOM_CATCH_UP_STEP  (1024 * 1024)
 
-/* Bytes of the journal applied while the zone is locked. */
+/* Bytes at the end of the journal that are applied while the zone stays locked.
+ * Further from the end it is locked for each record: otherwise no end could be
+ * reached while workers append without a pause. */
 #define NGX_BLOOM_CATCH_UP_LAST  (64 * 1024)
 
 
@@ -41,10 +43,10 @@ static ngx_int_t ngx_bloom_catch_up_records(ngx_bloom_catch_up_t *up,
     ngx_bloom_reader_t *reader, bloom_removals_t *applied);
 static ngx_uint_t ngx_bloom_catch_up_clears(ngx_bloom_catch_up_t *up,
     ngx_bloom_reader_t *reader, const bloom_record_t *record);
-static ngx_int_t ngx_bloom_catch_up_last(ngx_bloom_catch_up_t *up,
-    ngx_bloom_reader_t *reader, uint64_t before);
-static ngx_int_t ngx_bloom_catch_up_record(ngx_bloom_catch_up_t *up,
-    const bloom_record_t *record, uint64_t position);
+static ngx_int_t ngx_bloom_catch_up_lock(ngx_bloom_catch_up_t *up,
+    ngx_bloom_reader_t *reader, const bloom_record_t *record);
+static ngx_uint_t ngx_bloom_catch_up_is_last(ngx_bloom_catch_up_t *up,
+    const ngx_bloom_reader_t *reader);
 static ngx_int_t ngx_bloom_catch_up_change(ngx_bloom_catch_up_t *up,
     const bloom_record_t *record, uint64_t truth, uint64_t position);
 static ngx_int_t ngx_bloom_catch_up_changes(ngx_bloom_catch_up_t *up,
@@ -181,11 +183,11 @@ ngx_bloom_catch_up_own(ngx_bloom_zone_t *zone)
 /*
  * Applies a piece of the journal, which ends at up->end.
  *
- * Bits may be set at any time.  A removal must not be applied late, after this
- * instance has added the same key again.  So from the first removal on, this
- * instance has to apply everything up to the journal's end before it says
- * "absent", and the last piece is applied while the zone is locked: the caller
- * unlocks, and up->end.tail becomes what was applied.
+ * An addition may be applied late.  A removal must not, after this instance has
+ * added the same key again.  So from the first removal on, this instance has to
+ * apply everything up to the journal's end before it says "absent", and the
+ * last piece is applied while the zone stays locked: if up->locked is 1, the
+ * caller unlocks.  up->end.tail becomes what was applied.
  *
  * Returns NGX_OK; NGX_AGAIN if there is more to do; or NGX_ERROR.
  */
@@ -291,8 +293,9 @@ ngx_bloom_catch_up_records(ngx_bloom_catch_up_t *up,
             zone->restoring.cursor = 0;
         }
 
-        if (ngx_bloom_catch_up_last(up, reader, before) != NGX_OK
-            || ngx_bloom_catch_up_record(up, &record, reader->position)
+        if (ngx_bloom_catch_up_lock(up, reader, &record) != NGX_OK
+            || ngx_bloom_catch_up_change(up, &record, up->truth,
+                                         reader->position)
                != NGX_OK)
         {
             up->end.tail = before;
@@ -300,6 +303,11 @@ ngx_bloom_catch_up_records(ngx_bloom_catch_up_t *up,
         }
 
         *applied = removals;
+
+        if (!ngx_bloom_catch_up_is_last(up, reader)) {
+            ngx_bloom_zone_unlock(zone);
+            up->locked = 0;
+        }
 
         if (!up->locked && reader->position >= until
             && reader->position < up->end.tail)
@@ -333,15 +341,16 @@ ngx_bloom_catch_up_clears(ngx_bloom_catch_up_t *up, ngx_bloom_reader_t *reader,
 }
 
 
-/* Locks the zone for good if what is left, from `before` on, is little.
+/* Locks the zone for the record that was read last, unless it is locked.
  * Returns NGX_OK, or NGX_AGAIN if another process holds the lock. */
 static ngx_int_t
-ngx_bloom_catch_up_last(ngx_bloom_catch_up_t *up, ngx_bloom_reader_t *reader,
-    uint64_t before)
+ngx_bloom_catch_up_lock(ngx_bloom_catch_up_t *up, ngx_bloom_reader_t *reader,
+    const bloom_record_t *record)
 {
+    ngx_uint_t          last;
     ngx_bloom_state_t  *state;
 
-    if (up->locked || up->end.tail - before > NGX_BLOOM_CATCH_UP_LAST) {
+    if (up->locked) {
         return NGX_OK;
     }
 
@@ -349,62 +358,38 @@ ngx_bloom_catch_up_last(ngx_bloom_catch_up_t *up, ngx_bloom_reader_t *reader,
         return NGX_AGAIN;
     }
 
+    up->locked = 1;
+
     state = up->zone->state;
-    up->end = ngx_bloom_state_end(state);
+    last = ngx_bloom_catch_up_is_last(up, reader);
 
-    ngx_bloom_reader_extend(reader, &up->end);
-    ngx_bloom_state_require(state, (uint64_t) 1 << state->instance,
-                            up->end.tail);
+    if (last) {
+        up->end = ngx_bloom_state_end(state);
+        ngx_bloom_reader_extend(reader, &up->end);
+    }
 
-    if (up->end.tail - before <= NGX_BLOOM_CATCH_UP_LAST) {
-        up->locked = 1;
+    /* from the first removal on, everything has to be applied */
 
-    } else {
-        ngx_bloom_zone_unlock(up->zone);
+    if (last || record->type != BLOOM_RECORD_ADD) {
+        ngx_bloom_state_require(state, (uint64_t) 1 << state->instance,
+                                ngx_bloom_state_tail(state));
     }
 
     return NGX_OK;
 }
 
 
-/* Applies one record, which ends at `position`.  Returns NGX_OK; NGX_AGAIN if
- * there is more to do; NGX_ERROR if another process holds the lock. */
-static ngx_int_t
-ngx_bloom_catch_up_record(ngx_bloom_catch_up_t *up,
-    const bloom_record_t *record, uint64_t position)
+/* Returns 1 if little follows the record that was read last. */
+static ngx_uint_t
+ngx_bloom_catch_up_is_last(ngx_bloom_catch_up_t *up,
+    const ngx_bloom_reader_t *reader)
 {
-    ngx_int_t           rc;
-    ngx_bloom_state_t  *state;
-
-    /* bits alone may be set without the lock */
-
-    if (up->locked
-        || (record->type == BLOOM_RECORD_ADD
-            && bloom_exceptions_count(&up->bits.exceptions) == 0
-            && up->bits.recent == NULL))
-    {
-        return ngx_bloom_catch_up_change(up, record, up->truth, position);
-    }
-
-    if (ngx_bloom_zone_lock(up->zone, NGX_BLOOM_TASK_WAIT) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    /* from the first removal on, everything has to be applied */
-
-    state = up->zone->state;
-
-    ngx_bloom_state_require(state, (uint64_t) 1 << state->instance,
-                            ngx_bloom_state_tail(state));
-
-    rc = ngx_bloom_catch_up_change(up, record, up->truth, position);
-
-    ngx_bloom_zone_unlock(up->zone);
-
-    return rc;
+    return up->end.tail - reader->position <= NGX_BLOOM_CATCH_UP_LAST;
 }
 
 
+/* Applies one record, which ends at `position`, under the lock of the zone.
+ * Returns NGX_OK; NGX_AGAIN if there is more of it to do; or NGX_ERROR. */
 static ngx_int_t
 ngx_bloom_catch_up_change(ngx_bloom_catch_up_t *up,
     const bloom_record_t *record, uint64_t truth, uint64_t position)
@@ -459,7 +444,7 @@ ngx_bloom_catch_up_change(ngx_bloom_catch_up_t *up,
  * newer than the image that serves, the exceptions of the image stay, as in a
  * load.  If this process dies meanwhile, the next helper begins again, which
  * changes nothing: all exceptions from before the record end, and no others.
- * Returns as ngx_bloom_catch_up_record() does.
+ * Returns as ngx_bloom_catch_up_change() does.
  */
 static ngx_int_t
 ngx_bloom_catch_up_restore(ngx_bloom_catch_up_t *up,

@@ -37,12 +37,14 @@ static void ngx_bloom_changes_make_gap(ngx_bloom_batch_t *batch,
 
 static const ngx_bloom_change_kind_t  ngx_bloom_changes_kind = {
     .look = ngx_bloom_changes_look,
-    .apply = ngx_bloom_changes_make
+    .apply = ngx_bloom_changes_make,
+    .source = 1
 };
 
 static const ngx_bloom_change_kind_t  ngx_bloom_changes_kind_gap = {
     .look = ngx_bloom_changes_look_gap,
-    .apply = ngx_bloom_changes_make_gap
+    .apply = ngx_bloom_changes_make_gap,
+    .source = 1
 };
 
 
@@ -61,14 +63,8 @@ ngx_bloom_changes_init(ngx_bloom_changes_t *changes, ngx_bloom_zone_t *zone,
     changes->size = BLOOM_RECORD_CHANGES_MIN;
     bloom_digest_begin(&changes->digest);
 
-    if (zone->source.len == 0) {
-        changes->batch.error = "the zone takes changes from anywhere, by POST "
-                               "keys and POST remove; to take them from a "
-                               "source, add a \"bloom_source\"";
-        return NGX_DECLINED;
-    }
-
-    rc = ngx_bloom_batch_begin(&changes->batch, zone, &ngx_bloom_changes_kind);
+    rc = ngx_bloom_batch_begin(&changes->batch, zone, &ngx_bloom_changes_kind,
+                               NULL);
 
     changes->batch.data = changes;
 
@@ -99,15 +95,14 @@ ngx_int_t
 ngx_bloom_changes_put(ngx_bloom_changes_t *changes, ngx_str_t *key,
     ngx_uint_t removed)
 {
-    size_t                  len;
-    uint32_t               *slot, hash;
-    const char             *why;
-    bloom_key_t             k;
-    ngx_bloom_change_t     *change;
-    ngx_bloom_zone_bits_t   bits;
+    size_t               len;
+    uint32_t            *slot, hash;
+    const char          *why;
+    bloom_key_t          k;
+    ngx_bloom_change_t  *change;
 
-    static ngx_uint_t       seeded;
-    static uint8_t          secret[BLOOM_HASH_KEY_LEN];
+    static ngx_uint_t    seeded;
+    static uint8_t       secret[BLOOM_HASH_KEY_LEN];
 
     k.data = key->data;
     k.len = key->len;
@@ -115,18 +110,7 @@ ngx_bloom_changes_put(ngx_bloom_changes_t *changes, ngx_str_t *key,
     bloom_digest_put(&changes->digest, &k, removed != 0);
     changes->received++;
 
-    if (ngx_bloom_zone_serving(changes->zone, &bits) == 0) {
-        bits.form = BLOOM_FORM_RAW;
-    }
-
-    /* keys that an earlier version has added can be removed */
-
-    why = removed ? ngx_bloom_zone_canonical(bits.form, &k)
-                  : ngx_bloom_zone_accept(bits.form, &k);
-
-    if (why == NULL && k.len > BLOOM_KEY_MAX) {
-        why = BLOOM_KEY_TOO_LONG " in canonical form";
-    }
+    why = ngx_bloom_write_convert(changes->zone, !removed, &k);
 
     if (why != NULL) {
         changes->batch.err = 0;

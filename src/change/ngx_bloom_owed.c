@@ -191,7 +191,8 @@ ngx_bloom_owed_pay(ngx_bloom_owed_t *owed)
 
         last = owed->keys + owed->len;
 
-        (void) ngx_bloom_add_begin(&batch, owed->zone, buf);
+        (void) ngx_bloom_batch_begin(&batch, owed->zone, &ngx_bloom_add_kind,
+                                     buf);
         batch.single = 1;
 
         for (p = owed->keys; p < last; p += 2 + key.len) {

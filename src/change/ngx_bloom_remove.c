@@ -26,64 +26,11 @@ static void ngx_bloom_remove_log(ngx_bloom_zone_t *zone,
     ngx_bloom_batch_t *batch);
 
 
-static const ngx_bloom_change_kind_t  ngx_bloom_remove_kind = {
+const ngx_bloom_change_kind_t  ngx_bloom_remove_kind = {
     .look = ngx_bloom_remove_look,
-    .apply = ngx_bloom_remove_apply
+    .apply = ngx_bloom_remove_apply,
+    .type = BLOOM_RECORD_REMOVE
 };
-
-
-ngx_int_t
-ngx_bloom_remove_begin(ngx_bloom_batch_t *batch, ngx_bloom_zone_t *zone,
-    u_char *buf)
-{
-    ngx_int_t  rc;
-
-    rc = ngx_bloom_batch_begin(batch, zone, &ngx_bloom_remove_kind);
-
-    ngx_bloom_batch_record(batch, buf, BLOOM_RECORD_REMOVE);
-
-    if (zone->source.len != 0) {
-        batch->err = 0;
-        batch->error = NGX_BLOOM_WRITE_SOURCE;
-        return NGX_DECLINED;
-    }
-
-    return rc;
-}
-
-
-ngx_int_t
-ngx_bloom_remove_put(ngx_bloom_batch_t *batch, ngx_str_t *key)
-{
-    const char             *why;
-    bloom_key_t             k;
-    ngx_bloom_zone_bits_t   bits;
-
-    k.data = key->data;
-    k.len = key->len;
-
-    if (ngx_bloom_zone_serving(batch->zone, &bits) == 0) {
-        bits.form = BLOOM_FORM_RAW;
-    }
-
-    /* keys that were added by an earlier version, and that this one would not
-     * accept, can be removed */
-
-    why = ngx_bloom_zone_canonical(bits.form, &k);
-
-    if (why == NULL && k.len > BLOOM_KEY_MAX) {
-        why = BLOOM_KEY_TOO_LONG " in canonical form";
-    }
-
-    if (why != NULL) {
-        ngx_bloom_count(batch->zone, NGX_BLOOM_COUNTER_INVALID, 1);
-        batch->err = 0;
-        batch->error = why;
-        return NGX_DECLINED;
-    }
-
-    return ngx_bloom_batch_put(batch, &k);
-}
 
 
 ngx_int_t
@@ -127,7 +74,7 @@ ngx_bloom_remove(ngx_bloom_batch_t *batch)
 
     batch->waits = 0;
 
-    ngx_bloom_batch_record(batch, batch->buf, BLOOM_RECORD_REMOVE);
+    ngx_bloom_batch_record(batch, batch->buf);
 
     return rc;
 }
@@ -311,24 +258,17 @@ ngx_bloom_remove_one(ngx_bloom_zone_t *zone, ngx_str_t *key,
     u_char     buf[NGX_BLOOM_BATCH_SIZE];
     ngx_int_t  rc;
 
-    rc = ngx_bloom_remove_begin(batch, zone, buf);
+    rc = ngx_bloom_batch_begin(batch, zone, &ngx_bloom_remove_kind, buf);
 
     if (rc == NGX_DECLINED) {
         return NGX_DECLINED;
     }
 
     if (rc == NGX_OK) {
-        rc = ngx_bloom_remove_put(batch, key);
 
-        if (rc != NGX_OK) {
+        /* an empty batch has room for any key */
 
-            if (rc == NGX_AGAIN) {
-                batch->err = 0;
-                batch->error = BLOOM_KEY_TOO_LONG;
-
-                ngx_bloom_count(zone, NGX_BLOOM_COUNTER_INVALID, 1);
-            }
-
+        if (ngx_bloom_batch_key(batch, key) != NGX_OK) {
             return NGX_ABORT;
         }
 

@@ -21,20 +21,8 @@
 #pragma GCC visibility push(hidden)
 
 
-/*
- * Initialises an empty batch of removals, in `buf` of NGX_BLOOM_BATCH_SIZE
- * bytes, which belongs to the caller.  Returns NGX_OK; NGX_DECLINED with
- * batch->error if the zone never takes removals; NGX_ERROR with batch->error if
- * it takes none now.
- */
-ngx_int_t ngx_bloom_remove_begin(ngx_bloom_batch_t *batch,
-    ngx_bloom_zone_t *zone, u_char *buf);
-
-/*
- * Copies a key into the batch, in the zone's key form; of the forms host and
- * url, its canonical key.  Returns what ngx_bloom_add_put() returns.
- */
-ngx_int_t ngx_bloom_remove_put(ngx_bloom_batch_t *batch, ngx_str_t *key);
+/* Removals, for ngx_bloom_batch_begin(). */
+extern const ngx_bloom_change_kind_t  ngx_bloom_remove_kind;
 
 /*
  * Removes the batch's keys, if any, and empties the batch.  Returns

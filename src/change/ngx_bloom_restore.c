@@ -33,6 +33,7 @@ static ngx_int_t ngx_bloom_restore_pause(void);
 
 
 static const ngx_bloom_change_kind_t  ngx_bloom_restore_kind = {
+    .type = BLOOM_RECORD_RESTORE,
     .reserve = 1
 };
 
@@ -181,7 +182,7 @@ ngx_bloom_restore_write(ngx_bloom_restore_t *restore)
     batch.kind = &ngx_bloom_restore_kind;
     batch.waits = restore->waits;
 
-    ngx_bloom_batch_record(&batch, buf, BLOOM_RECORD_RESTORE);
+    ngx_bloom_batch_record(&batch, buf);
     batch.maker.kinds = restore->kinds;
 
     rc = ngx_bloom_write(&batch);

@@ -46,12 +46,26 @@ static ngx_int_t ngx_bloom_write_owed(ngx_bloom_batch_t *batch);
 
 ngx_int_t
 ngx_bloom_batch_begin(ngx_bloom_batch_t *batch, ngx_bloom_zone_t *zone,
-    const ngx_bloom_change_kind_t *kind)
+    const ngx_bloom_change_kind_t *kind, u_char *buf)
 {
     ngx_memzero(batch, sizeof(ngx_bloom_batch_t));
 
     batch->zone = zone;
     batch->kind = kind;
+
+    if (buf != NULL) {
+        ngx_bloom_batch_record(batch, buf);
+    }
+
+    if (kind->source != (zone->source.len != 0)) {
+        batch->error = kind->source
+                       ? "the zone takes changes from anywhere, by POST keys "
+                         "and POST remove; to take them from a source, add a "
+                         "\"bloom_source\""
+                       : "the zone takes its changes from its source alone; "
+                         "send the change there, or remove \"bloom_source\"";
+        return NGX_DECLINED;
+    }
 
     if (zone->state == NULL) {
 
@@ -105,12 +119,59 @@ ngx_bloom_write_possible(ngx_bloom_zone_t *zone)
 
 
 void
-ngx_bloom_batch_record(ngx_bloom_batch_t *batch, u_char *buf, ngx_uint_t type)
+ngx_bloom_batch_record(ngx_bloom_batch_t *batch, u_char *buf)
 {
     batch->buf = buf;
 
     bloom_record_begin(&batch->maker, buf, NGX_BLOOM_BATCH_SIZE);
-    batch->maker.type = type;
+    batch->maker.type = batch->kind->type;
+}
+
+
+ngx_int_t
+ngx_bloom_batch_key(ngx_bloom_batch_t *batch, ngx_str_t *key)
+{
+    const char   *why;
+    bloom_key_t   k;
+
+    k.data = key->data;
+    k.len = key->len;
+
+    why = ngx_bloom_write_convert(batch->zone, batch->kind->adds, &k);
+
+    if (why != NULL) {
+        ngx_bloom_count(batch->zone, NGX_BLOOM_COUNTER_INVALID, 1);
+        batch->err = 0;
+        batch->error = why;
+        return NGX_DECLINED;
+    }
+
+    return ngx_bloom_batch_put(batch, &k);
+}
+
+
+const char *
+ngx_bloom_write_convert(ngx_bloom_zone_t *zone, ngx_uint_t added,
+    bloom_key_t *key)
+{
+    const char             *why;
+    ngx_bloom_zone_bits_t   bits;
+
+    if (ngx_bloom_zone_serving(zone, &bits) == 0) {
+        bits.form = BLOOM_FORM_RAW;
+    }
+
+    /* keys that were added by an earlier version, and that this one would not
+     * accept, can be removed */
+
+    why = added ? ngx_bloom_zone_accept(bits.form, key)
+                : ngx_bloom_zone_canonical(bits.form, key);
+
+    if (why == NULL && key->len > BLOOM_KEY_MAX) {
+        why = BLOOM_KEY_TOO_LONG " in canonical form";
+    }
+
+    return why;
 }
 
 
@@ -439,19 +500,16 @@ ngx_int_t
 ngx_bloom_batch_synced(ngx_bloom_batch_t *batch)
 {
     uint64_t              wanted;
+    ngx_uint_t            first;
     ngx_bloom_state_t    *state;
     ngx_bloom_control_t  *control;
 
     state = batch->zone->state;
-
-    if (state == NULL) {
-        batch->error = "the zone is in memory only";
-        return NGX_ERROR;
-    }
-
     control = state->control;
 
-    if (batch->position == 0) {
+    first = (batch->position == 0);
+
+    if (first) {
 
         if (ngx_bloom_zone_owing(batch->zone)) {
             return ngx_bloom_write_owed(batch);
@@ -495,7 +553,11 @@ ngx_bloom_batch_synced(ngx_bloom_batch_t *batch)
         /* void */
     }
 
-    ngx_bloom_wake(batch->zone);
+    /* then the helper makes rounds until the journal is synchronised */
+
+    if (first) {
+        ngx_bloom_wake(batch->zone);
+    }
 
     return ngx_bloom_write_wait(batch, "the zone's helper process has not "
                                 "synchronised the journal for ten seconds; "

@@ -51,6 +51,8 @@ typedef struct {
                                   ngx_bloom_zone_bits_t *bits, uint64_t time,
                                   uint64_t position);
 
+    ngx_uint_t             type;         /* of the record, BLOOM_RECORD_... */
+    unsigned               source:1;     /* comes from the zone's source */
     unsigned               adds:1;       /* only adds keys: it does not wait for
                                             owed keys, nor for a filter that
                                             serves */
@@ -94,11 +96,6 @@ struct ngx_bloom_batch_s {
 };
 
 
-/* Why a zone with a source takes no other changes. */
-#define NGX_BLOOM_WRITE_SOURCE                                                \
-    "the zone takes its changes from its source alone; send the change "       \
-    "there, or remove \"bloom_source\""
-
 /* Bytes of a batch's buffer, which has room for any key; and how many bytes a
  * batch of several keys may have, and how many keys.  A key takes up to 0.3
  * microseconds to apply. */
@@ -108,8 +105,25 @@ struct ngx_bloom_batch_s {
 #define NGX_BLOOM_BATCH_KEYS  1500
 
 /*
+ * Initialises an empty batch of a kind.  `buf` has NGX_BLOOM_BATCH_SIZE bytes
+ * and belongs to the caller; NULL: `look` makes the record.  Returns NGX_OK;
+ * NGX_DECLINED with batch->error if the zone never takes such changes;
+ * NGX_ERROR with batch->error if it takes none now.
+ */
+ngx_int_t ngx_bloom_batch_begin(ngx_bloom_batch_t *batch,
+    ngx_bloom_zone_t *zone, const ngx_bloom_change_kind_t *kind, u_char *buf);
+
+/*
+ * Copies a key into the batch, in the zone's key form; to be removed, its
+ * canonical key.  Returns NGX_OK; NGX_AGAIN if the batch is full and has to be
+ * added or removed first; NGX_DECLINED if the key is invalid, with the reason
+ * in batch->error, a phrase that follows the key.
+ */
+ngx_int_t ngx_bloom_batch_key(ngx_bloom_batch_t *batch, ngx_str_t *key);
+
+/*
  * Checks whether all keys that this batch or others had added to the zone
- * before the first call are on disk.  Returns
+ * before the first call are on disk.  The batch is durable.  Returns
  *
  *     NGX_OK       they are
  *     NGX_AGAIN    not yet: wait in NGX_BLOOM_QUEUE_SYNC, which is served in
@@ -125,20 +139,21 @@ ngx_uint_t ngx_bloom_write_possible(ngx_bloom_zone_t *zone);
 
 /* ---- within this layer ---- */
 
+/* Begins an empty record of the batch's kind in a buffer of
+ * NGX_BLOOM_BATCH_SIZE bytes, or of what the record needs. */
+void ngx_bloom_batch_record(ngx_bloom_batch_t *batch, u_char *buf);
+
 /*
- * Initialises an empty batch of a kind.  Returns NGX_OK; NGX_DECLINED with
- * batch->error if the zone never takes changes; NGX_ERROR with batch->error if
- * it takes none now.
+ * Converts a key that is added, or else removed, to the key form of the image
+ * that serves.  If another image serves when the change is applied, the key is
+ * converted again to its form.  Returns NULL, or the reason why the key is
+ * invalid, a phrase that follows the key.
  */
-ngx_int_t ngx_bloom_batch_begin(ngx_bloom_batch_t *batch,
-    ngx_bloom_zone_t *zone, const ngx_bloom_change_kind_t *kind);
+const char *ngx_bloom_write_convert(ngx_bloom_zone_t *zone, ngx_uint_t added,
+    bloom_key_t *key);
 
-/* Begins an empty record of a type in a buffer of NGX_BLOOM_BATCH_SIZE bytes,
- * or of what the record needs. */
-void ngx_bloom_batch_record(ngx_bloom_batch_t *batch, u_char *buf,
-    ngx_uint_t type);
-
-/* Copies a key into the record.  Returns NGX_OK, or NGX_AGAIN if it is full. */
+/* Copies a converted key into the record.  Returns NGX_OK, or NGX_AGAIN if the
+ * record is full. */
 ngx_int_t ngx_bloom_batch_put(ngx_bloom_batch_t *batch, const bloom_key_t *key);
 
 /*

@@ -9,8 +9,8 @@
 #include "ngx_http_bloom_conf.h"
 #include "ngx_http_bloom_feedback.h"
 #include "ngx_http_bloom_key.h"
+#include "ngx_bloom_add_key.h"
 #include "ngx_bloom_io.h"
-#include "ngx_bloom_audit.h"
 
 
 /* Microseconds for each added key without "rate=". */

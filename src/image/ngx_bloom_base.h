@@ -15,7 +15,6 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
-#include "ngx_bloom_copy.h"
 #include "ngx_bloom_load.h"
 #include "ngx_bloom_zone.h"
 

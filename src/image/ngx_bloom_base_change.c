@@ -2,6 +2,7 @@
 
 #include "ngx_bloom_base_change.h"
 #include "ngx_bloom_base_file.h"
+#include "ngx_bloom_cleared.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_state_files.h"
 
@@ -86,7 +87,7 @@ ngx_bloom_base_sync_file(ngx_bloom_zone_t *zone)
 
 
 ngx_int_t
-ngx_bloom_base_change(ngx_bloom_load_t *load, ngx_bloom_copy_t *upload)
+ngx_bloom_base_change(ngx_bloom_load_t *load, const u_char *body)
 {
     u_char              name[NGX_MAX_PATH];
     ngx_int_t           rc;
@@ -96,10 +97,6 @@ ngx_bloom_base_change(ngx_bloom_load_t *load, ngx_bloom_copy_t *upload)
 
     sh = load->zone->sh;
     state = load->zone->state;
-
-    if (state == NULL || upload == NULL) {
-        return NGX_OK;
-    }
 
     if (sh->file && ngx_bloom_base_sync_file(load->zone) != NGX_OK) {
         return NGX_ERROR;
@@ -114,7 +111,7 @@ ngx_bloom_base_change(ngx_bloom_load_t *load, ngx_bloom_copy_t *upload)
 
     ngx_bloom_state_files_upload(load->image.build_id, name);
 
-    rc = ngx_bloom_copy_place(upload, name, sh->applied);
+    rc = ngx_bloom_cleared_place(state, body, name, sh->applied);
 
     if (rc == NGX_OK) {
         ngx_bloom_base_file_get(state, &base);

@@ -11,7 +11,6 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
-#include "ngx_bloom_copy.h"
 #include "ngx_bloom_load.h"
 #include "ngx_bloom_zone.h"
 
@@ -33,17 +32,17 @@ void ngx_bloom_base_note_file(ngx_bloom_zone_t *zone);
 void ngx_bloom_base_note_loaded(ngx_bloom_zone_t *zone, bloom_image_t *image);
 
 /*
- * Makes the image of a load, which serves now, the base of the next start.  If
- * it was uploaded, `upload` is its copy in the state directory, else NULL.
+ * Makes the uploaded image of a load, which serves now, the base of the next
+ * start.  `body` is the name of its file in the state directory, which is on
+ * disk already, and which this renames.
  *
  * After a crash before this the previous image is still the base, the journal
  * still has all records that it needs, and no client has been told otherwise.
- * An upload is on disk already.  The image of file= becomes the base once a job
- * has synchronised the file (S6, ngx_bloom_stand.h); until then the journal
- * keeps its records.  Returns NGX_OK, or NGX_ERROR with errno.
+ * The image of file= becomes the base once a job has synchronised the file (S6,
+ * ngx_bloom_stand.h); until then the journal keeps its records.  Returns
+ * NGX_OK, or NGX_ERROR with errno.
  */
-ngx_int_t ngx_bloom_base_change(ngx_bloom_load_t *load,
-    ngx_bloom_copy_t *upload);
+ngx_int_t ngx_bloom_base_change(ngx_bloom_load_t *load, const u_char *body);
 
 /* Returns 1 if a start would load an upload in place of the image of file= that
  * serves now. */

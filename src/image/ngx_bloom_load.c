@@ -10,7 +10,6 @@
 #include "ngx_bloom_adapt.h"
 #include "ngx_bloom_catch_up.h"
 #include "ngx_bloom_as_of.h"
-#include "ngx_bloom_bank.h"
 #include "ngx_bloom_base_file.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_place.h"
@@ -228,7 +227,7 @@ ngx_bloom_load_prepare(ngx_bloom_load_t *load, bloom_image_t *image)
 
     zone = load->zone;
 
-    ngx_bloom_bank_release(zone, load->bank);
+    ngx_bloom_zone_release(zone, load->bank);
 
     zone->sh->bank[load->bank].filled = 1;
     ngx_bloom_load_plan(load, image);
@@ -507,9 +506,12 @@ ngx_bloom_load_filter(ngx_bloom_load_t *load)
 static ngx_int_t
 ngx_bloom_load_chunk(ngx_bloom_load_t *load, uint64_t chunk)
 {
-    u_char    *p;
-    size_t     len;
-    uint64_t   offset;
+    u_char             *p;
+    size_t              len;
+    uint64_t            offset;
+    ngx_bloom_shctx_t  *sh;
+
+    sh = load->zone->sh;
 
     ngx_bloom_fault("load");
 
@@ -540,13 +542,13 @@ ngx_bloom_load_chunk(ngx_bloom_load_t *load, uint64_t chunk)
     }
 
     if (load->image.geometry.slices == 0) {
-        ngx_bloom_layers_count(load->zone, load->bank,
-                               offset / sizeof(uint64_t),
-                               len / sizeof(uint64_t));
+        ngx_bloom_layers_count_words(&sh->bank[load->bank].image.geometry,
+                                     (uint64_t *) p, offset / sizeof(uint64_t),
+                                     len / sizeof(uint64_t),
+                                     sh->bank[load->bank].bits_set);
     }
 
-    __atomic_store_n(&load->zone->sh->load_done, offset + len,
-                     __ATOMIC_RELAXED);
+    __atomic_store_n(&sh->load_done, offset + len, __ATOMIC_RELAXED);
 
     return NGX_OK;
 }

@@ -2,8 +2,8 @@
 
 /*
  * A timer makes the rounds of the first process, and a loop those of the
- * others.  A round says when the next one is due; a pipe can wake each process
- * earlier.
+ * others.  A round says when the next one is due; an eventfd can wake each
+ * process earlier.
  */
 
 #include "ngx_bloom_helper.h"
@@ -37,7 +37,7 @@ typedef struct {
     ngx_uint_t                   n;      /* number of processes */
     ngx_bloom_helper_process_t   process[NGX_BLOOM_HELPERS];
     dev_t                        device[NGX_BLOOM_HELPERS];  /* of each one */
-    ngx_connection_t            *c;      /* of the pipe's reading end */
+    ngx_connection_t            *c;      /* of the first eventfd */
     ngx_event_t                  timer;
     ngx_path_t                   path;
     ngx_cycle_t                 *cycle;

@@ -3,8 +3,7 @@
 /*
  * A job is work for a zone that takes long:
  *
- *     load       load an image, copy it to the state directory if it was
- *                uploaded, let it serve
+ *     load       load an image, synchronise it if it was uploaded, let it serve
  *     clear      load the image of file=, drop everything else, let it serve
  *     restore    make removed or excepted keys ordinary ones again
  *     save       write a checkpoint or a snapshot

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 #include "ngx_bloom_job_load.h"
-#include "ngx_bloom_bank.h"
 #include "ngx_bloom_base_change.h"
 #include "ngx_bloom_clear.h"
 #include "ngx_bloom_cleared.h"
-#include "ngx_bloom_copy.h"
 #include "ngx_bloom_io.h"
 #include "ngx_bloom_load.h"
 #include "ngx_bloom_log.h"
 #include "ngx_bloom_stand.h"
+#include "ngx_bloom_state_files.h"
 #include "ngx_bloom_task.h"
 #include "ngx_bloom_watch.h"
 
@@ -23,7 +22,6 @@ typedef struct {
     u_char              *path;           /* of the image; empty: an empty
                                             filter */
     ngx_bloom_load_t     load;
-    ngx_bloom_copy_t     copy;           /* of an upload */
     ngx_bloom_result_t   result;
 } ngx_bloom_job_load_t;
 
@@ -31,7 +29,7 @@ typedef struct {
 static void ngx_bloom_job_load_run(ngx_bloom_job_load_t *job);
 static ngx_int_t ngx_bloom_job_load_once(ngx_bloom_job_load_t *job);
 static ngx_int_t ngx_bloom_job_load_begin(ngx_bloom_job_load_t *job);
-static ngx_int_t ngx_bloom_job_load_copy(ngx_bloom_job_load_t *job);
+static ngx_int_t ngx_bloom_job_load_sync(ngx_bloom_job_load_t *job);
 static ngx_int_t ngx_bloom_job_load_clear(ngx_bloom_job_load_t *job);
 static ngx_int_t ngx_bloom_job_load_switch(ngx_bloom_job_load_t *job);
 static void ngx_bloom_job_load_store(ngx_bloom_job_load_t *job);
@@ -89,7 +87,6 @@ ngx_bloom_job_load_run(ngx_bloom_job_load_t *job)
 
         /* begin again behind the clear */
 
-        ngx_bloom_copy_end(&job->copy);
         ngx_bloom_load_end(&job->load);
     }
 
@@ -111,8 +108,6 @@ ngx_bloom_job_load_run(ngx_bloom_job_load_t *job)
 static ngx_int_t
 ngx_bloom_job_load_once(ngx_bloom_job_load_t *job)
 {
-    ngx_bloom_copy_init(&job->copy);
-
     if (ngx_bloom_job_load_begin(job) != NGX_OK
         || ngx_bloom_load_run(&job->load) != NGX_OK)
     {
@@ -125,7 +120,7 @@ ngx_bloom_job_load_once(ngx_bloom_job_load_t *job)
         return ngx_bloom_job_load_clear(job);
 
     case NGX_BLOOM_TASK_UPLOAD:
-        return ngx_bloom_job_load_copy(job) == NGX_OK
+        return ngx_bloom_job_load_sync(job) == NGX_OK
                ? ngx_bloom_job_load_switch(job) : NGX_ERROR;
 
     default: /* NGX_BLOOM_TASK_LOAD */
@@ -174,17 +169,17 @@ ngx_bloom_job_load_begin(ngx_bloom_job_load_t *job)
 }
 
 
-/* Stores the upload before it serves, so that a restart finds it, and loads the
- * keys that were added meanwhile. */
+/* Synchronises the upload, which a worker has written, before it serves, and
+ * loads the keys that were added meanwhile. */
 static ngx_int_t
-ngx_bloom_job_load_copy(ngx_bloom_job_load_t *job)
+ngx_bloom_job_load_sync(ngx_bloom_job_load_t *job)
 {
     ngx_err_t          err;
     ngx_bloom_load_t  *load;
 
     load = &job->load;
 
-    if (ngx_bloom_copy(&job->copy, job->zone->state, job->path) == NGX_OK) {
+    if (ngx_bloom_io_sync_slices(load->file.fd) == NGX_OK) {
         return ngx_bloom_load_journal(load);
     }
 
@@ -270,7 +265,9 @@ ngx_bloom_job_load_store(ngx_bloom_job_load_t *job)
         }
 
     } else if (job->task == NGX_BLOOM_TASK_UPLOAD
-               && ngx_bloom_base_change(&job->load, &job->copy) != NGX_OK)
+               && ngx_bloom_base_change(&job->load,
+                                        ngx_bloom_state_files_name(job->path))
+                  != NGX_OK)
     {
         ngx_bloom_job_load_fails(job, "the image serves, but a restart brings "
                                  "the previous image back: \"%V\" cannot be "
@@ -382,7 +379,6 @@ ngx_bloom_job_load_end(ngx_bloom_job_load_t *job, ngx_int_t rc)
 
     zone = job->zone;
 
-    ngx_bloom_copy_end(&job->copy);
     ngx_bloom_load_end(&job->load);
 
     if (job->asked) {
@@ -398,5 +394,5 @@ ngx_bloom_job_load_end(ngx_bloom_job_load_t *job, ngx_int_t rc)
         ngx_bloom_log_returned(zone);
     }
 
-    ngx_bloom_bank_release(zone, !(zone->sh->generation & 1));
+    ngx_bloom_zone_release(zone, !(zone->sh->generation & 1));
 }

@@ -7,7 +7,6 @@
 
 #include "ngx_bloom_maintenance.h"
 #include "ngx_bloom_as_of.h"
-#include "ngx_bloom_bank.h"
 #include "ngx_bloom_base_change.h"
 #include "ngx_bloom_base_file.h"
 #include "ngx_bloom_catch_up.h"
@@ -253,7 +252,7 @@ ngx_bloom_maintenance_files(ngx_bloom_maintenance_t *work, ngx_uint_t *due)
     /* a load that died has left its memory; no other process could take it, not
      * even a child that would give it back */
 
-    ngx_bloom_bank_release(zone, !(zone->sh->generation & 1));
+    ngx_bloom_zone_release(zone, !(zone->sh->generation & 1));
 
     ngx_bloom_maintenance_begin(work);
     ngx_bloom_maintenance_tidy(work);

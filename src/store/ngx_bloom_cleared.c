@@ -108,22 +108,27 @@ ngx_bloom_cleared_unsettled(ngx_bloom_state_t *state)
 ngx_int_t
 ngx_bloom_cleared_settle(ngx_bloom_state_t *state, const u_char *build)
 {
+    bloom_base_t  base;
+
     if (!ngx_bloom_cleared_unsettled(state)) {
         return NGX_OK;
     }
 
     if (ngx_bloom_cleared_sync(state) != NGX_OK
         || ngx_bloom_cleared_forget(state) != NGX_OK
-        || ngx_bloom_cleared_stand(state, build) != NGX_OK
-        || ngx_bloom_state_files_remove(state, "upload.") != NGX_OK
-        || ngx_bloom_state_files_remove(state, "checkpoint.") != NGX_OK
-        || ngx_bloom_segment_remove(state, ngx_bloom_base_file_begin(state))
-           != NGX_OK)
+        || ngx_bloom_cleared_stand(state, build) != NGX_OK)
     {
         return NGX_ERROR;
     }
 
-    return ngx_bloom_io_sync_directory(state->dir);
+    /* no start uses what the entry does not name; the helper removes what
+     * cannot be removed now */
+
+    ngx_bloom_base_file_get(state, &base);
+    ngx_bloom_state_files_sweep(state, &base);
+    (void) ngx_bloom_segment_remove(state, base.from.position);
+
+    return NGX_OK;
 }
 
 
@@ -215,35 +220,30 @@ static ngx_int_t
 ngx_bloom_cleared_record(ngx_bloom_state_t *state, uint64_t position,
     bloom_point_t *point)
 {
-    char              error[BLOOM_RECORD_ERROR_LEN];
-    u_char            buf[BLOOM_RECORD_HEADER + 8];
-    ssize_t           n;
-    uint64_t          base;
-    ngx_fd_t          fd;
-    ngx_err_t         err;
-    bloom_record_t    record;
-    bloom_segment_e   what;
-    bloom_segment_t   segment;
+    size_t           len;
+    u_char          *buf;
+    ngx_uint_t       clears;
+    bloom_record_t   record;
+    bloom_segment_t  segment;
 
-    base = position - BLOOM_SEGMENT_HEADER;
-    fd = ngx_bloom_segment_open(state, base, O_RDONLY, &segment, error, &what);
-
-    if (fd == NGX_INVALID_FILE) {
+    if (ngx_bloom_segment_read(state, position - BLOOM_SEGMENT_HEADER,
+                               BLOOM_SEGMENT_HEADER + BLOOM_RECORD_HEADER + 8,
+                               &segment, &buf, &len)
+        != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
-    n = ngx_bloom_io_read(fd, buf, sizeof(buf), BLOOM_SEGMENT_HEADER);
-    err = ngx_errno;
+    clears = bloom_record_read(&record, &segment, position, 0,
+                               buf + BLOOM_SEGMENT_HEADER,
+                               len - BLOOM_SEGMENT_HEADER)
+             == BLOOM_RECORD_OK
+             && record.type == BLOOM_RECORD_CLEAR;
 
-    (void) ngx_close_file(fd);
+    free(buf);
 
-    if (n != sizeof(buf)
-        || what != BLOOM_SEGMENT_OK
-        || bloom_record_read(&record, &segment, position, 0, buf, n)
-           != BLOOM_RECORD_OK
-        || record.type != BLOOM_RECORD_CLEAR)
-    {
-        ngx_set_errno(n == NGX_ERROR ? err : NGX_EINVAL);
+    if (!clears) {
+        ngx_set_errno(NGX_EINVAL);
         return NGX_ERROR;
     }
 

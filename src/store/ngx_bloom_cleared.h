@@ -49,11 +49,12 @@ ngx_uint_t ngx_bloom_cleared_since(ngx_bloom_state_t *state, uint64_t applied);
 ngx_uint_t ngx_bloom_cleared_unsettled(ngx_bloom_state_t *state);
 
 /*
- * Stores that the last clear is the beginning of the journal, and removes from
- * disk what it has dropped, unless that is done.  `build` is the build id of
- * what the zone goes back to, the image of file=; NULL for an empty filter.
- * The caller holds the lock control->keeper.  Returns NGX_OK, or NGX_ERROR
- * with errno: then the function is to be called again.
+ * Stores that the last clear is the beginning of the journal, unless that is
+ * done, and removes from disk what it has dropped and what can be removed.
+ * `build` is the build id of what the zone goes back to, the image of file=;
+ * NULL for an empty filter.  The caller holds the lock control->keeper.
+ * Returns NGX_OK, or NGX_ERROR with errno: then the function is to be called
+ * again.
  */
 ngx_int_t ngx_bloom_cleared_settle(ngx_bloom_state_t *state,
     const u_char *build);

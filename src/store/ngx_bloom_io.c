@@ -200,7 +200,7 @@ ngx_bloom_io_write_slice(ngx_fd_t fd, const void *buf, size_t len,
 
 
 ngx_int_t
-ngx_bloom_io_sync_foreign(ngx_fd_t fd)
+ngx_bloom_io_sync_slices(ngx_fd_t fd)
 {
     off_t            at;
     ngx_file_info_t  fi;
@@ -221,7 +221,14 @@ ngx_bloom_io_sync_foreign(ngx_fd_t fd)
         }
     }
 
-    return ngx_bloom_io_sync(fd) == NGX_OK
+    return ngx_bloom_io_sync(fd);
+}
+
+
+ngx_int_t
+ngx_bloom_io_sync_foreign(ngx_fd_t fd)
+{
+    return ngx_bloom_io_sync_slices(fd) == NGX_OK
            ? ngx_bloom_io_sync_all(fd) : NGX_ERROR;
 }
 

@@ -87,13 +87,15 @@ ngx_int_t ngx_bloom_io_sync(ngx_fd_t fd);
  * Returns NGX_OK or NGX_ERROR. */
 ngx_int_t ngx_bloom_io_sync_all(ngx_fd_t fd);
 
+/* Synchronises a large file's data that another process has written, slice by
+ * slice, so that other synchronisations of the disk need not wait for all of
+ * it.  Returns NGX_OK or NGX_ERROR. */
+ngx_int_t ngx_bloom_io_sync_slices(ngx_fd_t fd);
+
 /*
- * Synchronises a file that another process has written, and the name that leads
- * to it.  The workers' user may not open the directory of the file, so its
- * whole file system is synchronised.  The bytes are flushed slice by slice
- * first, so that other synchronisations of the disk need not wait for all of
- * them.
- * Returns NGX_OK or NGX_ERROR.
+ * Synchronises a file that another process has written, in slices, and the name
+ * that leads to it.  The workers' user may not open the directory of the file,
+ * so its whole file system is synchronised.  Returns NGX_OK or NGX_ERROR.
  */
 ngx_int_t ngx_bloom_io_sync_foreign(ngx_fd_t fd);
 

@@ -16,8 +16,8 @@
 
 static ngx_int_t ngx_bloom_journal_place(ngx_bloom_state_t *state,
     ngx_bloom_reader_t *reader);
-static ngx_int_t ngx_bloom_journal_reaches(ngx_fd_t fd,
-    const bloom_segment_t *segment, const ngx_bloom_end_t *end);
+static ngx_uint_t ngx_bloom_journal_reaches(const bloom_segment_t *segment,
+    uint64_t sequence, const u_char *buf, size_t len);
 static ngx_int_t ngx_bloom_journal_cut(ngx_bloom_state_t *state,
     ngx_bloom_end_t *end);
 static uint64_t ngx_bloom_journal_reserve(const ngx_bloom_end_t *end,
@@ -103,11 +103,10 @@ ngx_bloom_journal_recover(ngx_bloom_state_t *state, ngx_bloom_reader_t *reader)
 static ngx_int_t
 ngx_bloom_journal_place(ngx_bloom_state_t *state, ngx_bloom_reader_t *reader)
 {
-    char              error[BLOOM_RECORD_ERROR_LEN];
+    size_t            len;
+    u_char           *buf;
     uint64_t          base;
-    ngx_fd_t          fd;
     ngx_int_t         rc;
-    bloom_segment_e   what;
     bloom_segment_t   segment;
     ngx_bloom_end_t  *end;
 
@@ -137,98 +136,68 @@ ngx_bloom_journal_place(ngx_bloom_state_t *state, ngx_bloom_reader_t *reader)
         return rc == NGX_ERROR ? NGX_ERROR : NGX_OK;
     }
 
-    fd = ngx_bloom_segment_open(state, base, O_RDONLY, &segment, error, &what);
+    rc = ngx_bloom_segment_read(state, base, end->tail - base, &segment, &buf,
+                                &len);
 
-    if (fd == NGX_INVALID_FILE) {
-        return ngx_errno == NGX_ENOENT ? NGX_OK : NGX_ERROR;
+    if (rc != NGX_OK) {
+        return rc == NGX_ERROR ? NGX_ERROR : NGX_OK;
     }
 
-    rc = NGX_OK;
-
-    if (what == BLOOM_SEGMENT_OK) {
-
-        if (end->tail > base + BLOOM_SEGMENT_HEADER) {
-            rc = ngx_bloom_journal_reaches(fd, &segment, end);
-        }
-
-        if (end->tail < base + segment.size) {
-            end->base = base;
-            end->limit = base + segment.size;
-            end->tail = ngx_max(end->tail, base + BLOOM_SEGMENT_HEADER);
-        }
-    }
-
-    if (rc == NGX_DECLINED) {
+    if (len > BLOOM_SEGMENT_HEADER
+        && !ngx_bloom_journal_reaches(&segment, end->sequence - 1, buf, len))
+    {
         reader->promised = end->tail + 1;
-    }
-
-    (void) ngx_close_file(fd);
-
-    return rc == NGX_ERROR ? NGX_ERROR : NGX_OK;
-}
-
-
-/* Finds out if the record before the end, which is in the segment, is there.
- * Returns NGX_OK; NGX_DECLINED if it is not; NGX_ERROR with errno. */
-static ngx_int_t
-ngx_bloom_journal_reaches(ngx_fd_t fd, const bloom_segment_t *segment,
-    const ngx_bloom_end_t *end)
-{
-    size_t          at, len;
-    u_char         *buf;
-    uint64_t        base;
-    ngx_int_t       rc;
-    bloom_record_t  record;
-
-    base = segment->base + BLOOM_SEGMENT_HEADER;
-    len = end->tail - base;
-    buf = malloc(len);
-
-    if (buf == NULL) {
-        return NGX_ERROR;
-    }
-
-    ngx_memzero(buf, len);
-
-    rc = (ngx_bloom_io_read(fd, buf, len, BLOOM_SEGMENT_HEADER) == NGX_ERROR)
-         ? NGX_ERROR : NGX_DECLINED;
-
-    for (at = 0; rc == NGX_DECLINED && at < len; at += record.size) {
-
-        at += bloom_record_find(&record, segment, base + at, 0, buf + at,
-                                len - at);
-
-        if (at < len && at + record.size == len
-            && record.stamp.sequence == end->sequence - 1)
-        {
-            rc = NGX_OK;
-        }
-
-        if (at >= len) {
-            break;
-        }
     }
 
     free(buf);
 
-    return rc;
+    if (end->tail < base + segment.size) {
+        end->base = base;
+        end->limit = base + segment.size;
+        end->tail = ngx_max(end->tail, base + BLOOM_SEGMENT_HEADER);
+    }
+
+    return NGX_OK;
+}
+
+
+/* Returns 1 if the first `len` bytes of a segment end with the record
+ * `sequence`. */
+static ngx_uint_t
+ngx_bloom_journal_reaches(const bloom_segment_t *segment, uint64_t sequence,
+    const u_char *buf, size_t len)
+{
+    size_t          at;
+    bloom_record_t  record;
+
+    for (at = BLOOM_SEGMENT_HEADER; at < len; at += record.size) {
+
+        at += bloom_record_find(&record, segment, segment->base + at, 0,
+                                buf + at, len - at);
+
+        if (at >= len) {
+            break;
+        }
+
+        if (at + record.size == len && record.stamp.sequence == sequence) {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 
 ngx_int_t
 ngx_bloom_journal_removals(ngx_bloom_state_t *state, bloom_removals_t *removals)
 {
-    size_t             at;
-    char               error[BLOOM_RECORD_ERROR_LEN];
-    u_char            *buf;
-    ssize_t            n;
-    uint64_t           base;
-    ngx_fd_t           fd;
-    ngx_int_t          rc;
-    bloom_base_t       from;
-    bloom_record_t     record;
-    bloom_segment_e    what;
-    bloom_segment_t    segment;
+    size_t           at, len;
+    u_char          *buf;
+    uint64_t         base;
+    ngx_int_t        rc;
+    bloom_base_t     from;
+    bloom_record_t   record;
+    bloom_segment_t  segment;
 
     ngx_bloom_base_file_get(state, &from);
 
@@ -237,31 +206,23 @@ ngx_bloom_journal_removals(ngx_bloom_state_t *state, bloom_removals_t *removals)
     for (rc = ngx_bloom_segment_last(state, &base); rc == NGX_OK;
          rc = ngx_bloom_segment_before(state, base, &base))
     {
-        fd = ngx_bloom_segment_open(state, base, O_RDONLY, &segment, error,
-                                    &what);
+        rc = ngx_bloom_segment_read(state, base, UINT64_MAX, &segment, &buf,
+                                    &len);
 
-        if (fd == NGX_INVALID_FILE) {
+        if (rc == NGX_ERROR) {
             return NGX_ERROR;
         }
 
-        if (what != BLOOM_SEGMENT_OK) {
-            (void) ngx_close_file(fd);
+        if (rc == NGX_DECLINED) {
             continue;
         }
 
-        buf = malloc(segment.size);
-        n = buf != NULL ? ngx_bloom_io_read(fd, buf, segment.size, 0)
-                        : NGX_ERROR;
+        for (at = BLOOM_SEGMENT_HEADER; at < len; at += record.size) {
 
-        (void) ngx_close_file(fd);
-
-        for (at = BLOOM_SEGMENT_HEADER; n != NGX_ERROR && at < (size_t) n;
-             at += record.size)
-        {
             at += bloom_record_find(&record, &segment, base + at, 0, buf + at,
-                                    n - at);
+                                    len - at);
 
-            if (at >= (size_t) n) {
+            if (at >= len) {
                 break;
             }
 
@@ -270,10 +231,6 @@ ngx_bloom_journal_removals(ngx_bloom_state_t *state, bloom_removals_t *removals)
         }
 
         free(buf);
-
-        if (n == NGX_ERROR) {
-            return NGX_ERROR;
-        }
 
         if (rc == NGX_DONE || base <= from.from.position) {
             return NGX_OK;

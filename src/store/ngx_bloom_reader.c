@@ -15,7 +15,7 @@
 
 static ngx_int_t ngx_bloom_reader_find(ngx_bloom_reader_t *reader,
     bloom_record_t *record, size_t *found);
-static ngx_uint_t ngx_bloom_reader_continues(ngx_bloom_reader_t *reader,
+static ngx_int_t ngx_bloom_reader_continues(ngx_bloom_reader_t *reader,
     const bloom_record_t *record, size_t found);
 static void ngx_bloom_reader_advance(ngx_bloom_reader_t *reader,
     const bloom_record_t *record, size_t found);
@@ -24,12 +24,10 @@ static ngx_int_t ngx_bloom_reader_fill(ngx_bloom_reader_t *reader, size_t len);
 static uint64_t ngx_bloom_reader_behind(ngx_bloom_reader_t *reader);
 static ngx_uint_t ngx_bloom_reader_void(ngx_bloom_reader_t *reader,
     const bloom_record_t *record);
-static ngx_uint_t ngx_bloom_reader_damage(ngx_bloom_reader_t *reader,
+static ngx_int_t ngx_bloom_reader_damage(ngx_bloom_reader_t *reader,
     const bloom_record_t *record);
 static ngx_uint_t ngx_bloom_reader_durable(const bloom_segment_t *segment,
     uint64_t position, uint64_t sequence, const u_char *buf, size_t len);
-static ngx_int_t ngx_bloom_reader_segment_durable(ngx_bloom_reader_t *reader,
-    uint64_t base, uint64_t sequence, uint64_t *next);
 static void ngx_bloom_reader_damaged(ngx_bloom_reader_t *reader,
     const char *what);
 static void ngx_bloom_reader_lost(ngx_bloom_reader_t *reader, uint64_t time);
@@ -156,9 +154,15 @@ ngx_bloom_reader_next(ngx_bloom_reader_t *reader, bloom_record_t *record)
         }
     }
 
-    if (!ngx_bloom_reader_continues(reader, record, found)) {
+    rc = ngx_bloom_reader_continues(reader, record, found);
+
+    if (rc == NGX_DECLINED) {
         reader->cut = 1;
         return NGX_DONE;
+    }
+
+    if (rc == NGX_ERROR) {
+        return NGX_ERROR;
     }
 
     if (!bloom_record_known(record->type)) {
@@ -183,6 +187,14 @@ ngx_bloom_reader_find(ngx_bloom_reader_t *reader, bloom_record_t *record,
     uint64_t   end;
 
     end = ngx_min(reader->next, reader->limit);
+
+    if (reader->below == 0 && reader->limit > reader->next
+        && ngx_bloom_segment_begins(reader->state, reader->next,
+                                    &reader->below)
+           != NGX_OK)
+    {
+        return ngx_bloom_reader_no_segment(reader, reader->next);
+    }
 
     /* the window has the longest possible record, or all that is left */
 
@@ -238,12 +250,14 @@ ngx_bloom_reader_find(ngx_bloom_reader_t *reader, bloom_record_t *record,
 }
 
 
-/* Returns 1 if the journal continues with this record, even if others are lost
- * before it; 0 if the journal ends before it. */
-static ngx_uint_t
+/* Returns NGX_OK if the journal continues with this record, even if others are
+ * lost before it; NGX_DECLINED if the journal ends before it; or NGX_ERROR with
+ * the error. */
+static ngx_int_t
 ngx_bloom_reader_continues(ngx_bloom_reader_t *reader,
     const bloom_record_t *record, size_t found)
 {
+    ngx_int_t   rc;
     ngx_uint_t  gap;
 
     /*
@@ -258,8 +272,10 @@ ngx_bloom_reader_continues(ngx_bloom_reader_t *reader,
 
     if (gap || found != 0) {
 
-        if (!ngx_bloom_reader_damage(reader, record)) {
-            return 0;
+        rc = ngx_bloom_reader_damage(reader, record);
+
+        if (rc != NGX_OK) {
+            return rc;
         }
 
         if (gap) {
@@ -268,7 +284,7 @@ ngx_bloom_reader_continues(ngx_bloom_reader_t *reader,
         }
     }
 
-    return 1;
+    return NGX_OK;
 }
 
 
@@ -315,32 +331,28 @@ ngx_bloom_reader_void(ngx_bloom_reader_t *reader, const bloom_record_t *record)
         return 0;                        /* nothing is in the next segment */
     }
 
-    if (reader->below == 0) {
-        reader->below = ngx_bloom_segment_begins(reader->state, reader->next);
-
-        if (reader->below == 0) {
-            reader->below = UINT64_MAX;
-        }
-    }
-
     return record->stamp.sequence >= reader->below;
 }
 
 
 /*
- * Returns 1 if what is missing before `record`, which is in the window, was
- * promised to be on disk; 0 if the journal ends there.
+ * Returns NGX_OK if what is missing before `record`, which is in the window,
+ * was promised to be on disk; NGX_DECLINED if the journal ends there; or
+ * NGX_ERROR with the error.
  */
-static ngx_uint_t
+static ngx_int_t
 ngx_bloom_reader_damage(ngx_bloom_reader_t *reader,
     const bloom_record_t *record)
 {
-    size_t     at;
-    uint64_t   base, sequence;
-    ngx_int_t  rc;
+    size_t           at, len;
+    u_char          *buf;
+    uint64_t         base, next, sequence;
+    ngx_int_t        rc;
+    ngx_uint_t       durable;
+    bloom_segment_t  segment;
 
     if (ngx_bloom_reader_behind(reader) < reader->promised) {
-        return 1;
+        return NGX_OK;
     }
 
     /* the first record that is missing; if its number is not known, nothing
@@ -349,25 +361,46 @@ ngx_bloom_reader_damage(ngx_bloom_reader_t *reader,
     sequence = reader->sequence;
 
     if (sequence == 0) {
-        return 0;
+        return NGX_DECLINED;
     }
 
     at = (const u_char *) record->data - reader->window;
 
-    if (ngx_bloom_reader_durable(&reader->segment, reader->start + at,
-                                 sequence, reader->window + at,
-                                 reader->len - at))
-    {
-        return 1;
-    }
+    durable = ngx_bloom_reader_durable(&reader->segment, reader->start + at,
+                                       sequence, reader->window + at,
+                                       reader->len - at);
 
-    for (base = reader->next; /* void */ ; /* void */ ) {
-        rc = ngx_bloom_reader_segment_durable(reader, base, sequence, &base);
+    for (base = reader->next; !durable; base = next) {
 
-        if (rc != NGX_AGAIN) {
-            return rc == NGX_OK;
+        rc = ngx_bloom_segment_find(reader->state, base, &base);
+
+        if (rc == NGX_DONE) {
+            return NGX_DECLINED;
+        }
+
+        if (rc == NGX_OK) {
+            rc = ngx_bloom_segment_read(reader->state, base, UINT64_MAX,
+                                        &segment, &buf, &len);
+        }
+
+        if (rc == NGX_ERROR) {
+            return ngx_bloom_reader_no_segment(reader, base);
+        }
+
+        next = base + 1;                 /* if it is damaged or removed */
+
+        if (rc == NGX_OK) {
+            next = base + segment.size;
+            durable = ngx_bloom_reader_durable(&segment,
+                                               base + BLOOM_SEGMENT_HEADER,
+                                               sequence,
+                                               buf + BLOOM_SEGMENT_HEADER,
+                                               len - BLOOM_SEGMENT_HEADER);
+            free(buf);
         }
     }
+
+    return NGX_OK;
 }
 
 
@@ -394,58 +427,6 @@ ngx_bloom_reader_durable(const bloom_segment_t *segment, uint64_t position,
     }
 
     return 0;
-}
-
-
-/* Does so for the segment at `base` or the first one after it.  Returns NGX_OK
- * if it says so; NGX_AGAIN, with the next base, if not; NGX_DONE if there is no
- * segment, or none that can be read. */
-static ngx_int_t
-ngx_bloom_reader_segment_durable(ngx_bloom_reader_t *reader, uint64_t base,
-    uint64_t sequence, uint64_t *next)
-{
-    char              error[BLOOM_RECORD_ERROR_LEN];
-    u_char           *buf;
-    ssize_t           n;
-    ngx_fd_t          fd;
-    ngx_uint_t        durable;
-    bloom_segment_e   what;
-    bloom_segment_t   segment;
-
-    if (ngx_bloom_segment_find(reader->state, base, &base) != NGX_OK) {
-        return NGX_DONE;
-    }
-
-    fd = ngx_bloom_segment_open(reader->state, base, O_RDONLY, &segment, error,
-                                &what);
-    if (fd == NGX_INVALID_FILE) {
-        return NGX_DONE;
-    }
-
-    if (what != BLOOM_SEGMENT_OK) {
-        (void) ngx_close_file(fd);
-        *next = base + 1;
-        return NGX_AGAIN;
-    }
-
-    *next = base + segment.size;
-    durable = 0;
-    buf = malloc(segment.size);
-
-    if (buf != NULL) {
-        n = ngx_bloom_io_read(fd, buf, segment.size - BLOOM_SEGMENT_HEADER,
-                              BLOOM_SEGMENT_HEADER);
-
-        durable = n > 0
-                  && ngx_bloom_reader_durable(&segment,
-                                              base + BLOOM_SEGMENT_HEADER,
-                                              sequence, buf, n);
-        free(buf);
-    }
-
-    (void) ngx_close_file(fd);
-
-    return durable ? NGX_OK : NGX_AGAIN;
 }
 
 
@@ -688,14 +669,14 @@ ngx_bloom_reader_newer(ngx_bloom_reader_t *reader, bloom_record_t *record)
 }
 
 
-/* Sets the error for a segment that cannot be opened.  Returns NGX_ERROR. */
+/* Sets the error for a segment that cannot be read.  Returns NGX_ERROR. */
 static ngx_int_t
 ngx_bloom_reader_no_segment(ngx_bloom_reader_t *reader, uint64_t base)
 {
     reader->err = ngx_errno;
 
     ngx_bloom_print(reader->error, sizeof(reader->error),
-                    "\"%V/journal.%016xL\" cannot be opened%s",
+                    "\"%V/journal.%016xL\" cannot be read%s",
                     &reader->state->path, base,
                     ngx_bloom_io_advice(reader->err));
     return NGX_ERROR;

@@ -80,6 +80,48 @@ ngx_bloom_segment_open(ngx_bloom_state_t *state, uint64_t base, int flags,
 }
 
 
+ngx_int_t
+ngx_bloom_segment_read(ngx_bloom_state_t *state, uint64_t base, uint64_t most,
+    bloom_segment_t *segment, u_char **buf, size_t *len)
+{
+    char             error[BLOOM_RECORD_ERROR_LEN];
+    ssize_t          n;
+    ngx_fd_t         fd;
+    ngx_err_t        err;
+    bloom_segment_e  what;
+
+    fd = ngx_bloom_segment_open(state, base, O_RDONLY, segment, error, &what);
+
+    if (fd == NGX_INVALID_FILE) {
+        return ngx_errno == NGX_ENOENT ? NGX_DECLINED : NGX_ERROR;
+    }
+
+    if (what != BLOOM_SEGMENT_OK) {
+        (void) ngx_close_file(fd);
+        ngx_set_errno(NGX_EINVAL);
+        return NGX_DECLINED;
+    }
+
+    *len = ngx_min(segment->size, most);
+    *buf = malloc(*len);
+
+    n = (*buf != NULL) ? ngx_bloom_io_read(fd, *buf, *len, 0) : NGX_ERROR;
+
+    err = ngx_errno;
+    (void) ngx_close_file(fd);
+
+    if (n == NGX_ERROR) {
+        free(*buf);
+        ngx_set_errno(err);
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(*buf + n, *len - n);
+
+    return NGX_OK;
+}
+
+
 /* Finds the last segment that begins at or before a position, and the first one
  * that begins after it. */
 static ngx_int_t
@@ -214,44 +256,30 @@ ngx_int_t
 ngx_bloom_segment_unused(ngx_bloom_state_t *state, uint64_t base,
     uint64_t sequence, uint64_t *size)
 {
-    u_char           *buf;
-    char              error[BLOOM_RECORD_ERROR_LEN];
-    ssize_t           n;
-    uint64_t          offset;
-    ngx_fd_t          fd;
-    bloom_segment_e   what;
-    bloom_segment_t   segment;
+    size_t           len;
+    u_char          *buf;
+    ngx_int_t        rc;
+    bloom_segment_t  segment;
 
-    fd = ngx_bloom_segment_open(state, base, O_RDONLY, &segment, error, &what);
+    rc = ngx_bloom_segment_read(state, base, UINT64_MAX, &segment, &buf, &len);
 
-    if (fd == NGX_INVALID_FILE) {
-        return ngx_errno == NGX_ENOENT ? NGX_DECLINED : NGX_ERROR;
+    if (rc != NGX_OK) {
+        return rc;
     }
 
-    n = 1;
-    buf = malloc(NGX_BLOOM_SEGMENT_BUF);
+    *size = segment.size;
 
-    if (buf == NULL) {
-        n = NGX_ERROR;
-
-    } else if (what == BLOOM_SEGMENT_OK && segment.sequence <= sequence) {
-
-        *size = segment.size;
-
-        for (offset = BLOOM_SEGMENT_HEADER; /* void */ ; offset += n) {
-
-            n = ngx_bloom_io_read(fd, buf, NGX_BLOOM_SEGMENT_BUF, offset);
-
-            if (n <= 0 || bloom_record_tail(buf, n) != 0) {
-                break;
-            }
-        }
+    if (segment.sequence > sequence
+        || bloom_record_tail(buf + BLOOM_SEGMENT_HEADER,
+                             len - BLOOM_SEGMENT_HEADER)
+           != 0)
+    {
+        rc = NGX_DECLINED;
     }
 
-    (void) ngx_close_file(fd);
     free(buf);
 
-    return n == 0 ? NGX_OK : n > 0 ? NGX_DECLINED : NGX_ERROR;
+    return rc;
 }
 
 
@@ -336,46 +364,38 @@ ngx_bloom_segment_after(ngx_bloom_state_t *state, uint64_t base,
 }
 
 
-uint64_t
-ngx_bloom_segment_begins(ngx_bloom_state_t *state, uint64_t base)
+ngx_int_t
+ngx_bloom_segment_begins(ngx_bloom_state_t *state, uint64_t base,
+    uint64_t *sequence)
 {
-    char              error[BLOOM_RECORD_ERROR_LEN];
-    u_char           *buf;
-    ssize_t           n;
-    uint64_t          sequence;
-    ngx_fd_t          fd;
-    bloom_record_t    record;
-    bloom_segment_e   what;
-    bloom_segment_t   segment;
+    size_t           len;
+    u_char          *buf;
+    ngx_int_t        rc;
+    bloom_record_t   record;
+    bloom_segment_t  segment;
 
-    sequence = 0;
+    *sequence = UINT64_MAX;
 
-    fd = ngx_bloom_segment_open(state, base, O_RDONLY, &segment, error, &what);
+    rc = ngx_bloom_segment_read(state, base,
+                                BLOOM_SEGMENT_HEADER + 2 * BLOOM_RECORD_MAX,
+                                &segment, &buf, &len);
 
-    if (fd == NGX_INVALID_FILE) {
-        return 0;
+    if (rc != NGX_OK) {
+        return rc == NGX_ERROR ? NGX_ERROR : NGX_OK;
     }
 
-    buf = malloc(2 * BLOOM_RECORD_MAX);
+    len -= BLOOM_SEGMENT_HEADER;
 
-    if (buf != NULL && what == BLOOM_SEGMENT_OK) {
-
-        n = ngx_bloom_io_read(fd, buf, 2 * BLOOM_RECORD_MAX,
-                              BLOOM_SEGMENT_HEADER);
-
-        if (n > 0
-            && bloom_record_find(&record, &segment,
-                                 base + BLOOM_SEGMENT_HEADER, 0, buf, n)
-               != (size_t) n)
-        {
-            sequence = record.stamp.sequence;
-        }
+    if (bloom_record_find(&record, &segment, base + BLOOM_SEGMENT_HEADER, 0,
+                          buf + BLOOM_SEGMENT_HEADER, len)
+        != len)
+    {
+        *sequence = record.stamp.sequence;
     }
 
     free(buf);
-    (void) ngx_close_file(fd);
 
-    return sequence;
+    return NGX_OK;
 }
 
 

@@ -34,6 +34,15 @@ ngx_fd_t ngx_bloom_segment_open(ngx_bloom_state_t *state, uint64_t base,
     int flags, bloom_segment_t *segment, char *error, bloom_segment_e *what);
 
 /*
+ * Reads a segment from its header on, but at most `most` bytes.  Bytes that a
+ * short file lacks are zero.  Returns NGX_OK with *len bytes in *buf, which the
+ * caller frees; NGX_DECLINED with errno if there is no such segment or its
+ * header is not valid; or NGX_ERROR with errno if it cannot be read.
+ */
+ngx_int_t ngx_bloom_segment_read(ngx_bloom_state_t *state, uint64_t base,
+    uint64_t most, bloom_segment_t *segment, u_char **buf, size_t *len);
+
+/*
  * Finds the segment that contains a position, or else the first one after it.
  * Returns NGX_OK with its base in *base; NGX_DONE if there is no such segment;
  * or NGX_ERROR with errno and, in *base, the segment that cannot be opened.
@@ -75,10 +84,12 @@ ngx_int_t ngx_bloom_segment_make(ngx_bloom_state_t *state,
     const bloom_segment_t *segment);
 
 /*
- * Returns the sequence of the first valid record of a segment, or 0 if it has
- * none, or cannot be read.
+ * Finds the first valid record of a segment, and stores its sequence in
+ * *sequence; UINT64_MAX if there is no such record or no such segment.  Returns
+ * NGX_OK, or NGX_ERROR with errno.
  */
-uint64_t ngx_bloom_segment_begins(ngx_bloom_state_t *state, uint64_t base);
+ngx_int_t ngx_bloom_segment_begins(ngx_bloom_state_t *state, uint64_t base,
+    uint64_t *sequence);
 
 /*
  * Overwrites what a segment has after the journal's end, `tail`, with zeros,

@@ -25,7 +25,7 @@ static ngx_uint_t ngx_bloom_state_files_used(ngx_bloom_state_t *state,
     const u_char *name);
 static ngx_uint_t ngx_bloom_state_files_left(ngx_bloom_state_t *state,
     const char *name, ngx_bloom_state_files_e which);
-static ngx_int_t ngx_bloom_state_files_unlink(ngx_bloom_state_t *state,
+static void ngx_bloom_state_files_unlink(ngx_bloom_state_t *state,
     u_char *name);
 
 
@@ -191,51 +191,11 @@ ngx_bloom_state_files_sweep(ngx_bloom_state_t *state, const bloom_base_t *base)
         }
 
         if (i == 3 || (i == 2 && base->kind != BLOOM_BASE_UPLOAD)) {
-            (void) ngx_bloom_state_files_unlink(state, name);
+            ngx_bloom_state_files_unlink(state, name);
         }
     }
 
     (void) closedir(dir);
-}
-
-
-ngx_int_t
-ngx_bloom_state_files_remove(ngx_bloom_state_t *state, const char *prefix)
-{
-    DIR            *dir;
-    u_char          path[NGX_MAX_PATH];
-    ngx_err_t       err;
-    ngx_int_t       rc;
-    struct dirent  *entry;
-
-    dir = ngx_bloom_io_list(state->dir);
-    if (dir == NULL) {
-        return NGX_ERROR;
-    }
-
-    rc = NGX_OK;
-    err = 0;
-
-    while ((entry = readdir(dir)) != NULL) {
-
-        if (!ngx_bloom_state_files_begins(entry->d_name, prefix)
-            || !ngx_bloom_state_files_ends(entry->d_name, ".bloom"))
-        {
-            continue;
-        }
-
-        ngx_bloom_state_name(path, "%s", entry->d_name);
-
-        if (ngx_bloom_state_files_unlink(state, path) != NGX_OK) {
-            rc = NGX_ERROR;
-            err = ngx_errno;
-        }
-    }
-
-    (void) closedir(dir);
-    ngx_set_errno(err);
-
-    return rc;
 }
 
 
@@ -256,7 +216,7 @@ ngx_bloom_state_files_clean(ngx_bloom_state_t *state,
 
         if (ngx_bloom_state_files_left(state, entry->d_name, which)) {
             ngx_bloom_state_name(path, "%s", entry->d_name);
-            (void) ngx_bloom_state_files_unlink(state, path);
+            ngx_bloom_state_files_unlink(state, path);
         }
     }
 
@@ -283,7 +243,6 @@ ngx_bloom_state_files_left(ngx_bloom_state_t *state, const char *name,
         ngx_uint_t   shared;                     /* used by workers */
     } kinds[] = {
         { "save.", ".tmp", 0 },
-        { "upload.", ".tmp", 0 },
         { "body.", ".tmp", 1 },
         { "snapshot.", ".bloom", 1 }
     };
@@ -409,7 +368,7 @@ ngx_bloom_state_files_used(ngx_bloom_state_t *state, const u_char *name)
             && ngx_errno == EWOULDBLOCK);
 
     if (!used) {
-        (void) ngx_bloom_state_files_unlink(state, (u_char *) name);
+        ngx_bloom_state_files_unlink(state, (u_char *) name);
     }
 
     ngx_bloom_io_close(&fd);
@@ -433,20 +392,13 @@ ngx_bloom_state_files_ends(const char *name, const char *end)
 }
 
 
-static ngx_int_t
+static void
 ngx_bloom_state_files_unlink(ngx_bloom_state_t *state, u_char *name)
 {
-    ngx_err_t  err;
-
     if (ngx_bloom_io_remove(state->dir, name) != NGX_OK) {
-        err = ngx_errno;
-        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, err,
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, ngx_errno,
                       "\"%V/%s\" cannot be removed; correct the owner and mode "
                       "of its directory, or remove the file yourself",
                       &state->path, name);
-        ngx_set_errno(err);
-        return NGX_ERROR;
     }
-
-    return NGX_OK;
 }

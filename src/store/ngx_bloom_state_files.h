@@ -6,15 +6,15 @@
  *
  *     checkpoint.BUILD.POSITION.bloom
  *     upload.BUILD.bloom
- *     snapshot.N.R.bloom, body.N.R.tmp
- *     save.N.R.tmp, upload.N.R.tmp
+ *     snapshot.N.R.bloom, body.N.R.tmp, save.N.R.tmp
  *
  * ngx_bloom_state.h explains BUILD and POSITION.  N is the number of the
  * instance.  R is random, so that two processes never choose the same name, not
  * even in different containers, where they may have the same process id.
  *
  * Workers read snapshots, and a worker writes a body.  A process that uses such
- * a file has a lock on it, which ends with the process.
+ * a file has a lock on it, which ends with the process.  The job of an upload
+ * renames the body.
  */
 
 #ifndef _NGX_BLOOM_STATE_FILES_H_INCLUDED_
@@ -62,13 +62,6 @@ ngx_int_t ngx_bloom_state_files_aside(ngx_bloom_state_t *state);
  * name.  Those that cannot be removed are logged. */
 void ngx_bloom_state_files_sweep(ngx_bloom_state_t *state,
     const bloom_base_t *base);
-
-/*
- * Removes the images whose names begin with `prefix`.  Returns NGX_OK; or
- * NGX_ERROR with errno if one cannot be removed, which is logged.
- */
-ngx_int_t ngx_bloom_state_files_remove(ngx_bloom_state_t *state,
-    const char *prefix);
 
 
 /* Which temporary files are removed. */

@@ -9,6 +9,10 @@
 #include <sys/mman.h>
 
 
+/* Bytes that are given back to the system at a time. */
+#define NGX_BLOOM_HUGEPAGES_PIECE  (32 * 1024 * 1024)
+
+
 /* Moves *p to the first whole huge page of a range.  Returns the length of all
  * whole huge pages, or 0. */
 static size_t
@@ -45,13 +49,26 @@ ngx_bloom_hugepages_advise(u_char *p, size_t len)
 void
 ngx_bloom_hugepages_clear(u_char *p, size_t len)
 {
+    u_char  *next, *end;
+
+    end = p + len;
+
+    /* piece by piece, because the system locks the memory meanwhile; a huge
+     * page can only be given back as a whole */
+
+    for ( /* void */ ; p < end; p = next) {
+        next = ngx_align_ptr(p + NGX_BLOOM_HUGEPAGES_PIECE,
+                             NGX_BLOOM_HUGEPAGE_SIZE);
+        next = ngx_min(next, end);
+
 #ifdef MADV_REMOVE
-    if (madvise(p, len, MADV_REMOVE) == 0) {
-        return;
-    }
+        if (madvise(p, next - p, MADV_REMOVE) == 0) {
+            continue;
+        }
 #endif
 
-    ngx_memzero(p, len);
+        ngx_memzero(p, next - p);
+    }
 }
 
 

@@ -220,17 +220,6 @@ ngx_bloom_layers_plan(ngx_bloom_zone_t *zone, ngx_uint_t bank,
 
 
 void
-ngx_bloom_layers_count(ngx_bloom_zone_t *zone, ngx_uint_t bank, uint64_t from,
-    uint64_t n)
-{
-    ngx_bloom_layers_count_words(&zone->sh->bank[bank].image.geometry,
-                                 (uint64_t *) ngx_bloom_zone_bank(zone, bank)
-                                 + from,
-                                 from, n, zone->sh->bank[bank].bits_set);
-}
-
-
-void
 ngx_bloom_layers_count_words(const bloom_geometry_t *g, const uint64_t *words,
     uint64_t from, uint64_t n, uint64_t bits_set[BLOOM_PARTS_MAX])
 {

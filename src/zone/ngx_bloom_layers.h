@@ -73,11 +73,6 @@ ngx_uint_t ngx_bloom_layers_fit(ngx_bloom_zone_t *zone,
 void ngx_bloom_layers_plan(ngx_bloom_zone_t *zone, ngx_uint_t bank,
     const bloom_image_t *image, uint64_t generation);
 
-/* Counts n words of the image that a load has put into a bank; the first one is
- * word `from` of the bank. */
-void ngx_bloom_layers_count(ngx_bloom_zone_t *zone, ngx_uint_t bank,
-    uint64_t from, uint64_t n);
-
 /* Adds to bits_set the bits of n words of a filter, for each part; the first is
  * word `from` of the filter. */
 void ngx_bloom_layers_count_words(const bloom_geometry_t *g,

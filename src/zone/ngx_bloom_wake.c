@@ -1,83 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
-/*
- * Both ends of a pipe are non-blocking.  A write to a full pipe may fail,
- * because a full pipe wakes the helper as well.  A flag in shared memory says
- * that a process has written to the pipe and the helper has not read it yet, so
- * that no other process needs to write.
- */
-
 #include "ngx_bloom_wake.h"
 
-#include <sys/mman.h>
+#include <sys/eventfd.h>
 
 
-static ngx_int_t ngx_bloom_wake_create(ngx_cycle_t *cycle);
-
-
-static ngx_fd_t       ngx_bloom_wake_pipe[NGX_BLOOM_HELPERS][2];
-static ngx_uint_t     ngx_bloom_wake_pipes;      /* how many exist */
-static ngx_atomic_t  *ngx_bloom_wake_written;    /* of each of them */
+static ngx_fd_t    ngx_bloom_wake_fds[NGX_BLOOM_HELPERS];
+static ngx_uint_t  ngx_bloom_wake_n;     /* how many exist */
 
 
 ngx_int_t
 ngx_bloom_wake_init(ngx_cycle_t *cycle, ngx_uint_t n)
 {
-    void  *p;
+    ngx_fd_t  fd;
 
-    if (ngx_bloom_wake_written == NULL) {
-        p = mmap(NULL, NGX_BLOOM_HELPERS * sizeof(ngx_atomic_t),
-                 PROT_READ|PROT_WRITE, MAP_ANON|MAP_SHARED, -1, 0);
+    while (ngx_bloom_wake_n < n) {
+        fd = eventfd(0, EFD_NONBLOCK|EFD_CLOEXEC);
 
-        if (p == MAP_FAILED) {
+        if (fd == -1) {
             ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno,
-                          "mmap() failed");
+                          "eventfd() failed");
             return NGX_ERROR;
         }
 
-        ngx_bloom_wake_written = p;
+        ngx_bloom_wake_fds[ngx_bloom_wake_n++] = fd;
     }
-
-    while (ngx_bloom_wake_pipes < n) {
-
-        if (ngx_bloom_wake_create(cycle) != NGX_OK) {
-            return NGX_ERROR;
-        }
-    }
-
-    return NGX_OK;
-}
-
-
-/* Creates the next pipe. */
-static ngx_int_t
-ngx_bloom_wake_create(ngx_cycle_t *cycle)
-{
-    ngx_fd_t    *fd;
-    ngx_uint_t   i;
-
-    fd = ngx_bloom_wake_pipe[ngx_bloom_wake_pipes];
-
-    if (pipe(fd) == -1) {
-        ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno, "pipe() failed");
-        return NGX_ERROR;
-    }
-
-    for (i = 0; i < 2; i++) {
-        if (ngx_nonblocking(fd[i]) == -1
-            || fcntl(fd[i], F_SETFD, FD_CLOEXEC) == -1)
-        {
-            ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno,
-                          "fcntl() failed");
-
-            (void) close(fd[0]);
-            (void) close(fd[1]);
-
-            return NGX_ERROR;
-        }
-    }
-
-    ngx_bloom_wake_pipes++;
 
     return NGX_OK;
 }
@@ -86,43 +33,30 @@ ngx_bloom_wake_create(ngx_cycle_t *cycle)
 ngx_fd_t
 ngx_bloom_wake_fd(ngx_uint_t helper)
 {
-    return ngx_bloom_wake_pipe[helper][0];
+    return ngx_bloom_wake_fds[helper];
 }
 
 
 void
 ngx_bloom_wake_clear(ngx_uint_t helper)
 {
-    u_char   buf[256];
-    ssize_t  n;
+    uint64_t  n;
 
-    /* clear the flag before reading: a later write wakes the helper again */
-
-    __atomic_store_n(&ngx_bloom_wake_written[helper], 0, __ATOMIC_SEQ_CST);
-
-    do {
-        n = read(ngx_bloom_wake_pipe[helper][0], buf, sizeof(buf));
-    } while (n == (ssize_t) sizeof(buf) || (n == -1 && ngx_errno == NGX_EINTR));
+    (void) !read(ngx_bloom_wake_fds[helper], &n, sizeof(uint64_t));
 }
 
 
 void
 ngx_bloom_wake(ngx_bloom_zone_t *zone)
 {
-    u_char      c;
-    ngx_uint_t  helper;
+    uint64_t  n;
 
-    helper = zone->helper;
-
-    if (helper >= ngx_bloom_wake_pipes
-        || __atomic_exchange_n(&ngx_bloom_wake_written[helper], 1,
-                               __ATOMIC_SEQ_CST))
-    {
+    if (zone->helper >= ngx_bloom_wake_n) {
         return;
     }
 
-    /* ignore the result: a full pipe wakes the helper as well */
+    /* ignore the result: a full counter wakes the helper as well */
 
-    c = 0;
-    (void) !write(ngx_bloom_wake_pipe[helper][1], &c, 1);
+    n = 1;
+    (void) !write(ngx_bloom_wake_fds[zone->helper], &n, sizeof(uint64_t));
 }

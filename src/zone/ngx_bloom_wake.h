@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * A pipe lets any process wake the helper.
+ * An eventfd lets any process wake the helper.
  *
- * A master has one pipe for its whole life, so workers of old cycles wake the
- * new helper.
+ * A master keeps its eventfds for its whole life, so workers of old cycles wake
+ * the new helper.
  */
 
 #ifndef _NGX_BLOOM_WAKE_H_INCLUDED_
@@ -22,19 +22,16 @@
 #define NGX_BLOOM_HELPERS  8
 
 
-/* Creates the pipes of the first `n` processes, unless they exist.  Returns
+/* Creates the eventfds of the first `n` processes, unless they exist.  Returns
  * NGX_OK or NGX_ERROR. */
 ngx_int_t ngx_bloom_wake_init(ngx_cycle_t *cycle, ngx_uint_t n);
 
-/* Returns the end of a pipe that becomes readable when a process wakes this
+/* Returns the descriptor that becomes readable when a process wakes this
  * process of the helper. */
 ngx_fd_t ngx_bloom_wake_fd(ngx_uint_t helper);
 
-/*
- * Empties the pipe.  The helper calls this whenever it looks after its zones,
- * even if it was not woken: a process may die after it has announced that it
- * writes to the pipe, but before it writes.
- */
+/* Forgets that the process was woken.  The helper calls this before it looks
+ * after its zones. */
 void ngx_bloom_wake_clear(ngx_uint_t helper);
 
 /* Tells the process of the helper that looks after the zone that there is

@@ -645,6 +645,17 @@ ngx_bloom_zone_beside(ngx_uint_t removals)
 
 
 void
+ngx_bloom_zone_release(ngx_bloom_zone_t *zone, ngx_uint_t bank)
+{
+    if (zone->sh->bank[bank].filled) {
+        ngx_bloom_hugepages_clear(ngx_bloom_zone_bank(zone, bank),
+                                  zone->bank_size);
+        zone->sh->bank[bank].filled = 0;
+    }
+}
+
+
+void
 ngx_bloom_zone_measure_hugepages(ngx_bloom_zone_t *zone)
 {
     ngx_bloom_shctx_t  *sh;

@@ -492,6 +492,12 @@ size_t ngx_bloom_zone_beside(ngx_uint_t removals);
 const char *ngx_bloom_zone_accept(uint32_t form, bloom_key_t *key);
 const char *ngx_bloom_zone_canonical(uint32_t form, bloom_key_t *key);
 
+/*
+ * Gives the memory of the idle bank back to the system, if it is filled: a load
+ * calls this when another bank serves, or when it has failed.
+ */
+void ngx_bloom_zone_release(ngx_bloom_zone_t *zone, ngx_uint_t bank);
+
 /* Measures how much of the banks is on huge pages.  Takes some milliseconds per
  * GiB. */
 void ngx_bloom_zone_measure_hugepages(ngx_bloom_zone_t *zone);
@@ -513,11 +519,10 @@ void ngx_bloom_zone_attach(ngx_bloom_zone_t *zone);
 
 /*
  * Takes the lock of the zone, under which everything changes that a lookup
- * reads of the generation that serves, but for bits that are set by catching up
- * (I8): `append` in its shared memory and then, if the zone has a state
- * directory, the one of its control page, since the workers of a configuration
- * without a journal take the first alone (I10).  Waits `wait` ms for each at
- * most.  Returns NGX_OK or NGX_BUSY.
+ * reads of the generation that serves (I8): `append` in its shared memory and
+ * then, if the zone has a state directory, the one of its control page, since
+ * the workers of a configuration without a journal take the first alone (I10).
+ * Waits `wait` ms for each at most.  Returns NGX_OK or NGX_BUSY.
  */
 ngx_int_t ngx_bloom_zone_lock(ngx_bloom_zone_t *zone, ngx_msec_t wait);
 void ngx_bloom_zone_unlock(ngx_bloom_zone_t *zone);

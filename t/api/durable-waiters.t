@@ -81,7 +81,7 @@ subtest 'waiting requests make no system calls' => sub {
     my $before = writes($worker);
     sleep 0.3;
     cmp_ok(writes($worker) - $before, '<', 50,
-           'a worker does not write to the pipe of the helper repeatedly');
+           'a worker does not wake the helper repeatedly');
 
     kill 'CONT', $helper;
     is(answers(@clients), '200:' . WAITERS, 'all requests are answered');

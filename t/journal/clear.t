@@ -333,6 +333,26 @@ subtest 'the file base begins with the clear record' => sub {
 };
 
 
+# No start uses a file that the entry does not name.
+
+subtest 'a file that a clear dropped cannot be removed' => sub {
+    begin();
+    mkdir "$state/upload.left.bloom" or die "mkdir: $!";
+
+    my $mark = $t->log_mark;
+    is(clear()->status, 200, 'the zone is cleared');
+    like($t->log_since($mark), qr/upload\.left\.bloom" cannot be removed/,
+         'the log names the file');
+
+    $t->kill_all;
+    $t->run;
+    is_whole('beside the file', AFTER);
+    rmdir "$state/upload.left.bloom" or die "rmdir: $!";
+    ok(wait_until(sub { !left_over() }), 'the other files are removed');
+    $t->stop;
+};
+
+
 # The keys of such a zone are in its checkpoints alone.
 
 subtest 'a zone that stands on its checkpoints is cleared' => sub {

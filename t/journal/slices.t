@@ -33,6 +33,8 @@ for my $name (qw(one two)) {
 
 my $size = -s "$dir/one.bloom";
 
+sub slices { return int(($size + 4 * MIB - 1) / (4 * MIB)) }
+
 
 # Tests that a file was synchronised after every 4 MiB at the latest, not
 # counting the header and the table of an image.
@@ -87,9 +89,19 @@ subtest 'images are written' => sub {
     $writes->begin;
     is(upload_image($t, 'ids', 'two')->status, 200, 'an image is uploaded');
 
-    # body.I.R.tmp is written by a worker, which never synchronises
+    # body.I.R.tmp is written by a worker, which never synchronises, and then
+    # synchronised and renamed by the helper
 
-    in_slices(qr/upload\.[^\/]*\.tmp$/, 'an upload');
+    my @calls = grep {
+        ($_->{from} || $_->{path}) =~ m{/body\.[^/]*\.tmp$}
+            && $_->{what} !~ /^(?:create|write)$/
+    } $writes->calls;
+
+    is(join(' ', map { $_->{what} } @calls),
+       join(' ', ('slice') x slices(), 'sync', 'rename'),
+       'an upload is synchronised in slices before it is renamed');
+    like($calls[-1]{path}, qr{/upload\.[^/]*\.bloom$},
+         'an upload has its name at last');
     is(api($t, POST => 'zones/ids/reload')->status, 200, 'file= serves again');
     $t->stop;
 };
@@ -128,8 +140,7 @@ sub synchronised_first {
 
     my @what = map { $_->{what} } @calls;
 
-    is("@what", join(' ', ('slice') x (($size + 4 * MIB - 1) / (4 * MIB)),
-                     'sync', 'syncfs', 'remove'),
+    is("@what", join(' ', ('slice') x slices(), 'sync', 'syncfs', 'remove'),
        "the file of file= is synchronised in slices before that $when");
     is(scalar(grep { $_->{what} eq 'slice' && $_->{bytes} > 4 * MIB } @calls),
        0, "no slice has more than 4 MiB $when");

@@ -20,7 +20,7 @@ my $t = BloomTest->new;
 my $dir = $t->testdir;
 my $state = "$dir/state/ids";
 
-my @kinds = qw(save upload);
+my @kinds = qw(save);
 my $random = '0123456789abcdef';
 my $other = reverse $random;
 
@@ -71,7 +71,7 @@ sub clean {
 
 subtest 'another container has a process of the same id' => sub {
     my $helper = $t->helper;
-    my @names = ("save.$helper.tmp", "upload.$helper.tmp",
+    my @names = ("save.$helper.tmp",
                  map({ "snapshot.$helper.$_.bloom" } 1 .. 3));
 
     leave(0, @names);
@@ -89,7 +89,7 @@ subtest 'another container has a process of the same id' => sub {
 
 subtest 'the helper dies' => sub {
     my @own = map { "$_.0.$random.tmp" } @kinds;
-    my @ended = map { "$_.1.$random.tmp" } @kinds, 'save';
+    my @ended = map { "$_.1.$random.tmp" } @kinds;
     my @before = map { "$_.4711.tmp" } @kinds;
     my @kept = @before;
 

@@ -12,10 +12,7 @@
 
 /* What is done with keys. */
 typedef struct {
-    ngx_int_t                 (*init)(ngx_bloom_batch_t *batch,
-                                      ngx_bloom_zone_t *zone, u_char *buf);
-    ngx_int_t                 (*put)(ngx_bloom_batch_t *batch,
-                                     ngx_str_t *key);
+    const ngx_bloom_change_kind_t  *kind;
     ngx_int_t                 (*run)(ngx_bloom_batch_t *batch);
 
     ngx_http_bloom_error_code_e  never;  /* the zone never takes such keys */
@@ -65,8 +62,7 @@ enum {
 
 static const ngx_http_bloom_keys_change_t  ngx_http_bloom_keys_changes[] = {
 
-    { ngx_bloom_add_begin,
-      ngx_bloom_add_put,
+    { &ngx_bloom_add_kind,
       ngx_bloom_add,
       NGX_HTTP_BLOOM_E_NO_ADDITIONS,
       "no key was added",
@@ -74,8 +70,7 @@ static const ngx_http_bloom_keys_change_t  ngx_http_bloom_keys_changes[] = {
       "send them again later",
       "a loss of power may undo the additions of this request" },
 
-    { ngx_bloom_remove_begin,
-      ngx_bloom_remove_put,
+    { &ngx_bloom_remove_kind,
       ngx_bloom_remove,
       NGX_HTTP_BLOOM_E_NO_REMOVALS,
       "no key was removed",
@@ -183,7 +178,8 @@ ngx_http_bloom_keys_begin(ngx_http_bloom_operation_t *op)
 
     keys->change = &ngx_http_bloom_keys_changes[op->kind->which];
 
-    rc = keys->change->init(&keys->batch, op->zone, buf);
+    rc = ngx_bloom_batch_begin(&keys->batch, op->zone, keys->change->kind,
+                               buf);
 
     return rc == NGX_OK
            ? NGX_OK
@@ -229,7 +225,7 @@ ngx_http_bloom_keys_take(ngx_http_bloom_operation_t *op, ngx_str_t *key)
             }
         }
 
-        switch (keys->change->put(&keys->batch, key)) {
+        switch (ngx_bloom_batch_key(&keys->batch, key)) {
 
         case NGX_OK:
             keys->counts.received++;

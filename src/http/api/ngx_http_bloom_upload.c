@@ -2,9 +2,10 @@
 
 /*
  * This file takes an image from a client: it writes the body into a file of the
- * zone's state directory while the body arrives, and the helper loads that
- * file.  An image that the zone cannot take is refused as early as possible: by
- * its Content-Length, by the bytes that have arrived, or by its header.
+ * zone's state directory while the body arrives, and the helper loads and
+ * renames that file.  An image that the zone cannot take is refused as early as
+ * possible: by its Content-Length, by the bytes that have arrived, or by its
+ * header.
  */
 
 #include "ngx_http_bloom_task.h"
@@ -325,7 +326,11 @@ ngx_http_bloom_upload_end(ngx_http_bloom_operation_t *op)
         return;
     }
 
-    (void) ngx_bloom_io_remove(op->zone->state->dir, upload->name);
+    /* a job that still loads the file renames it, or the helper removes it */
+
+    if (!upload->task.asked || upload->task.done) {
+        (void) ngx_bloom_io_remove(op->zone->state->dir, upload->name);
+    }
 
     ngx_bloom_io_close(&upload->fd);
 }

@@ -11,11 +11,11 @@ package BloomTest::Disk;
 #   $disk->refuse('ENOSPC', qw(write /ids/));     in paths with "/ids/" alone
 #   $disk->allow;
 #
-# Calls to refuse: `open` (opening files for writing, and creating them),
-# `write` (to any place in a file), `grow` (reserving room for a file, or
-# writing behind its end), `allocate` (reserving the room that a file already
-# has), `sync` and `rename`.  With `room`, the file system reports hardly any
-# free room.
+# Calls to refuse: `open` (opening files for writing, and creating them), `read`
+# (bytes of a file after the first 4096), `write` (to any place in a file),
+# `grow` (reserving room for a file, or writing behind its end), `allocate`
+# (reserving the room that a file already has), `sync` and `rename`.  With
+# `room`, the file system reports hardly any free room.
 
 use strict;
 use warnings;
@@ -257,6 +257,10 @@ refused_fd(int fd, const char *what, off_t end)
         return refused_fd(__VA_ARGS__) ? -1 : real pass;                     \
     }
 
+CALL(ssize_t, pread, (int fd, void *buf, size_t n, off_t at),
+     (fd, buf, n, at), fd, at + n > 4096 ? "read" : "", 0)
+CALL(ssize_t, pread64, (int fd, void *buf, size_t n, off64_t at),
+     (fd, buf, n, at), fd, at + n > 4096 ? "read" : "", 0)
 CALL(ssize_t, pwrite, (int fd, const void *buf, size_t n, off_t at),
      (fd, buf, n, at), fd, "write", at + (off_t) n)
 CALL(ssize_t, pwrite64, (int fd, const void *buf, size_t n, off64_t at),
