@@ -59,11 +59,11 @@ follow_gap_say(const char *zone, const char *source,
     bloom_position_write(judgment->missing, to);
 
     if (closed) {
-        follow_log(NULL, zone, FOLLOW_ERROR, event, "%s; the zone was at %s and "
-                   "goes on from %s; the image that serves is from there, so "
-                   "the zone does not wait for a newer one; load one all the "
-                   "same, built with --source %s=P, where P is later than %s",
-                   what, was, to, source, to);
+        follow_log(NULL, zone, FOLLOW_ERROR, event, "%s; the zone was at %s "
+                   "and goes on from %s; the image that serves is from there, "
+                   "so the zone does not wait for a newer one; load one all "
+                   "the same, built with --source %s=P, where P is later than "
+                   "%s", what, was, to, source, to);
         return;
     }
 

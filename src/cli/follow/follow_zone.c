@@ -6,8 +6,8 @@
  * Each step reads the stream, judges whether anything is missing after the
  * zone's position, and sends the entries.  If anything fails at nginx, the next
  * step asks for the state of the zone, since nginx may have restarted with an
- * older position.  Sending changes again is harmless: a zone applies those after
- * its position only.
+ * older position.  Sending changes again is harmless: a zone applies those
+ * after its position only.
  *
  *          the zone has no changes yet
  *      ASK ---------------------------> PLACE
@@ -615,7 +615,8 @@ static step_t
 read_moment(follow_zone_t *zone)
 {
     switch (stream_reader_read(&zone->reader, zone->settings->stream,
-                               zone->cursor.position, zone->does == IDLE ? WAIT : 0))
+                               zone->cursor.position,
+                               zone->does == IDLE ? WAIT : 0))
     {
     case STREAM_READ:
         return STEP_OK;

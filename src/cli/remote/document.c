@@ -25,7 +25,8 @@ document_parse(const char *text, size_t len)
         values += text[i] == ',' || text[i] == '[' || text[i] == '{';
     }
 
-    return values <= VALUES_MAX ? json_loadb(text, len, JSON_DECODE_ANY, NULL) : NULL;
+    return values <= VALUES_MAX ? json_loadb(text, len, JSON_DECODE_ANY, NULL)
+                                : NULL;
 }
 
 

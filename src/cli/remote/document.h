@@ -16,8 +16,8 @@
 #include <jansson.h>
 
 
-/* Parses a text that is one value.  Returns NULL if it is not valid JSON, or has more than a million values; else json_decref() frees the
- * document. */
+/* Parses a text that is one value.  Returns NULL if it is not valid JSON, or
+ * has more than a million values; else json_decref() frees the document. */
 json_t *document_parse(const char *text, size_t len);
 
 /* Returns a member, which may be null; NULL if it is missing. */

@@ -18,8 +18,8 @@ static const struct {
                     "error log, and load an image" },
     { "stale", "the image is older than max_age, so every answer is unknown: "
                "load a newer image" },
-    { "behind", "it has not applied all added keys yet: if this lasts, look for "
-                "a stopped process of nginx, and at the disk of "
+    { "behind", "it has not applied all added keys yet: if this lasts, look "
+                "for a stopped process of nginx, and at the disk of "
                 "bloom_state_path" },
     { "damaged", "added keys were lost: load an image with an --as-of of more "
                  "than an hour after the loss" },
@@ -80,8 +80,8 @@ check_source(findings_t *found, const node_row_t *row)
             ? "changes are missing; load an image with a later position"
             : "check that its follower runs and reaches it");
 
-    } else if (lag != NODE_UNKNOWN && lag > NODE_LAG_MAX
-               && field_count(values, "max_lag_ms") == NODE_UNKNOWN)
+    } else if (lag != FIELD_UNKNOWN && lag > FIELD_LAG_MAX
+               && field_count(values, "max_lag_ms") == FIELD_UNKNOWN)
     {
         row->zone->marks |= field_mark("lag_ms");
 
@@ -110,12 +110,13 @@ check_journal(findings_t *found, const node_row_t *row)
             row->node->name_len, row->node->name, error);
     }
 
-    if (lost != NODE_UNKNOWN && lost != 0) {
+    if (lost != FIELD_UNKNOWN && lost != 0) {
         row->zone->marks |= field_mark("lost_keys");
 
         findings_add(found, "lost_keys", row->zone->name,
-            "%.*s: %" PRIu64 " added key%s could not be written to the journal; "
-            "look at the disk of bloom_state_path, and add the keys again",
+            "%.*s: %" PRIu64 " added key%s could not be written to the "
+            "journal; look at the disk of bloom_state_path, and add the keys "
+            "again",
             row->node->name_len, row->node->name, lost, CLI_S(lost));
     }
 }
@@ -148,7 +149,7 @@ check_helper(findings_t *found, const node_row_t *row)
 
     silence = field_count(row->zone->values, "helper_silence_ms");
 
-    if (silence == NODE_UNKNOWN || silence <= NODE_SILENCE_MAX) {
+    if (silence == FIELD_UNKNOWN || silence <= FIELD_SILENCE_MAX) {
         return;
     }
 

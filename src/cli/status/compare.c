@@ -280,13 +280,13 @@ range_of(const node_row_t *row, const char *field, uint64_t *low,
 
     now = field_count(row->zone->values, field);
     before = row->zone->before != NULL
-             ? field_count(row->zone->before, field) : NODE_UNKNOWN;
-    before = before == NODE_UNKNOWN ? now : before;
+             ? field_count(row->zone->before, field) : FIELD_UNKNOWN;
+    before = before == FIELD_UNKNOWN ? now : before;
 
     *low = now < before ? now : before;
     *high = now < before ? before : now;
 
-    return now != NODE_UNKNOWN;
+    return now != FIELD_UNKNOWN;
 }
 
 
@@ -597,8 +597,8 @@ has_image(const json_t *values)
 }
 
 
-#define ADDED  "some nodes lack added keys: send all changes to all nodes, or " \
-               "load an image that has them"
+#define ADDED  "some nodes lack added keys: send all changes to all nodes, "   \
+               "or load an image that has them"
 
 static const moving_t  moving_bits = {
     "bits_set", "the number of bits that are set", ADDED, 0, 0
@@ -630,8 +630,8 @@ compare_filters(group_t *group)
 
         images += has_image(values);
         excepted |= field_count(values, "excepted") != 0;
-        grown |= layers != 0 && layers != NODE_UNKNOWN;
-        expires |= field_count(values, "expire_seconds") != NODE_UNKNOWN;
+        grown |= layers != 0 && layers != FIELD_UNKNOWN;
+        expires |= field_count(values, "expire_seconds") != FIELD_UNKNOWN;
         sources |= field_text(values, "source") != NULL;
     }
 

@@ -9,7 +9,6 @@
 #include "cli.h"
 #include "document.h"
 #include "fields.h"
-#include "node.h"
 #include "units.h"
 
 #define CONFIGURE  "configure the zone alike on all nodes"
@@ -117,7 +116,9 @@ field_text(const json_t *values, const char *name)
 uint64_t
 field_count(const json_t *values, const char *name)
 {
-    return node_count(values, name);
+    uint64_t  count;
+
+    return document_count(values, name, &count) == 0 ? count : FIELD_UNKNOWN;
 }
 
 
@@ -213,7 +214,7 @@ derive_journal(json_t *values)
     set_text(values, "journal_use", json_is_true(enabled) ? "on" : "off");
     set_text(values, "journal",
              field_text(values, "journal_error") != NULL ? "fails"
-             : lost != NODE_UNKNOWN && lost != 0 ? "lost keys"
+             : lost != FIELD_UNKNOWN && lost != 0 ? "lost keys"
              : field_text(values, "journal_use"));
 }
 
@@ -237,7 +238,7 @@ derive_helper(json_t *values, int64_t date)
 
     (void) json_object_set_new(values, "helper_silence_ms",
                                json_integer((json_int_t) silence));
-    set_text(values, "helper", silence > NODE_SILENCE_MAX ? "silent" : "ok");
+    set_text(values, "helper", silence > FIELD_SILENCE_MAX ? "silent" : "ok");
 }
 
 
@@ -250,7 +251,7 @@ fields_derive(json_t *values, const char *version, int64_t date)
     hash = field_text(values, "hash");
 
     if (layout != NULL && hash != NULL
-        && field_count(values, "bits") != NODE_UNKNOWN)
+        && field_count(values, "bits") != FIELD_UNKNOWN)
     {
         set_text(values, "geometry", "%.16s, %" PRIu64 " bits, k %" PRIu64
                  ", lines %" PRIu64 ", %.16s", layout,
@@ -258,7 +259,7 @@ fields_derive(json_t *values, const char *version, int64_t date)
                  field_count(values, "lines"), hash);
     }
 
-    if (field_count(values, "expire_seconds") != NODE_UNKNOWN) {
+    if (field_count(values, "expire_seconds") != FIELD_UNKNOWN) {
         set_text(values, "expire", "%" PRIu64 " s in %" PRIu64 " slices",
                  field_count(values, "expire_seconds"),
                  field_count(values, "expire_slices"));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 
 /*
- * One table says all about the values of a zone: where its node's endpoint tells
- * them, how they are printed, and how those of several nodes are compared.
+ * One table says all about the values of a zone: where its node's endpoint
+ * tells them, how they are printed, and how those of several nodes are compared.
  *
  * A zone has its values in an object, by the names of the table; those that are
  * unknown are missing.
@@ -15,6 +15,14 @@
 #include <stdint.h>
 
 #include <jansson.h>
+
+
+#define FIELD_UNKNOWN  UINT64_MAX        /* a number that the state lacks */
+
+/* The longest silence of a helper, which gives a sign of life every second, and
+ * the longest lag of a zone without max_lag=, ms. */
+#define FIELD_SILENCE_MAX  10000
+#define FIELD_LAG_MAX      30000
 
 
 typedef enum {
@@ -76,7 +84,7 @@ void fields_derive(json_t *values, const char *version, int64_t date);
 /* Returns a text, or NULL. */
 const char *field_text(const json_t *values, const char *name);
 
-/* Returns a count, or NODE_UNKNOWN. */
+/* Returns a count, or FIELD_UNKNOWN. */
 uint64_t field_count(const json_t *values, const char *name);
 
 /* Returns the bit of the column that is marked if a value is wrong. */

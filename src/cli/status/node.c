@@ -37,15 +37,6 @@ typedef struct {
 static pthread_mutex_t  parsing = PTHREAD_MUTEX_INITIALIZER;
 
 
-uint64_t
-node_count(const json_t *values, const char *name)
-{
-    uint64_t  count;
-
-    return document_count(values, name, &count) == 0 ? count : NODE_UNKNOWN;
-}
-
-
 static void
 free_zones(node_t *node)
 {
@@ -122,9 +113,9 @@ refused(char **error, const http_response_t *response)
 }
 
 
-/* Sends a GET request, or a POST request with the sample, and parses what comes.
- * Returns NULL if there is no document; *error is why, unless `error` is
- * NULL. */
+/* Sends a GET request, or a POST request with the sample, and parses what
+ * comes.  Returns NULL if there is no document; *error is why, unless `error`
+ * is NULL. */
 static json_t *
 request(asking_t *asking, const char *rest, int posts, char **error)
 {
@@ -292,8 +283,8 @@ run(void *data)
 
     if (why != NULL) {
         free_zones(node);
-        fail(&node->error, "the response %s; check that it is the URL of an endpoint "
-             "or of a zone", why);
+        fail(&node->error, "the response %s; check that it is the URL of an "
+             "endpoint or of a zone", why);
     }
 
     for (i = 0; i < node->n && asking->sample && node->error == NULL; i++) {
@@ -409,8 +400,8 @@ node_asked_before(node_t *nodes, const node_t *before, size_t n)
             /* another generation begins with other numbers */
 
             if (strcmp(zone->name, old->name) == 0
-                && node_count(zone->values, "generation")
-                   == node_count(old->values, "generation"))
+                && field_count(zone->values, "generation")
+                   == field_count(old->values, "generation"))
             {
                 zone->before = old->values;
             }

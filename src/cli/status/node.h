@@ -21,13 +21,6 @@
 
 
 #define NODE_MAX      256                /* nodes */
-#define NODE_UNKNOWN  UINT64_MAX         /* a number that the state lacks */
-
-/* The longest silence of a helper, which gives a sign of life every second, and
- * the longest lag of a zone without max_lag=, ms. */
-#define NODE_SILENCE_MAX  10000
-#define NODE_LAG_MAX      30000
-
 
 /* Keys to ask each zone about. */
 typedef struct {
@@ -79,9 +72,6 @@ void node_free(node_t *nodes, size_t n);
  * live as long: a number that has changed meanwhile may have had any value
  * between. */
 void node_asked_before(node_t *nodes, const node_t *before, size_t n);
-
-/* Returns a number of a zone; NODE_UNKNOWN if it has no such member. */
-uint64_t node_count(const json_t *values, const char *name);
 
 
 #endif /* NODE_H */
