@@ -11,28 +11,30 @@ CLANG ?= clang
 CFLAGS ?= -O2 -g
 WERROR ?= -Werror
 
-# A file under src/ finds headers only in its own layer and in the layers below.
-# Any other file finds all of them.
+# A file of src/core or src/interop finds headers only in its own layer and in the
+# layers below.  Any other file finds all of them; check-layers.pl looks at
+# those of src/cli.
 
 layers_of_core = core
 layers_of_interop = core interop
+layers_of_all := core interop $(patsubst src/%/,%,$(wildcard src/cli/*/))
 
 # The flags of each compilation, which also records the headers that it read.
 
 compile = -std=c11 $(CFLAGS) -Wall -Wextra $(WERROR) -D_GNU_SOURCE \
           $(addprefix -Isrc/,$(or $(layers_of_$(firstword \
-            $(subst /, ,$(patsubst src/%,%,$<)))),core interop cli cli/intake cli/terminal)) \
+            $(subst /, ,$(patsubst src/%,%,$<)))),$(layers_of_all))) \
           -Wno-missing-field-initializers -MMD -MP -MT $@ -MF $@.d
 sanitize = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all \
            -fno-omit-frame-pointer
 coverage = -O0 -g --coverage -include scripts/coverage.h
-libraries = -lcurl -lhiredis -lssl -lcrypto -lz -lbz2 -llzma -lzstd -lm -lidn2 \
+libraries = -lcurl -ljansson -lhiredis -lssl -lcrypto -lz -lbz2 -llzma -lzstd -lm -lidn2 \
             -lpthread
 libs = $(LDFLAGS) $(libraries)
 
 core := $(wildcard src/core/*.c)
 interop := $(wildcard src/interop/*.c)
-cli := $(wildcard src/cli/*.c src/cli/*/*.c)
+cli := $(wildcard src/cli/*/*.c)
 unit := $(patsubst t/unit/%.c,%,$(wildcard t/unit/test_*.c))
 fuzz := $(patsubst t/fuzz/%.c,build/fuzz/%,$(wildcard t/fuzz/fuzz_*.c))
 bench := $(patsubst bench/%.c,build/bench/%, \
@@ -143,9 +145,9 @@ build/coverage/unit/%: t/unit/%.c $(call core_objects,build/coverage)
 
 # The tests of a part of the tool
 
-build/unit/test_stream_judge: build/obj/cli/stream_judge.o
-build/sanitize/unit/test_stream_judge: build/sanitize/obj/cli/stream_judge.o
-build/coverage/unit/test_stream_judge: build/coverage/obj/cli/stream_judge.o
+build/unit/test_stream_judge: build/obj/cli/remote/stream_judge.o
+build/sanitize/unit/test_stream_judge: build/sanitize/obj/cli/remote/stream_judge.o
+build/coverage/unit/test_stream_judge: build/coverage/obj/cli/remote/stream_judge.o
 
 # The readers of lists, with what they need
 

@@ -106,6 +106,7 @@ _ngx_bloom_value() {
     analyze:--asked) kind=word words='' ;;
     analyze:--threads | analyze:-j) kind=word words='' ;;
     status:--timeout) kind=word words='' ;;
+    status:--sample) kind=file ;;
     status:--netrc) kind=file ;;
     status:--proxy) kind=word words='' ;;
     status:--cacert) kind=file ;;
@@ -132,7 +133,7 @@ _ngx_bloom_options() {
     import) words=' --output --from --funnel --bits --hashes --scheme --shard --capacity --fpr --form --check --as-of --timeout --cacert --cert --cert-key --min-keys --max-loss --max-growth --replaces --quiet --json --help' ;;
     export) words=' --output --to --key --quiet --json --help' ;;
     analyze) words=' --capacity --fpr --layout --hash --seed --runs --steps --asked --threads --quiet --csv --json --help' ;;
-    status) words=' --timeout --netrc --proxy --cacert --cert --cert-key --json --help' ;;
+    status) words=' --timeout --sample --netrc --proxy --cacert --cert --cert-key --json --help' ;;
     *) words='--help --version' ;;
     esac
 }

@@ -50,14 +50,31 @@ my %below = (
                        'src/zone', 'src/store', 'src/core'],
     'src/http/api' => ['src/http', 'src/rules', 'src/process', 'src/image',
                        'src/change', 'src/zone', 'src/store', 'src/core'],
-    'src/cli/terminal' => ['src/interop', 'src/core'],
-    'src/cli/intake'   => ['src/cli/terminal', 'src/interop', 'src/core'],
-    'src/cli'      => ['src/cli/intake', 'src/cli/terminal', 'src/interop',
-                       'src/core'],
     '.'            => ['src/http/api', 'src/http', 'src/rules', 'src/process',
                        'src/image', 'src/change', 'src/zone', 'src/store',
                        'src/core'],
 );
+
+# the folders of the tool, besides those below it
+
+my %tool = (
+    terminal => [],
+    file     => ['terminal'],
+    intake   => ['terminal'],
+    keys     => ['intake', 'file', 'terminal'],
+    image    => ['keys', 'intake', 'file', 'terminal'],
+    journal  => ['intake', 'file', 'terminal'],
+    remote   => ['terminal'],
+    import   => ['remote', 'image', 'keys', 'intake', 'file', 'terminal'],
+    status   => ['remote', 'terminal'],
+    follow   => ['remote', 'terminal'],
+    cmd      => ['import', 'follow', 'status', 'journal', 'remote', 'image',
+                 'keys', 'intake', 'file', 'terminal'],
+);
+
+$below{"src/cli/$_"} = [(map { "src/cli/$_" } @{ $tool{$_} }), 'src/interop',
+                        'src/core']
+    for keys %tool;
 
 my $longest = 900;
 
@@ -225,7 +242,7 @@ sub symbols {
     }
 
     my @objects = (
-        glob('build/obj/{core,interop,cli,cli/*}/*.o'),
+        glob('build/obj/{core,interop,cli/*}/*.o'),
         glob('build/nginx-installed-dynamic/objs/addon/*/ngx_*.o'));
     die "no objects below build/: run make all\n" unless @objects;
 
@@ -314,8 +331,10 @@ sub print_order {
 
     for my $layer ('src/core', 'src/interop', 'src/store', 'src/zone',
                    'src/change', 'src/image', 'src/process', 'src/rules',
-                   'src/http', 'src/http/api', 'src/cli/terminal',
-                   'src/cli/intake', 'src/cli')
+                   'src/http', 'src/http/api',
+                   map { "src/cli/$_" } qw(terminal file intake keys image
+                                           journal remote import status follow
+                                           cmd))
     {
         my @rows;
         push @{ $rows[ $height->($_) ] }, s/^(?:ngx_http|ngx)?_?bloom_//r

@@ -14,6 +14,7 @@ set -eu
 packages="libidn2-dev libidn2-0 libunistring2 libcmocka-dev libcmocka0
           zlib1g-dev zlib1g libbz2-dev libbz2-1.0 liblzma-dev liblzma5
           libzstd-dev libzstd1 libhiredis-dev libhiredis0.14 libhiredis1.1.0
+          libjansson-dev libjansson4
           libmurmurhash-dev libmurmurhash1 libmurmurhash2 libssl-dev libssl3
           libssl3t64 libcurl4-openssl-dev libcurl4 libcurl4t64"
 
@@ -77,7 +78,8 @@ for file in "$dir"/packages/*.deb; do
 done
 
 for file in usr/include/cmocka.h usr/include/idn2.h \
-            usr/include/hiredis/hiredis.h usr/include/zlib.h \
+            usr/include/hiredis/hiredis.h usr/include/jansson.h \
+            usr/include/zlib.h \
             usr/include/bzlib.h usr/include/lzma.h usr/include/zstd.h \
             usr/include/aarch64-linux-gnu/curl/curl.h usr/include/openssl/ssl.h
 do

@@ -36,6 +36,7 @@ header_of lzma.h liblzma-dev
 header_of zstd.h libzstd-dev
 header_of idn2.h libidn2-dev
 header_of hiredis/hiredis.h libhiredis-dev
+header_of jansson.h libjansson-dev
 header_of curl/curl.h libcurl4-openssl-dev
 header_of openssl/ssl.h libssl-dev
 command_of nginx nginx

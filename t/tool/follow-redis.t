@@ -43,7 +43,11 @@ sub gaps_are {
     ok($zone->wait_for(sub { "@{ $_->{gaps} }" eq "@$gaps" }),
        "the zone is told of the gap: $what")
         or diag explain [$zone->zone, log_of($follower)];
-    ok(wait_for_event($follower, $event, qr/load an image built with --source ids=P, where P is \Q$gaps->[-1]\E or later/),
+    my $from = $gaps->[-1] eq '0'
+        ? 'the ID of an entry that the stream gets from now on'
+        : "$gaps->[-1] or later";
+
+    ok(wait_for_event($follower, $event, qr/load an image built with --source ids=P, where P is \Q$from\E$/),
        "the gap is named: $what") or diag explain [log_of($follower)];
 }
 
@@ -71,6 +75,8 @@ for (['trimmed', [1 .. 9], 'XTRIM s MAXLEN 4', 3, [], ['5-' . max()],
       [], []],
      ['everything is trimmed', [1 .. 11], 'XTRIM s MAXLEN 0', 9, [], ['11'],
       'gap_trimmed'],
+     ['recreated without an entry', [], 'XGROUP CREATE s g 0 MKSTREAM', 3, [],
+      ['0'], 'gap_lost_end', 0],
      ['an entry is deleted', [1 .. 9], 'XDEL s 6-0', 3, [], ['6'],
       'gap_entry_deleted', 9, 4, 5, 7, 8, 9],
      ['recreated with later entries', [20, 21], undef, 12, [], ['19-' . max()],

@@ -98,6 +98,7 @@ sub state_at {
         name => 'ids', state => 'serving', generation => 1, file => '/x',
         label => undef, expire => undef,
         image => { build_id => 'ab' x 16, uploaded => JSON::PP::false,
+                   as_of => undef, created => '2026-11-01T02:00:00.000Z',
                    layout => 'blocked', lines => 1, hash => 'murmur3',
                    form => 'raw', k => 8, bits => 15872, capacity => 1000,
                    items => 3, items_estimated => JSON::PP::false },
@@ -230,10 +231,60 @@ problems_are([@urls], ['own estimated_items'],
 add($two, 'own', [map { "own-$_" } 1 .. 300]);
 problems_are([@urls], [], 'the zone has got the keys');
 
+$two->build_image('own.bloom', [@keys, 'another'], '-n', '1k');
+upload_image($two, 'ids', 'own');
+$one->build_image('own.bloom', [@keys, 'another'], '-n', '1k');
+upload_image($one, 'ids', 'own');
+isnt(build_id($one, 'ids'), build_id($two, 'ids'), 'each node has built its own');
+problems_are([@urls], [], 'images of the same keys agree');
+
+# A sample
+
+{
+    $one->write_file('sample', join "\n", @keys[0 .. 49], 'none', '');
+
+    my @sample = ('--sample', $one->testdir . '/sample');
+
+    problems_are([@sample, "$base[0]/bloom/zones/ids",
+                  "$base[1]/bloom/zones/ids"], [], 'a sample of keys');
+
+    my ($exit, $out) = $one->run_tool('status', @sample, @urls);
+
+    like($out, qr/^zone "ids": the same keys are expected: 0 of 51 sampled keys differ$/m,
+         'the command says that the answers agree');
+
+    $two->build_image('few.bloom', [@keys[10 .. 99], map { "x$_" } 1 .. 11],
+                      '-n', '1k');
+    upload_image($two, 'ids', 'few');
+    like(problems_are([@sample, @urls], ['ids sample'],
+                      'images of other keys'),
+         qr/^the same keys are expected: 10 of 51 sampled keys differ; key-1 is present on \Q$hosts[0]\E, absent on \Q$hosts[1]\E; load/m,
+         'the message counts the keys, and shows one');
+    is_deeply([grep { $_->{zone} eq 'ids' }
+                    @{ (status(@sample, @urls))[1]{sampled} }],
+              [{ zone => 'ids', keys => 51, differ => 10 }],
+              'JSON has the numbers');
+
+    for (['', qr/a sample has 1 to 10000 keys/],
+         [join("\n", 1 .. 10001), qr/a sample has 1 to 10000 keys/],
+         [join('', ('x' x 60000 . "\n") x 20), qr/and less than 1024 KiB/])
+    {
+        $one->write_file('bad', $_->[0]);
+        my ($exit, $out, $err) = $one->run_tool('status', '--sample',
+            $one->testdir . '/bad', @urls);
+        is($exit, 2, 'a sample that is too small or too large is refused');
+        like($err, $_->[1], 'the message says so');
+    }
+
+    my ($exit2, $out2, $err2) = $one->run_tool('status', '--sample',
+        $one->testdir . '/missing', @urls);
+    is($exit2, 2, 'a sample that is missing is refused');
+    like($err2, qr/missing/, 'the message names the file');
+}
+
 $two->build_image('new.bloom', \@keys, '-n', '2k', '--form', 'lower');
 upload_image($two, 'ids', 'new');
-like(problems_are([@urls], ['ids build_id', 'ids form'],
-                  'a node has another image'),
+like(problems_are([@urls], ['ids form'], 'a node has another image'),
      qr/^the key form differs: raw on \S+; lower on \S+; the nodes answer differently/m,
      'the message about key forms has both');
 
@@ -298,11 +349,54 @@ problems_are([endpoint(sub { { 'filter.bits_set' => 20 + 8 * $_[0] } }),
 
 {
     my ($exit, $out) = $one->run_tool('status', $good, endpoint({}), endpoint(
-        { 'image.build_id' => 'cd' x 16 }));
+        { 'image.build_id' => 'cd' x 16,
+          'image.created' => '2026-11-02T02:00:00.000Z' }));
+
+    like($out, qr/ abababab\* /, 'the oldest image is marked');
+    unlike($out, qr/ cdcdcdcd\* /, 'a newer one is not');
+
+    ($exit, $out) = $one->run_tool('status', $good, endpoint({}), endpoint(
+        { 'image.form' => 'lower', 'image.build_id' => 'cd' x 16 }));
 
     like($out, qr/ cdcdcdcd\* /, 'the value of the minority is marked');
     unlike($out, qr/ abababab\* /, 'the value of the majority is not');
 }
+
+# Images that each node has built itself
+
+sub built {
+    my ($as_of, $items, %change) = @_;
+
+    return endpoint({ 'image.build_id' => sprintf('%032x', rand 1e9),
+                      'image.as_of' => $as_of, 'image.items' => $items,
+                      'filter.bits_set' => int rand 1e6, %change });
+}
+
+problems_are([built('2026-11-01T02:00:00Z', 1000),
+              built('2026-11-01T02:00:00Z', 1000)], [],
+             'as many keys at the same time');
+like(problems_are([built('2026-11-01T02:00:00Z', 1000),
+                   built('2026-11-01T02:00:00Z', 999)], ['ids items'],
+                  'one key less at the same time'),
+     qr/^the number of keys of the image differs: 999 on \S+, 1000 on /,
+     'the message has both numbers');
+problems_are([built('2026-11-01T02:00:00Z', 1000),
+              built('2026-11-01T02:50:00Z', 1010)], [],
+             'a few keys more, an hour later');
+problems_are([built('2026-11-01T02:00:00Z', 1000),
+              built('2026-11-01T02:50:00Z', 1100)], ['ids items'],
+             'many keys more');
+like(problems_are([built('2026-11-01T02:00:00Z', 1000),
+                   built('2026-11-02T02:00:00Z', 1000)], ['ids build_id'],
+                  'an image of yesterday'),
+     qr/^the images are of other times: 2026-11-01T02:00:00Z on \S+, 2026-11-02T02:00:00Z on \S+; build or load a newer one on /,
+     'the message has both times');
+problems_are([built(undef, 1000), built(undef, 1000)], [],
+             'without as_of, the times at which the images were made count');
+problems_are([built(undef, 1000),
+              built(undef, 1000,
+                    'image.created' => '2026-11-01T04:00:00.000Z')],
+             ['ids build_id'], 'and these are apart');
 
 # A source
 

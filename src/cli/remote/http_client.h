@@ -18,13 +18,10 @@
 
 #include "options.h"
 #include "tls.h"
+#include "url.h"
 
 
 #define HTTP_ERROR_LEN  512              /* of a message and a null byte */
-
-/* http:// or https://, which may contain user:password@. */
-#define HTTP_URL  "an http:// or https:// URL"
-
 
 typedef struct http_client_s  http_client_t;
 
@@ -56,18 +53,6 @@ typedef struct {
  * http_settings_t. */
 extern const option_t  http_options[];
 
-
-/* Returns a copy of a URL without its user and password, for messages, even if
- * it is not valid; the caller frees it. */
-char *http_url_shown(const char *url);
-
-/* Returns 1 if a text is an absolute http:// or https:// URL with neither query
- * nor fragment, else 0. */
-int http_url_valid(const char *url);
-
-/* Returns `base`, less the slashes at its end, with `rest` appended, such as
- * "/zones/ids"; the caller frees it. */
-char *http_url_join(const char *base, const char *rest);
 
 /* The settings must stay as long as the client. */
 http_client_t *http_client_create(const http_settings_t *settings);

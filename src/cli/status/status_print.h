@@ -8,16 +8,16 @@
 #ifndef STATUS_PRINT_H
 #define STATUS_PRINT_H
 
-#include "node_findings.h"
+#include "findings.h"
 
 
 /* Prints a table with a row for each zone of each node, and below it the
  * findings.  A mark stands behind a value that is wrong or disagrees; a
- * terminal also shows it in colour. */
-void status_print(const node_findings_t *found, const node_t *nodes, size_t n);
+ * terminal also shows it in colour.  `n` is the number of nodes. */
+void status_print(const findings_t *found, size_t n);
 
 /* Prints an object with the nodes, the rows and the findings. */
-void status_print_json(const node_findings_t *found, const node_t *nodes,
+void status_print_json(const findings_t *found, const node_t *nodes,
     size_t n);
 
 

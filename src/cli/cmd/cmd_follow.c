@@ -48,11 +48,11 @@ take_zone(const option_t *option, const char *text, void *to)
     char      *shown;
     follow_t  *follow = to;
 
-    if (!http_url_valid(text)) {
+    if (!url_is_http(text)) {
 
         /* the text may have a password */
 
-        shown = http_url_shown(text);
+        shown = url_shown(text);
         rc = options_wrong(option, shown, "must be the URL of a zone, such as "
                            "http://10.0.0.1:8080/bloom/zones/ids");
         free(shown);

@@ -8,51 +8,42 @@
 #include <string.h>
 #include <strings.h>
 
+#include <curl/curl.h>
+
 #include "cli.h"
 #include "redis_url.h"
+#include "url.h"
 
 #define DB_MAX  1000000
 #define PORT    6379
-
-
-static int
-hex(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
 
 
 /* Returns a copy of `len` bytes with %41 replaced by A and so on. */
 static char *
 unescape(const char *text, size_t len, size_t *out_len)
 {
-    char    *out;
-    size_t   i, n;
+    int    n;
+    char  *part, *copy;
 
-    out = cli_alloc(len + 1);
+    /* libcurl takes a length of 0 for that of the whole text */
 
-    for (n = 0, i = 0; i < len; i++, n++) {
+    n = 0;
+    part = len != 0 ? curl_easy_unescape(NULL, text, (int) len, &n)
+                    : curl_easy_unescape(NULL, "", 0, &n);
 
-        if (text[i] == '%' && i + 2 < len && hex(text[i + 1]) != -1
-            && hex(text[i + 2]) != -1)
-        {
-            out[n] = (char) (hex(text[i + 1]) << 4 | hex(text[i + 2]));
-            i += 2;
-
-        } else {
-            out[n] = text[i];
-        }
+    if (part == NULL) {
+        cli_no_memory(len);
     }
 
-    out[n] = '\0';
+    copy = cli_alloc((size_t) n + 1);
+    memcpy(copy, part, (size_t) n + 1);
+    curl_free(part);
 
     if (out_len != NULL) {
-        *out_len = n;
+        *out_len = (size_t) n;
     }
 
-    return out;
+    return copy;
 }
 
 
@@ -209,7 +200,7 @@ parse_server(redis_url_t *url, const char *text)
 
     memset(url, 0, sizeof(*url));
 
-    url->shown = redis_url_shown(text);
+    url->shown = url_shown(text);
     url->tls = strncasecmp(text, "rediss:", 7) == 0;
 
     rest = text + strcspn(text, ":") + 1;
@@ -291,26 +282,4 @@ redis_url_is(const char *text)
     return strncasecmp(text, "redis:", 6) == 0
            || strncasecmp(text, "rediss:", 7) == 0
            || strncasecmp(text, "unix:", 5) == 0;
-}
-
-
-char *
-redis_url_shown(const char *text)
-{
-    char        *shown;
-    size_t       scheme;
-    const char  *host, *at;
-
-    host = text + strcspn(text, ":");
-    host += *host != '\0' ? 1 : 0;
-    host += strspn(host, "/");
-    scheme = (size_t) (host - text);
-    at = strrchr(host, '@');
-    host = at ? at + 1 : host;
-
-    shown = cli_alloc(scheme + strlen(host) + 1);
-    memcpy(shown, text, scheme);
-    strcpy(shown + scheme, host);
-
-    return shown;
 }

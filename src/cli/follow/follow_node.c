@@ -11,11 +11,11 @@
 
 #include "cli.h"
 #include "follow_node.h"
-#include "json_read.h"
 #include "units.h"
 
 #define BODY_LEAST  64
 #define BODY_MOST   (16 * 1024 * 1024)
+#define CODE_MAX    63
 #define TEXT_MAX    300
 
 
@@ -25,7 +25,7 @@ follow_node_open(follow_node_t *node, const char *url, const char *source,
 {
     memset(node, 0, sizeof(*node));
     node->http = http_client_create(settings);
-    node->url = http_url_join(url, "");
+    node->url = url_join(url, "");
     node->source = source;
 }
 
@@ -69,43 +69,37 @@ not_nginx(follow_node_t *node)
 
 
 static int
-read_position(const json_doc_t *doc, const char *path,
-    bloom_position_t *position)
+read_position(const json_t *doc, const char *path, bloom_position_t *position)
 {
-    char  text[BLOOM_POSITION_TEXT_MAX + 8];
+    const char  *text;
 
-    return json_read_text(doc, json_read_member(doc, doc->tokens, path), text,
-                          sizeof(text))
-           == 0 ? bloom_position_parse(position, text, strlen(text)) : -1;
+    text = document_text(doc, path);
+
+    return text != NULL ? bloom_position_parse(position, text, strlen(text))
+                        : -1;
 }
 
 
 /* Says what a status other than 200 means. */
 static follow_answer_t
 refused(follow_node_t *node, const http_response_t *response,
-    const json_doc_t *doc)
+    const json_t *doc)
 {
-    int   status;
-    char  code[64], message[TEXT_MAX];
+    int          status;
+    const char  *code, *message, *colon;
 
     status = response->status;
-    code[0] = '\0';
-    message[0] = '\0';
-
-    if (doc->n != 0) {
-        (void) json_read_text(doc, json_read_member(doc, doc->tokens,
-                                                    "error.code"),
-                              code, sizeof(code));
-        (void) json_read_text(doc, json_read_member(doc, doc->tokens,
-                                                    "error.message"),
-                              message, sizeof(message));
-    }
+    code = document_text(doc, "error.code");
+    message = document_text(doc, "error.message");
+    colon = message != NULL ? ": " : "";
+    code = code != NULL ? code : "";
+    message = message != NULL ? message : "";
 
     if (status == 413) {
         return says(node, FOLLOW_NODE_LARGE, "too_large", "a request with this "
-                    "change alone is too large%s%s; set client_max_body_size 0 "
-                    "in the location of the endpoint, and raise the limits of "
-                    "proxies in between", message[0] ? ": " : "", message);
+                    "change alone is too large%s%.*s; set client_max_body_size "
+                    "0 in the location of the endpoint, and raise the limits "
+                    "of proxies in between", colon, TEXT_MAX, message);
     }
 
     if (status == 409 && strcmp(code, "wrong_position") == 0) {
@@ -128,8 +122,8 @@ refused(follow_node_t *node, const http_response_t *response,
 
     if (status >= 500) {
         return says(node, FOLLOW_NODE_FAILED, "nginx_failed", "nginx answered "
-                    "%d %s%s%s; look at its error log if this goes on", status,
-                    code, message[0] ? ": " : "", message);
+                    "%d %.*s%s%.*s; look at its error log if this goes on",
+                    status, CODE_MAX, code, colon, TEXT_MAX, message);
     }
 
     if (status >= 300 && status < 400) {
@@ -139,8 +133,8 @@ refused(follow_node_t *node, const http_response_t *response,
     }
 
     return says(node, status == 400 ? FOLLOW_NODE_UNFIT : FOLLOW_NODE_REFUSED,
-                "refused", "nginx answered %d %s%s%s; %s", status, code,
-                message[0] ? ": " : "", message,
+                "refused", "nginx answered %d %.*s%s%.*s; %s", status,
+                CODE_MAX, code, colon, TEXT_MAX, message,
                 status == 401 ? "use --netrc, or user:password@ in the URL"
                 : status == 403 ? "the zone needs write=on, and this address "
                                   "must be allowed"
@@ -151,101 +145,85 @@ refused(follow_node_t *node, const http_response_t *response,
 }
 
 
-/* Takes a response.  Returns FOLLOW_NODE_OK, with the document, if its status
- * is 200. */
+/* Takes a response.  Returns FOLLOW_NODE_OK if its status is 200, and *doc is
+ * what it says, or NULL. */
 static follow_answer_t
 take(follow_node_t *node, int rc, const http_response_t *response,
-    json_doc_t *doc)
+    json_t **doc)
 {
-    memset(doc, 0, sizeof(*doc));
+    *doc = NULL;
 
     if (rc != 0) {
         return says(node, FOLLOW_NODE_FAILED, "unreachable", "%s",
                     response->error);
     }
 
-    rc = json_read(doc, response->body, response->len);
-
-    if (rc != 0) {
-        json_read_free(doc);
-    }
+    *doc = document_parse(response->body, response->len);
 
     if (response->status != 200) {
-        return refused(node, response, doc);
+        return refused(node, response, *doc);
     }
 
-    return rc == 0 ? FOLLOW_NODE_OK : not_nginx(node);
+    return *doc != NULL ? FOLLOW_NODE_OK : not_nginx(node);
 }
 
 
 /* Returns 1 if a zone started empty and has got no image since, else 0. */
 static int
-read_empty(const json_doc_t *doc)
+read_empty(const json_t *doc)
 {
-    int                  uploaded;
-    const json_token_t  *file;
-
-    file = json_read_member(doc, doc->tokens, "file");
-
-    return file != NULL && file->kind == JSON_READ_NULL
-           && json_read_bool(doc, json_read_member(doc, doc->tokens,
-                                                   "image.uploaded"),
-                             &uploaded)
-              == 0
-           && !uploaded;
+    return json_is_null(document_member(doc, "file"))
+           && document_flag(doc, "image.uploaded") == 0;
 }
 
 
 static follow_answer_t
-read_state(follow_node_t *node, const json_doc_t *doc, follow_state_t *state)
+read_state(follow_node_t *node, const json_t *doc, follow_state_t *state)
 {
-    char                 text[BLOOM_SOURCE_NAME_MAX + 8];
-    uint64_t             max_body;
-    const json_token_t  *source;
+    uint64_t      max_body;
+    const char   *name, *word, *as_of;
+    const json_t *source;
 
-    source = json_read_member(doc, doc->tokens, "source");
+    source = document_member(doc, "source");
 
-    if (source == NULL || source->kind == JSON_READ_NULL) {
+    if (source == NULL || json_is_null(source)) {
         return says(node, FOLLOW_NODE_REFUSED, "no_source", "the zone has no "
                     "source; add a bloom_source with name=%s, and check that "
                     "the URL is that of a zone", node->source);
     }
 
-    if (json_read_text(doc, json_read_member(doc, source, "name"), text,
-                       sizeof(text))
-        != 0)
-    {
+    name = document_text(source, "name");
+
+    if (name == NULL) {
         return not_nginx(node);
     }
 
-    if (strcmp(text, node->source) != 0) {
+    if (strcmp(name, node->source) != 0) {
         return says(node, FOLLOW_NODE_REFUSED, "wrong_source", "the source of "
-                    "the zone is \"%s\", not \"%s\"; correct --source, or the "
-                    "zone's bloom_source", text, node->source);
+                    "the zone is \"%.*s\", not \"%s\"; correct --source, or "
+                    "the zone's bloom_source", BLOOM_SOURCE_NAME_MAX, name,
+                    node->source);
     }
 
-    if (read_position(doc, "source.position", &state->position) != 0
-        || json_read_count(doc, json_read_member(doc, source, "max_body"),
-                           &max_body)
-           != 0
-        || json_read_text(doc, json_read_member(doc, source, "state"), text,
-                          sizeof(text))
-           != 0)
+    word = document_text(source, "state");
+
+    if (word == NULL
+        || read_position(source, "position", &state->position) != 0
+        || document_count(source, "max_body", &max_body) != 0)
     {
         return not_nginx(node);
     }
 
-    state->gap = strcmp(text, "gap") == 0;
+    state->gap = strcmp(word, "gap") == 0;
     state->max_body = max_body < BODY_LEAST ? BODY_LEAST
                       : max_body > BODY_MOST ? BODY_MOST : (size_t) max_body;
     state->as_of = 0;
     state->empty = read_empty(doc);
 
-    if (json_read_text(doc, json_read_member(doc, doc->tokens, "image.as_of"),
-                       text, sizeof(text))
-        == 0)
-    {
-        (void) parse_time(text, &state->as_of);
+    as_of = document_text(doc, "image.as_of");
+
+    if (as_of != NULL) {
+        (void) parse_time(as_of, &state->as_of);
     }
 
     return FOLLOW_NODE_OK;
@@ -255,7 +233,7 @@ read_state(follow_node_t *node, const json_doc_t *doc, follow_state_t *state)
 follow_answer_t
 follow_node_state(follow_node_t *node, follow_state_t *state)
 {
-    json_doc_t       doc;
+    json_t          *doc;
     follow_answer_t  answer;
     http_response_t  response;
 
@@ -263,10 +241,10 @@ follow_node_state(follow_node_t *node, follow_state_t *state)
                   &doc);
 
     if (answer == FOLLOW_NODE_OK) {
-        answer = read_state(node, &doc, state);
+        answer = read_state(node, doc, state);
     }
 
-    json_read_free(&doc);
+    json_decref(doc);
     http_response_free(&response);
 
     return answer;
@@ -276,32 +254,30 @@ follow_node_state(follow_node_t *node, follow_state_t *state)
 /* Reads the answer to a batch of changes.  Returns 0, or -1 if nginx does not
  * answer so. */
 static int
-read_result(const json_doc_t *doc, bloom_position_t after,
+read_result(const json_t *doc, bloom_position_t after,
     const change_batch_t *batch, follow_result_t *result)
 {
     int               order, applied;
+    const char       *reason;
     bloom_position_t  expected;
 
     memset(result, 0, sizeof(*result));
     expected = batch->more ? after : batch->position;
 
-    if (json_read_bool(doc, json_read_member(doc, doc->tokens, "applied"),
-                       &applied)
-        != 0
+    applied = document_flag(doc, "applied");
+
+    if (applied == -1
         || read_position(doc, "position", &result->position) != 0)
     {
         return -1;
     }
 
-    (void) json_read_count(doc, json_read_member(doc, doc->tokens, "offset"),
-                           &result->offset);
+    (void) document_count(doc, "offset", &result->offset);
     follow_counts_read(&result->counts, doc);
-    (void) json_read_count(doc, json_read_member(doc, doc->tokens,
-                                                 "first_invalid.number"),
-                           &result->number);
-    (void) json_read_text(doc, json_read_member(doc, doc->tokens,
-                                                "first_invalid.reason"),
-                          result->reason, sizeof(result->reason));
+    (void) document_count(doc, "first_invalid.number", &result->number);
+    reason = document_text(doc, "first_invalid.reason");
+    snprintf(result->reason, sizeof(result->reason), "%s",
+             reason != NULL ? reason : "");
 
     order = bloom_position_cmp(result->position, expected);
 
@@ -324,7 +300,7 @@ follow_node_changes(follow_node_t *node, bloom_position_t after,
     char             *url, query[BLOOM_SOURCE_NAME_MAX + 192];
     char              from[BLOOM_POSITION_TEXT_MAX];
     char              to[BLOOM_POSITION_TEXT_MAX];
-    json_doc_t        doc;
+    json_t           *doc;
     follow_answer_t   answer;
     http_response_t   response;
 
@@ -340,19 +316,19 @@ follow_node_changes(follow_node_t *node, bloom_position_t after,
                  batch->more ? "true" : "false");
     }
 
-    url = http_url_join(node->url, query);
+    url = url_join(node->url, query);
     answer = take(node, http_post(node->http, url, "text/plain", batch->body,
                                   batch->len, &response),
                   &response, &doc);
     free(url);
 
     if (answer == FOLLOW_NODE_OK
-        && read_result(&doc, after, batch, result) != 0)
+        && read_result(doc, after, batch, result) != 0)
     {
         answer = not_nginx(node);
     }
 
-    json_read_free(&doc);
+    json_decref(doc);
     http_response_free(&response);
 
     return answer;
@@ -364,7 +340,7 @@ follow_node_gap(follow_node_t *node, bloom_position_t position)
 {
     char             *url, query[BLOOM_SOURCE_NAME_MAX + 128];
     char              text[BLOOM_POSITION_TEXT_MAX];
-    json_doc_t        doc;
+    json_t           *doc;
     follow_answer_t   answer;
     http_response_t   response;
     bloom_position_t  got;
@@ -373,20 +349,20 @@ follow_node_gap(follow_node_t *node, bloom_position_t position)
     snprintf(query, sizeof(query), "/gap?source=%s&position=%s", node->source,
              text);
 
-    url = http_url_join(node->url, query);
+    url = url_join(node->url, query);
     answer = take(node, http_post(node->http, url, "text/plain", NULL, 0,
                                   &response),
                   &response, &doc);
     free(url);
 
     if (answer == FOLLOW_NODE_OK
-        && (read_position(&doc, "position", &got) != 0
+        && (read_position(doc, "position", &got) != 0
             || bloom_position_cmp(got, position) != 0))
     {
         answer = not_nginx(node);
     }
 
-    json_read_free(&doc);
+    json_decref(doc);
     http_response_free(&response);
 
     return answer;

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "json_read.h"
+#include "document.h"
 
 
 typedef struct {
@@ -26,7 +26,7 @@ typedef struct {
 
 /* Reads the counts of a response.  A count that it lacks is 0, as all are if
  * the zone had the changes before. */
-void follow_counts_read(follow_counts_t *counts, const json_doc_t *doc);
+void follow_counts_read(follow_counts_t *counts, const json_t *doc);
 
 void follow_counts_add(follow_counts_t *sum, const follow_counts_t *counts);
 

@@ -46,9 +46,5 @@ int redis_url_parse_server(redis_url_t *url, const char *text);
 
 void redis_url_free(redis_url_t *url);
 
-/* Returns a URL without all that is before its last @, where a password may
- * be.  The URL may have any scheme and be invalid.  The caller frees it. */
-char *redis_url_shown(const char *text);
-
 
 #endif /* REDIS_URL_H */

@@ -4,10 +4,19 @@
  * This file carries changes from a stream to a zone.
  *
  * Each step reads the stream, judges whether anything is missing after the
- * zone's position, and sends the entries.  If anything fails, the
- * next step begins with the state of the zone, since nginx may have restarted
- * with an older position.  Sending changes again is harmless: a zone applies
- * those after its position only.
+ * zone's position, and sends the entries.  If anything fails at nginx, the next
+ * step asks for the state of the zone, since nginx may have restarted with an
+ * older position.  Sending changes again is harmless: a zone applies those
+ * after its position only.
+ *
+ *          the zone has no changes yet
+ *      ASK ---------------------------> PLACE
+ *      ^ | the zone has a position        | the cursor is where they begin
+ *      | v                                v
+ *      +-+------------------------------ READ <-----+
+ *      | nginx failed, or the zone is     |         | there are entries
+ *      | at another position              v         |
+ *      +-------------------------------- IDLE ------+
  *
  * A sign of life tells the zone that it is up to date.  It is sent if the zone
  * is at or past an entry that was the stream's last one less than a second ago.
@@ -22,6 +31,7 @@
 #include <time.h>
 
 #include "cli.h"
+#include "follow_gap.h"
 #include "follow_send.h"
 #include "follow_zone.h"
 #include "stream_reader.h"
@@ -42,6 +52,23 @@ typedef enum {
     STEP_REFUSED
 } step_t;
 
+typedef enum {
+    ASK,                                 /* the zone for its state */
+    PLACE,                               /* the cursor where changes begin */
+    READ,
+    IDLE                                 /* nothing is left to read: wait for an
+                                            entry */
+} zone_state_t;
+
+/* What the log says about the zone. */
+typedef enum {
+    REPORT_NEW,                          /* nothing yet */
+    REPORT_LOST,                         /* nginx failed */
+    REPORT_FAILING,                      /* something failed, and the zone has
+                                            not been up to date since */
+    REPORT_WELL
+} report_t;
+
 struct follow_zone_s {
     follow_settings_t   *settings;
     char                *shown;
@@ -55,16 +82,12 @@ struct follow_zone_s {
     follow_log_t         log;
     follow_send_t        send;
 
-    int                  known;          /* 1: the state was asked for */
-    follow_state_t       state;
+    zone_state_t         does;
+    follow_state_t       state;          /* unless it does ASK */
 
     stream_cursor_t      cursor;
-    int                  starting;       /* 1: the cursor is still to be put at
-                                            the stream's beginning or end */
     stream_cursor_t      origin;         /* where a zone at 0 began */
     int                  has_origin;
-
-    int                  idle;           /* 1: nothing is left to read */
 
     bloom_position_t     asked;          /* the last entry, and when it was
                                             asked for; 0: not at all */
@@ -76,8 +99,7 @@ struct follow_zone_s {
 
     unsigned             failures;       /* one after the other */
     unsigned             again;          /* steps without progress */
-    int                  failing;        /* 1: a failure was logged */
-    int                  connected;      /* 1: logged, no failure since */
+    report_t             report;
     int                  waiting;        /* 1: logged that it is a replica */
 };
 
@@ -144,14 +166,13 @@ answered(follow_zone_t *zone, follow_answer_t answer)
         return STEP_OK;
     }
 
-    zone->known = 0;
+    zone->does = ASK;
 
     if (answer == FOLLOW_NODE_ELSEWHERE && zone->again++ < AGAIN_MAX) {
         return STEP_AGAIN;
     }
 
-    zone->failing = 1;
-    zone->connected = 0;
+    zone->report = REPORT_LOST;
     follow_log(&zone->log, zone->shown, FOLLOW_ERROR, zone->node.event, "%s",
                zone->node.error);
 
@@ -176,16 +197,26 @@ again(follow_zone_t *zone)
 static step_t
 elsewhere(follow_zone_t *zone)
 {
-    zone->known = 0;
+    zone->does = ASK;
 
     return again(zone);
+}
+
+
+/* Notes that something but nginx has failed. */
+static void
+fails(follow_zone_t *zone)
+{
+    if (zone->report != REPORT_LOST) {
+        zone->report = REPORT_FAILING;
+    }
 }
 
 
 static step_t
 redis_failed(follow_zone_t *zone)
 {
-    zone->failing = 1;
+    fails(zone);
     follow_log(&zone->log, zone->shown, FOLLOW_ERROR, "redis_failed", "%s: %s",
                zone->reader.redis.url.shown, zone->reader.redis.error);
 
@@ -206,11 +237,9 @@ learn(follow_zone_t *zone)
         return step;
     }
 
-    zone->known = 1;
-    zone->idle = 0;
     zone->asked_at = 0;
-    zone->starting = bloom_position_is_zero(zone->state.position)
-                     && !zone->state.gap;
+    zone->does = bloom_position_is_zero(zone->state.position)
+                 && !zone->state.gap ? PLACE : READ;
 
     if (zone->send.max_body == 0
         || zone->send.max_body > zone->state.max_body)
@@ -223,8 +252,9 @@ learn(follow_zone_t *zone)
         zone->cursor.position = zone->state.position;
     }
 
-    if (!zone->connected) {
-        zone->connected = 1;
+    if (zone->report == REPORT_NEW || zone->report == REPORT_LOST) {
+        zone->report = zone->report == REPORT_NEW ? REPORT_WELL
+                                                  : REPORT_FAILING;
         bloom_position_write(zone->state.position, text);
         follow_log(NULL, zone->shown, FOLLOW_INFO, "connected",
                    "the zone is at %s", text);
@@ -238,8 +268,8 @@ learn(follow_zone_t *zone)
 static step_t
 no_origin(follow_zone_t *zone, const char *why)
 {
-    zone->failing = 1;
-    zone->known = 0;
+    fails(zone);
+    zone->does = ASK;
     follow_log(&zone->log, zone->shown, FOLLOW_ERROR, "no_origin", "the zone "
                "has no changes yet, and %s; build the image with --source "
                "%s=POSITION, or use --from", why, zone->settings->source);
@@ -304,8 +334,7 @@ start(follow_zone_t *zone, const stream_facts_t *facts)
     }
 
     zone->cursor = zone->origin;
-    zone->starting = 0;
-    zone->idle = 0;
+    zone->does = READ;
 
     return STEP_OK;
 }
@@ -320,7 +349,7 @@ no_stream(follow_zone_t *zone)
 
     url = &zone->reader.redis.url;
 
-    zone->failing = 1;
+    fails(zone);
     zone->asked_at = 0;
     follow_log(&zone->log, zone->shown, FOLLOW_WARNING, "no_stream", "%s: "
                "database %u has no key \"%s\"; check --stream and the database "
@@ -342,61 +371,19 @@ no_stream(follow_zone_t *zone)
 }
 
 
-/* Writes what a gap is.  Returns its event. */
-static const char *
-name_gap(const stream_judgment_t *gap, char *what, size_t size)
-{
-    switch (gap->verdict) {
-
-    case STREAM_TRIMMED:
-
-        if (gap->entries != 0) {
-            snprintf(what, size, "the stream was trimmed before this zone had "
-                     "all entries: %llu %s missing",
-                     (unsigned long long) gap->entries,
-                     gap->entries == 1 ? "is" : "are");
-        } else {
-            snprintf(what, size, "the stream was trimmed, and entries that "
-                     "this zone lacks may have been among those that are gone");
-        }
-
-        return "gap_trimmed";
-
-    case STREAM_LOST_END:
-        snprintf(what, size, "the stream ends before the zone's position: a "
-                 "failover to a replica lost its end, or it was recreated");
-        return "gap_lost_end";
-
-    case STREAM_XDEL:
-        snprintf(what, size, "an entry was deleted before this zone had it");
-        return "gap_entry_deleted";
-
-    default:
-        snprintf(what, size, "the stream has no entry at the zone's position, "
-                 "so entries may be missing: it was recreated, a failover lost "
-                 "its end, the entry was deleted, or the position of an image "
-                 "is not the ID of an entry");
-        return "gap_replaced";
-    }
-}
-
-
 /* Tells the zone that changes may be missing up to a position, and goes on from
  * there; unless another follower has moved it meanwhile, since it would go back
  * and need an image again. */
 static step_t
 post_gap(follow_zone_t *zone, const stream_judgment_t *judgment)
 {
+    int               closed;
     step_t            step;
-    char              from[BLOOM_POSITION_TEXT_MAX];
-    char              to[BLOOM_POSITION_TEXT_MAX];
-    char              what[256];
-    const char       *event;
     follow_state_t    state;
-    bloom_position_t  position;
+    bloom_position_t  position, from;
 
     position = judgment->missing;
-    bloom_position_write(zone->cursor.position, from);
+    from = zone->cursor.position;
 
     step = answered(zone, follow_node_state(&zone->node, &state));
 
@@ -427,25 +414,12 @@ post_gap(follow_zone_t *zone, const stream_judgment_t *judgment)
     zone->view.position = position;
     pthread_mutex_unlock(&zone->lock);
 
-    event = name_gap(judgment, what, sizeof(what));
-    bloom_position_write(position, to);
-
     /* an image whose own position is the gap's closes the gap at once */
 
-    if (follow_node_state(&zone->node, &state) == FOLLOW_NODE_OK && !state.gap)
-    {
-        follow_log(NULL, zone->shown, FOLLOW_ERROR, event, "%s; the zone was "
-                   "at %s and goes on from %s; the image that serves is from "
-                   "there, so the zone does not wait for a newer one; load one "
-                   "all the same, built with --source %s=P, where P is later "
-                   "than %s", what, from, to, zone->settings->source, to);
-        return STEP_OK;
-    }
+    closed = follow_node_state(&zone->node, &state) == FOLLOW_NODE_OK
+             && !state.gap;
 
-    follow_log(NULL, zone->shown, FOLLOW_ERROR, event, "%s; the zone was at "
-               "%s, goes on from %s, and answers unknown until you load an "
-               "image built with --source %s=P, where P is %s or later", what,
-               from, to, zone->settings->source, to);
+    follow_gap_say(zone->shown, zone->settings->source, judgment, from, closed);
 
     return STEP_OK;
 }
@@ -458,9 +432,8 @@ entry_refused(follow_zone_t *zone, bloom_position_t id)
     char  text[BLOOM_POSITION_TEXT_MAX];
 
     bloom_position_write(id, text);
-    zone->known = 0;
-    zone->failing = 1;
-    zone->connected = 0;
+    zone->does = ASK;
+    zone->report = REPORT_LOST;
 
     follow_log(&zone->log, zone->shown, FOLLOW_ERROR, zone->node.event,
                "the entry %s of the stream: %s", text, zone->node.error);
@@ -642,7 +615,8 @@ static step_t
 read_moment(follow_zone_t *zone)
 {
     switch (stream_reader_read(&zone->reader, zone->settings->stream,
-                               zone->cursor.position, zone->idle ? WAIT : 0))
+                               zone->cursor.position,
+                               zone->does == IDLE ? WAIT : 0))
     {
     case STREAM_READ:
         return STEP_OK;
@@ -707,7 +681,7 @@ one_step(follow_zone_t *zone)
     stream_facts_t    *facts;
     stream_judgment_t  judgment;
 
-    if (!zone->known) {
+    if (zone->does == ASK) {
         step = learn(zone);
 
         if (step != STEP_OK) {
@@ -737,7 +711,7 @@ one_step(follow_zone_t *zone)
         zone->has_target = 1;
     }
 
-    if (zone->starting) {
+    if (zone->does == PLACE) {
         return start(zone, facts);
     }
 
@@ -751,7 +725,7 @@ one_step(follow_zone_t *zone)
         return post_gap(zone, &judgment);
     }
 
-    zone->idle = zone->reader.moment.n < count;
+    zone->does = zone->reader.moment.n < count ? IDLE : READ;
     step = carry(zone, &judgment);
 
     if (step != STEP_OK) {
@@ -791,8 +765,9 @@ back_off(follow_zone_t *zone, step_t step)
 static int
 is_done(const follow_zone_t *zone)
 {
-    return zone->settings->once && zone->has_target && zone->known
-           && !zone->starting && zone->view.phase == FOLLOW_CURRENT
+    return zone->settings->once && zone->has_target
+           && (zone->does == READ || zone->does == IDLE)
+           && zone->view.phase == FOLLOW_CURRENT
            && bloom_position_cmp(zone->state.position, zone->target) >= 0;
 }
 
@@ -825,10 +800,10 @@ run(void *data)
 
         zone->failures = 0;
 
-        if (zone->failing && zone->view.phase == FOLLOW_CURRENT
-            && !zone->state.gap)
+        if (zone->report == REPORT_FAILING
+            && zone->view.phase == FOLLOW_CURRENT && !zone->state.gap)
         {
-            zone->failing = 0;
+            zone->report = REPORT_WELL;
             follow_log(&zone->log, zone->shown, FOLLOW_INFO, "recovered",
                        "the zone is up to date again");
         }
@@ -852,7 +827,7 @@ follow_zone_start(follow_settings_t *settings, const char *url)
     memset(zone, 0, sizeof(*zone));
 
     zone->settings = settings;
-    zone->shown = http_url_shown(url);
+    zone->shown = url_shown(url);
     pthread_mutex_init(&zone->lock, NULL);
 
     stream_reader_open(&zone->reader, settings->redis,

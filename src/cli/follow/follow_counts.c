@@ -42,16 +42,14 @@ count_at(follow_counts_t *counts, size_t i)
 
 
 void
-follow_counts_read(follow_counts_t *counts, const json_doc_t *doc)
+follow_counts_read(follow_counts_t *counts, const json_t *doc)
 {
     size_t  i;
 
     memset(counts, 0, sizeof(*counts));
 
     for (i = 0; i < COUNTS; i++) {
-        (void) json_read_count(doc, json_read_member(doc, doc->tokens,
-                                                     table[i].member),
-                               count_at(counts, i));
+        (void) document_count(doc, table[i].member, count_at(counts, i));
     }
 }
 

@@ -13,6 +13,7 @@
 #include "cli.h"
 #include "import_source.h"
 #include "redis_url.h"
+#include "url.h"
 
 #define PIECE  (1024 * 1024)
 
@@ -27,7 +28,7 @@ import_source_shown(const char *path)
     }
 
     free(shown);
-    shown = redis_url_shown(path);
+    shown = url_shown(path);
 
     return shown;
 }
