@@ -192,8 +192,8 @@ again(follow_zone_t *zone)
 }
 
 
-/* Goes on with the zone's state: another follower has moved it, or it has loaded
- * another image. */
+/* Goes on with the zone's state: another follower has moved the zone, or the
+ * zone has loaded another image. */
 static step_t
 elsewhere(follow_zone_t *zone)
 {

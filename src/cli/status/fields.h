@@ -63,8 +63,9 @@ typedef struct {
                                             own */
 
     field_scope_t  compared;
-    const char    *missing;              /* the value if there is none; NULL: it
-                                            is unknown, and not compared */
+    const char    *missing;              /* stands for the value of a node that
+                                            tells none; NULL: such a node is not
+                                            compared */
     const char    *words;                /* for people */
     const char    *advice;
 } field_t;
