@@ -281,8 +281,12 @@ ngx_bloom_job_refuse(ngx_bloom_zone_t *zone, ngx_err_t err)
 
     case NGX_BLOOM_JOB_TASK:
 
+        /* this is the helper: if a stopped worker holds the tasks, the next round
+         * ends the run */
+
         if (ngx_bloom_task_begin(zone, task, path) == NGX_OK) {
-            ngx_bloom_task_end(zone, task, &result, 0);
+            (void) ngx_bloom_task_try_end(zone, task, &result, 0,
+                                          NGX_BLOOM_TASK_WAIT);
         }
 
         break;
