@@ -29,7 +29,6 @@ typedef enum {
     FIELD_TEXT,
     FIELD_ID,                            /* a text of which a table shows the
                                             first digits */
-    FIELD_TIME,                          /* a text */
     FIELD_COUNT,
     FIELD_SPAN,                          /* a count of ms */
     FIELD_RATE,                          /* a number from 0 to 1 */
